@@ -1,0 +1,1 @@
+"""Texts, pictures and data sets: everything that reads files."""

@@ -1,0 +1,81 @@
+"""The storyboard: a story, the picture chosen for each step, and why.
+
+The JSON form of `Storyboard` is the exchange format of limner (`schema_version`); every exporter
+and the studio read it. Nothing here chooses or draws.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from limner.data.records import Picture, Record, Story
+
+SCHEMA_VERSION = 1
+
+
+class Candidate(Record):
+    """A picture considered for a step. All numbers are natural-log units (nats) of evidence.
+
+    Attributes:
+        picture: the picture.
+        score: evidence that it fits the step: the sum of `channels`.
+        channels: channel → its part of the score; a channel absent for this picture is not listed.
+        pull: what the pictures of the other steps add to this one.
+        matched: words of the step met in the picture's captions or labels.
+    """
+
+    picture: Picture
+    score: float
+    channels: dict[str, float] = {}
+    pull: float = 0.0
+    matched: tuple[str, ...] = ()
+
+
+class BoardStep(Record):
+    """One step and what was decided for it.
+
+    Attributes:
+        position: 0-based step number in the story.
+        chosen: the picture, or None for a blank.
+        origin: who decided: the decoder, a pin of the user, the text itself, or nobody (blank).
+        reason: one plain sentence.
+        probability: calibrated probability that the library holds a fitting picture, 0 to 1; None
+            where the step was pinned or no calibration applies.
+        gap: score + pull of the choice minus that of the best runner-up; None without either.
+        runners_up: other candidates, best first.
+    """
+
+    position: int = Field(ge=0)
+    chosen: Candidate | None = None
+    origin: Literal["decoded", "pinned", "given", "blank"]
+    reason: str = ""
+    probability: float | None = Field(default=None, ge=0, le=1)
+    gap: float | None = None
+    runners_up: tuple[Candidate, ...] = ()
+
+
+class Storyboard(Record):
+    """A whole illustrated story.
+
+    Attributes:
+        story: the text.
+        steps: one per step of the story, in order.
+        decoder: off, greedy, beam, chain or anchor.
+        anchor: id of the picture whose world all steps share, for the anchor decoder.
+        library: name of the library folder, without its parents.
+        channels: channels that took part.
+        settings: the options it was made with, as given.
+        objective: value the decoder maximised, nats.
+        version: limner version.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    story: Story
+    steps: tuple[BoardStep, ...]
+    decoder: str
+    anchor: str | None = None
+    library: str = ""
+    channels: tuple[str, ...] = ()
+    settings: dict[str, str | int | float | bool | None] = {}
+    objective: float = 0.0
+    version: str = ""

@@ -1,0 +1,58 @@
+"""Every error limner raises on purpose.
+
+A message says where, what was found, what was expected and what to do, in one line.
+No handling here: the command line prints the line, a library user catches the class.
+
+LimnerError
+├── ConfigError      (ValueError)  a setting, option or configuration file
+├── DataError        (ValueError)  a text, picture, library or data set
+├── MissingError     (OSError)     a file, weight or optional package that is not there
+├── ShapeError       (ValueError)  arrays that do not fit each other
+├── NumericsError    (ValueError)  NaN or infinity where a number was due
+└── CheckpointError  (ValueError)  a saved model or vector store that does not fit
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LimnerError(Exception):
+    """Root of the errors a caller of limner may want to catch."""
+
+
+class ConfigError(LimnerError, ValueError):
+    """A setting, option or configuration file is wrong."""
+
+
+class DataError(LimnerError, ValueError):
+    """A text, picture, library or data set is wrong."""
+
+
+class MissingError(LimnerError, OSError):
+    """A file, weight or optional package is not there."""
+
+
+class ShapeError(LimnerError, ValueError):
+    """Arrays do not fit each other or what was asked for."""
+
+
+class NumericsError(LimnerError, ValueError):
+    """NaN or infinity where a finite number was due."""
+
+
+class CheckpointError(LimnerError, ValueError):
+    """A saved model or vector store does not fit what was asked for."""
+
+
+def unknown(what: str, found: str, choices: Iterable[str]) -> str:
+    """One line for a name that does not exist: the nearest choice, then all of them.
+
+    Args:
+        what: the kind of thing named, such as ``"channel"``.
+        found: the name as given.
+        choices: the names that exist.
+    """
+    names = sorted(choices)
+    near = get_close_matches(found, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {found!r}{hint} choices: {', '.join(names) or 'none'}"

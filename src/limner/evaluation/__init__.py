@@ -1,0 +1,1 @@
+"""Ranks, recalls, pools and intervals."""

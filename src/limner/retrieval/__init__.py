@@ -1,0 +1,1 @@
+"""The picture library, search over it, and the storyboard."""

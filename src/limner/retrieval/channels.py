@@ -1,0 +1,78 @@
+"""Channels and their calibration: from cosines of several spaces to one score in nats.
+
+A channel compares step texts with pictures in one space. Its cosine s becomes evidence, the
+logarithm of P(s | the picture fits) / P(s | any other picture), modelled as linear in s and in
+s standardised over the gallery for this text. Evidence of channels adds up; a channel absent for
+a picture adds 0, so absence neither helps nor hurts. It does not search; `index` does.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.data.records import Record
+from limner.similarity import FloatArray, TextEncoder
+
+
+class Evidence(Record):
+    """log-likelihood ratio = slope · s + z_slope · (s − mean) / std + offset, in nats.
+
+    Attributes:
+        slope: nats per unit of cosine.
+        z_slope: nats per standard deviation of this text's cosines over the gallery.
+        offset: nats.
+    """
+
+    slope: float
+    z_slope: float
+    offset: float
+
+    def affine(self, mean: NDArray[np.float64], std: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Per text, (scale, shift) such that evidence = scale · s + shift.
+
+        Args:
+            mean: (N,) mean cosine of each text over the pictures that have the channel.
+            std: (N,) its standard deviation; 0 switches the standardised part off.
+        """
+        inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
+        scale = self.slope + self.z_slope * inverse
+        shift = self.offset - self.z_slope * mean * inverse
+        return scale, shift
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A way to compare texts with pictures.
+
+    Attributes:
+        name: captions, labels or clip.
+        encoder: turns a step's text into a vector of the space.
+        space: name of the gallery space it is compared with.
+        evidence: how its cosine becomes nats.
+    """
+
+    name: str
+    encoder: TextEncoder
+    space: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class EncodedChannel:
+    """A channel with the texts of one search already encoded.
+
+    Attributes:
+        name, space, evidence: as in `Channel`.
+        texts: (N, D) float32 rows of unit length.
+    """
+
+    name: str
+    space: str
+    evidence: Evidence
+    texts: FloatArray
+
+    @classmethod
+    def encode(cls, channel: Channel, texts: list[str]) -> "EncodedChannel":
+        """Run the channel's text encoder over N texts."""
+        return cls(channel.name, channel.space, channel.evidence, channel.encoder.encode_text(texts))

@@ -1,0 +1,130 @@
+"""Embeddings in, scores out: the one place where vectors become numbers to rank by.
+
+Training, evaluation, search and the storyboard all call `scores`. It also names what an encoder
+must offer. It does not rank, calibrate or cut candidates; `limner.retrieval` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import NumericsError
+from limner.shapes import expect
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FloatArray = NDArray[np.float32]
+ByteArray = NDArray[np.uint8]
+
+
+class TextEncoder(Protocol):
+    """Turns texts into unit vectors of one space."""
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``minilm``."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of weights and settings: equal fingerprints give equal vectors."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a vector."""
+        ...
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) float32 rows of unit length."""
+        ...
+
+
+@dataclass(frozen=True)
+class ImageVectors:
+    """What one forward pass says about B pictures.
+
+    Attributes:
+        spaces: space name → (B, D) float32 rows of unit length.
+        labels: per picture, the most probable (class name, probability), best first; empty where
+            the encoder knows no classes.
+    """
+
+    spaces: dict[str, FloatArray]
+    labels: list[list[tuple[str, float]]] = field(default_factory=list)
+
+
+class ImageEncoder(Protocol):
+    """Turns pictures into unit vectors of one or more spaces."""
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``resnet50``."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of weights, precision and transform: equal fingerprints give equal vectors."""
+        ...
+
+    @property
+    def spaces(self) -> dict[str, int]:
+        """Space name → D. ``visual`` compares pictures, the others answer texts."""
+        ...
+
+    @property
+    def side_px(self) -> int:
+        """Pixels of the shorter side that `prepare` needs; a decoder may stop at twice that."""
+        ...
+
+    def prepare(self, image: Image) -> ByteArray:
+        """One upright RGB picture → (H, W, 3) bytes, always of the same H and W; runs in workers."""
+        ...
+
+    def encode_pixels(self, batch: ByteArray) -> ImageVectors:
+        """(B, H, W, 3) bytes → vectors and labels."""
+        ...
+
+
+def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
+    """Scale rows to length 1; a zero row stays zero.
+
+    Args:
+        where: the caller, for the message.
+        vectors: (N, D), any finite values.
+    Raises:
+        NumericsError: a value is not finite, naming the first row.
+    """
+    expect(where, vectors=(vectors, "N D"))
+    values = np.asarray(vectors, dtype=np.float32)
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise NumericsError(f"{where}: row {row} of {len(values)} is not finite; check its input")
+    norms = np.linalg.norm(values, axis=1, keepdims=True)
+    return np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+
+
+def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
+    """Cosine similarity of every text with every picture.
+
+    Args:
+        texts: (N, D) rows of unit length.
+        images: (M, D) rows of unit length.
+    Returns:
+        (N, M) in [-1, 1]: rows are texts, columns are pictures.
+    Raises:
+        ShapeError: the widths differ.
+        NumericsError: a score is not finite.
+    """
+    expect("similarity.scores", texts=(texts, "N D"), images=(images, "M D"))
+    table = np.asarray(texts, dtype=np.float32) @ np.asarray(images, dtype=np.float32).T
+    if not np.isfinite(table).all():
+        raise NumericsError("similarity.scores: a score is not finite; check the vectors")
+    return table
