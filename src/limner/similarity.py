@@ -124,7 +124,7 @@ def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
         NumericsError: a score is not finite.
     """
     expect("similarity.scores", texts=(texts, "N D"), images=(images, "M D"))
-    table = np.asarray(texts, dtype=np.float32) @ np.asarray(images, dtype=np.float32).T
+    table: FloatArray = np.asarray(texts, dtype=np.float32) @ np.asarray(images, dtype=np.float32).T
     if not np.isfinite(table).all():
         raise NumericsError("similarity.scores: a score is not finite; check the vectors")
     return table

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from limner.data.records import Picture, Record, Story
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 
 
 class Candidate(Record):

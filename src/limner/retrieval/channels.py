@@ -28,7 +28,9 @@ class Evidence(Record):
     z_slope: float
     offset: float
 
-    def affine(self, mean: NDArray[np.float64], std: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def affine(
+        self, mean: NDArray[np.float64], std: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Per text, (scale, shift) such that evidence = scale · s + shift.
 
         Args:

@@ -51,7 +51,9 @@ class Gallery:
         if len(self.ids) != len(self.groups):
             raise DataError(f"gallery: {len(self.ids)} ids but {len(self.groups)} groups")
         for name, space in self.spaces.items():
-            sizes = expect(f"gallery space {name}", matrix=(space.matrix, "M D"), present=(space.present, "M"))
+            sizes = expect(
+                f"gallery space {name}", matrix=(space.matrix, "M D"), present=(space.present, "M")
+            )
             if sizes["M"] != len(self.ids):
                 raise DataError(f"gallery space {name}: {sizes['M']} rows for {len(self.ids)} ids")
 

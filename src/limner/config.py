@@ -1,0 +1,105 @@
+"""Typed settings from TOML files and ``key=value`` overrides.
+
+Strict by construction: a misspelt key or a value of the wrong kind is one clear line that names
+the place and the nearest key. It defines no settings of its own; each part brings its model.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from limner.errors import ConfigError, unknown
+
+
+class Config(BaseModel):
+    """Base of all settings: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+C = TypeVar("C", bound=BaseModel)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        ConfigError: missing, unreadable or not TOML, with line and column.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML ({error}); mend that line") from error
+
+
+def build(model: type[C], values: dict[str, Any], where: str, overrides: Sequence[str] = ()) -> C:
+    """Settings from plain values, then ``key=value`` overrides, checked.
+
+    Args:
+        model: the settings class.
+        values: nested plain values, as TOML gives them.
+        where: file or option the values come from, for messages.
+        overrides: such as ``"train.lr=2e-4"``; values are read as TOML, else as a string.
+    Raises:
+        ConfigError: the first wrong key or value.
+    """
+    merged = dict(values)
+    for override in overrides:
+        _assign(merged, override)
+    try:
+        return model.model_validate(merged)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_first_problem(model, error)}") from error
+
+
+def load(model: type[C], path: Path, overrides: Sequence[str] = ()) -> C:
+    """Settings from a TOML file; see `build`."""
+    return build(model, read_toml(path), str(path), overrides)
+
+
+def _assign(values: dict[str, Any], override: str) -> None:
+    """Put one ``a.b=value`` into nested values, copying the tables it changes."""
+    key, equals, text = override.partition("=")
+    *tables, name = key.strip().split(".")
+    if not equals or not name:
+        raise ConfigError(f"--set {override!r}: expected key=value, such as pair_weight=0.5")
+    for table in tables:
+        inner = values.get(table, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"--set {override!r}: {table!r} is a value, not a table of settings")
+        values[table] = dict(inner)
+        values = values[table]
+    values[name] = _value(text.strip())
+
+
+def _value(text: str) -> Any:  # noqa: ANN401  (any TOML value)
+    """TOML value of a word from the command line; a bare word is a string."""
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _first_problem(model: type[BaseModel], error: ValidationError) -> str:
+    """The first of pydantic's complaints as one line with a hint."""
+    problem = error.errors()[0]
+    location = [str(part) for part in problem["loc"]]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    if problem["type"] == "extra_forbidden":
+        return unknown("setting", ".".join(location), _keys(model, location[:-1])) + more
+    return f"setting {'.'.join(location)!r}: {problem['msg']}, found {problem['input']!r}{more}"
+
+
+def _keys(model: type[BaseModel], tables: Sequence[str]) -> list[str]:
+    """Dotted names of the settings beside the unknown one."""
+    inner: Any = model
+    for table in tables:
+        field = getattr(inner, "model_fields", {}).get(table)
+        inner = field.annotation if field else None
+    prefix = "".join(f"{table}." for table in tables)
+    return [prefix + name for name in getattr(inner, "model_fields", {})]

@@ -1,0 +1,60 @@
+import pytest
+
+from limner.config import Config, build, load
+from limner.errors import ConfigError
+
+
+class Train(Config):
+    lr: float = 1e-3
+    epochs: int = 3
+
+
+class Run(Config):
+    name: str = "x"
+    train: Train = Train()
+
+
+def test_overrides_are_typed_and_nested():
+    run = build(Run, {"train": {"epochs": 2}}, "here", ["train.lr=2e-4", "name=clue"])
+    assert run == Run(name="clue", train=Train(lr=2e-4, epochs=2))
+
+
+def test_overrides_leave_the_given_values_alone():
+    values = {"train": {"epochs": 2}}
+    build(Run, values, "here", ["train.epochs=9"])
+    assert values == {"train": {"epochs": 2}}
+
+
+@pytest.mark.parametrize(
+    ("values", "overrides", "parts"),
+    [
+        ({"train": {"ephocs": 2}}, [], ["here", "train.ephocs", "did you mean 'train.epochs'"]),
+        ({"nmae": "a"}, [], ["nmae", "did you mean 'name'"]),
+        ({"train": {"epochs": "many"}}, [], ["train.epochs", "integer", "many"]),
+        ({}, ["train.lr"], ["expected key=value"]),
+        ({}, ["name.lr=1", "name=2"], ["name"]),
+        ({"name": "a"}, ["name.lr=1"], ["is a value, not a table"]),
+        ({"a": 1, "b": 2}, [], ["and 1 more"]),
+    ],
+)
+def test_a_wrong_setting_is_one_clear_line(values, overrides, parts):
+    with pytest.raises(ConfigError) as caught:
+        build(Run, values, "here", overrides)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_load_names_the_file_and_the_line(tmp_path):
+    path = tmp_path / "run.toml"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(Run, path)
+    path.write_text("name = \n")
+    with pytest.raises(ConfigError, match=r"run\.toml: not valid TOML .*line 1"):
+        load(Run, path)
+    path.write_bytes(b"name = '\xff'")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(Run, path)
+    path.write_text("[train]\nlr = 0.5\n")
+    assert load(Run, path).train.lr == 0.5
