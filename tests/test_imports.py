@@ -73,7 +73,7 @@ HEAVY = (
 )
 
 
-@pytest.mark.parametrize("command", ["import limner", "from limner.apps.cli import main; main(['--help'])"])
+@pytest.mark.parametrize("command", ["import limner", 'from limner.apps.cli import run; run(["--help"])'])
 def test_a_bare_import_and_help_load_nothing_heavy(command):
     code = f"{command}\nimport sys; print(sorted(set(sys.modules) & set({HEAVY.split()!r})), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -81,6 +81,7 @@ def test_a_bare_import_and_help_load_nothing_heavy(command):
 
 
 def test_public_names_are_exactly_all():
+    assert set(limner.__all__) == {*limner._HOME, "__version__"}
     for name in limner.__all__:
         assert getattr(limner, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Stroy'"):

@@ -18,7 +18,7 @@ _HOME = {
     "Storyboard": "limner.data.storyboards",
     "LimnerError": "limner.errors",
 }
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = ["LimnerError", "Picture", "Step", "Story", "Storyboard", "__version__"]
 
 
 def __getattr__(name: str) -> object:

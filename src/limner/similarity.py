@@ -108,7 +108,8 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
         row = int(np.argmin(finite))
         raise NumericsError(f"{where}: row {row} of {len(values)} is not finite; check its input")
     norms = np.linalg.norm(values, axis=1, keepdims=True)
-    return np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+    unit: FloatArray = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+    return unit
 
 
 def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
@@ -124,7 +125,7 @@ def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
         NumericsError: a score is not finite.
     """
     expect("similarity.scores", texts=(texts, "N D"), images=(images, "M D"))
-    table: FloatArray = np.asarray(texts, dtype=np.float32) @ np.asarray(images, dtype=np.float32).T
+    table = np.asarray(np.matmul(texts, images.T), dtype=np.float32)
     if not np.isfinite(table).all():
         raise NumericsError("similarity.scores: a score is not finite; check the vectors")
     return table

@@ -26,7 +26,7 @@ class Candidate(Record):
 
     picture: Picture
     score: float
-    channels: dict[str, float] = {}
+    channels: dict[str, float] = Field(default_factory=dict)
     pull: float = 0.0
     matched: tuple[str, ...] = ()
 
@@ -76,6 +76,6 @@ class Storyboard(Record):
     anchor: str | None = None
     library: str = ""
     channels: tuple[str, ...] = ()
-    settings: dict[str, str | int | float | bool | None] = {}
+    settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     objective: float = 0.0
     version: str = ""

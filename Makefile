@@ -1,0 +1,36 @@
+# From a bare machine (python3, make, git): `make demo` to see it, `make test` to check it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test lint types quick browser benchmarks clean
+
+help:
+	@echo "make demo    draw a collection, index it, illustrate three texts"
+	@echo "make test    format, lint, strict types, all tests"
+	@echo "make quick   the fast tests only"
+
+# Installed again only when the list of dependencies changes.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+demo: .venv/installed
+	$(BIN)/limner demo demo
+
+test: lint types .venv/installed
+	$(BIN)/python -m pytest -m "slow or not slow" -n 2
+
+quick: .venv/installed
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,73 @@
+"""The ``limner`` command: names the commands and turns errors into one line.
+
+Commands live in `limner.apps.commands` and are imported only when run, so that ``--help`` is
+quick. Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 misused.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from limner import __version__
+from limner.errors import ConfigError, LimnerError
+
+_COMMANDS = {
+    "index": "Read folders of pictures into a library.",
+    "illustrate": "Choose a picture for every step of a text.",
+    "search": "Find pictures by words.",
+    "evaluate": "Measure retrieval on a data set of illustrated stories.",
+    "models": "List, fetch and check pretrained weights.",
+    "demo": "Draw a small collection, index it and illustrate three texts.",
+}
+_EPILOGUE = """\
+Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --library lib -o recipe.html
+
+--debug anywhere on the line shows the full traceback of an error."""
+
+
+def build_app() -> App:
+    """The application with all commands, none of them imported yet."""
+    app = App(
+        name="limner",
+        help="Illustrate a text with pictures from your own collection.",
+        help_epilogue=_EPILOGUE,
+        version=__version__,
+    )
+    for name, summary in _COMMANDS.items():
+        app.command(f"limner.apps.commands.{name}:{name}", name=name, help=summary)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave with its exit status.
+
+    Args:
+        arguments: words of the command line without the program; None reads ``sys.argv``.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    sys.exit(run([word for word in words if word != "--debug"], debug=debug))
+
+
+def run(words: list[str], *, debug: bool = False) -> int:
+    """Run one command; returns the exit status instead of leaving."""
+    try:
+        build_app()(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        _say(" ".join(str(error).split()))
+        return 2
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+    except LimnerError as error:
+        if debug:
+            raise
+        _say(str(error))
+        return 2 if isinstance(error, ConfigError) else 1
+    return 0
+
+
+def _say(line: str) -> None:
+    """One plain line on stderr."""
+    sys.stderr.write(f"limner: {line}\n")
