@@ -47,7 +47,7 @@ def limner_imports(path: Path) -> set[str]:
     return found
 
 
-FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in BASE)
 
 
 def name_of(path: Path) -> str:

@@ -1,28 +1,34 @@
 """limner illustrates a text with pictures from your own collection.
 
-Importing it loads nothing heavy: names are resolved when first used.
+Importing it loads nothing: every public name, the version included, is resolved when first used.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-try:
-    __version__ = version("limner")
-except PackageNotFoundError:  # a source tree on the path, not installed
-    __version__ = "0.0.0"
+if TYPE_CHECKING:
+    from limner.data.records import Picture, Step, Story
+    from limner.data.storyboards import Storyboard
+    from limner.errors import LimnerError
+
+    __version__: str
 
 _HOME = {
-    "Story": "limner.data.records",
-    "Step": "limner.data.records",
-    "Picture": "limner.data.records",
-    "Storyboard": "limner.data.storyboards",
     "LimnerError": "limner.errors",
+    "Picture": "limner.data.records",
+    "Step": "limner.data.records",
+    "Story": "limner.data.records",
+    "Storyboard": "limner.data.storyboards",
 }
 __all__ = ["LimnerError", "Picture", "Step", "Story", "Storyboard", "__version__"]
 
 
 def __getattr__(name: str) -> object:
     """Resolve a public name on first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("limner")
     if name not in _HOME:
         raise AttributeError(f"module 'limner' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
