@@ -1,0 +1,349 @@
+"""Exact search: all steps of a text against all pictures, in one product per channel.
+
+A bfloat16 pass scores everything and keeps a few times more than asked; float32 scores of those
+decide. A bound on the rounding proves that the answer equals a full float32 scan, and where the
+bound does not suffice the doubtful rows are scored too. It neither encodes nor decodes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, NumericsError
+from limner.retrieval.channels import EncodedChannel
+from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse
+from limner.retrieval.gallery import BoolArray, Gallery
+from limner.retrieval.moments import Moments, moments
+from limner.shapes import expect
+from limner.similarity import FloatArray, scores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+IntArray = NDArray[np.int64]
+Float64Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Exact scores of some pictures for N texts.
+
+    Attributes:
+        scores: (N, R) float32 nats, the sum of the shares.
+        shares: channel → (N, R) float32 nats; 0 where the picture lacks the channel.
+        present: channel → (R,) True where the picture has the channel.
+    """
+
+    scores: FloatArray
+    shares: dict[str, FloatArray]
+    present: dict[str, BoolArray]
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The best pictures for N texts, best first; equal scores in order of row.
+
+    Attributes:
+        rows: (N, K) rows of the gallery; K is what was asked for or all there is, if less.
+        scores: (N, K) float32 nats, the sum of the shares.
+        shares: channel → (N, K) float32 nats; 0 where the picture lacks the channel.
+        present: channel → (N, K) True where the picture has the channel.
+        evidence: (N,) log of the mean of exp(score) over all pictures searched, nats: how well the
+            collection as a whole answers the text. −inf where no picture was searched. The
+            pictures returned enter exactly, the rest with bfloat16 cosines.
+    """
+
+    rows: IntArray
+    scores: FloatArray
+    shares: dict[str, FloatArray]
+    present: dict[str, BoolArray]
+    evidence: Float64Array
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One channel of one search: evidence = scale · cosine + shift."""
+
+    channel: EncodedChannel
+    scale: Float64Array
+    shift: Float64Array
+
+
+class Index:
+    """A gallery made ready for search; what is computed once per gallery is kept.
+
+    Args:
+        gallery: the pictures.
+        known: space → moments already computed for exactly this gallery, to save a pass.
+        block_rows: pictures scored at a time.
+    """
+
+    def __init__(
+        self, gallery: Gallery, *, known: dict[str, Moments] | None = None, block_rows: int = 32_768
+    ) -> None:
+        if block_rows < 1:
+            raise ConfigError(f"index: block_rows is {block_rows}, expected at least 1")
+        self.gallery = gallery
+        self._block_rows = block_rows
+        self._moments = dict(known or {})
+        self._coarse: dict[str, Coarse] = {}
+
+    def moments(self, space: str) -> Moments:
+        """Moments of one space, computed on first use."""
+        if space not in self._moments:
+            self._moments[space] = moments(self.gallery.space(space), block_rows=self._block_rows)
+        return self._moments[space]
+
+    def search(
+        self,
+        channels: Sequence[EncodedChannel],
+        k: int,
+        *,
+        oversample: int = 4,
+        exclude: BoolArray | None = None,
+    ) -> Hits:
+        """The k best pictures for each of N texts.
+
+        Args:
+            channels: at least one, each with the same N texts.
+            k: pictures per text, at least 1.
+            oversample: the coarse pass keeps this many times k.
+            exclude: (M,) True for pictures that must not be found; they do not count in `evidence`
+                either. Means and spreads of cosines stay those of the whole gallery.
+        Returns:
+            The same rows as a float32 scan of everything.
+        Raises:
+            ConfigError: no channel, two of one name, or a number below 1.
+            DataError: a channel's space is not in the gallery.
+            ShapeError: widths or numbers of texts differ.
+            NumericsError: a vector or score is not finite.
+        """
+        if k < 1 or oversample < 1:
+            raise ConfigError(f"index.search: k is {k} and oversample {oversample}, expected at least 1")
+        plans = self._plans(channels)
+        count, pictures = len(channels[0].texts), len(self.gallery)
+        usable = np.ones(pictures, dtype=bool)
+        if exclude is not None:
+            expect("index.search", exclude=(exclude, str(pictures)))
+            usable = ~np.asarray(exclude, dtype=bool)
+        available = int(np.count_nonzero(usable))
+        width = min(k, available)
+        if width == 0:
+            return self._gather(plans, np.zeros((count, 0), dtype=np.int64), np.full(count, -np.inf))
+        kept = min(k * oversample, available)
+        rough = self._scan(plans, usable, kept)
+        rows, best = self._rerank(plans, rough.rows, width)
+        unsure = (best[:, -1] < rough.lowest + rough.error) & (kept < available)
+        if unsure.any():
+            doubtful = best[:, -1].astype(np.float64) - rough.error
+            rows = self._rescan(plans, usable, np.where(unsure, doubtful, np.inf), rows, best)
+        hits = self._gather(plans, rows, np.zeros(count))
+        return Hits(hits.rows, hits.scores, hits.shares, hits.present, rough.evidence(hits, available))
+
+    def score(self, channels: Sequence[EncodedChannel], rows: IntArray) -> Scored:
+        """Exact scores of given pictures for every text.
+
+        Args:
+            channels: as in `search`.
+            rows: (R,) rows of the gallery.
+        Returns:
+            Scores and shares, (N, R).
+        Raises:
+            As `search`.
+        """
+        return self._score(self._plans(channels), np.asarray(rows, dtype=np.int64))
+
+    def _plans(self, channels: Sequence[EncodedChannel]) -> list[_Plan]:
+        names = [channel.name for channel in channels]
+        if not names or len(set(names)) != len(names):
+            raise ConfigError(f"index: channels are {names}, expected at least one and no name twice")
+        plans = []
+        for channel in channels:
+            space = self.gallery.space(channel.space)
+            expect(
+                f"index channel {channel.name}",
+                first=(channels[0].texts[:, :1], "N 1"),
+                texts=(channel.texts, "N D"),
+                matrix=(space.matrix, "M D"),
+            )
+            if not np.isfinite(channel.texts).all():
+                raise NumericsError(f"index channel {channel.name}: a text vector is not finite")
+            if channel.evidence.z_slope == 0:
+                mean = std = np.zeros(len(channel.texts))
+            else:
+                mean, std = self.moments(channel.space).of_cosines(channel.texts)
+            plans.append(_Plan(channel, *channel.evidence.affine(mean, std)))
+        return plans
+
+    def _blocks(self, plans: list[_Plan], usable: BoolArray) -> Iterator[tuple[int, "Tensor"]]:
+        """First row and coarse scores (N, R) of each block; −inf where not usable."""
+        import torch
+
+        parts = []
+        for plan in plans:
+            rough = self._copy(plan.channel.space)
+            query, _ = rough.query(plan.channel.texts)
+            scale = torch.from_numpy(plan.scale).float()[:, None]
+            shift = torch.from_numpy(plan.shift).float()[:, None]
+            parts.append((rough, query, scale, shift))
+        everything = bool(usable.all())
+        barred = torch.from_numpy(~usable)
+        for start in range(0, len(self.gallery), self._block_rows):
+            stop = min(start + self._block_rows, len(self.gallery))
+            total = None
+            for rough, query, scale, shift in parts:
+                cosines = (rough.matrix[start:stop] @ query).T.float().contiguous()
+                share = cosines.mul_(scale).add_(shift)
+                if rough.present is not None:
+                    share.mul_(rough.present[start:stop])
+                total = share if total is None else total.add_(share)
+            if total is None:  # _plans refuses an empty list
+                return
+            if not everything:
+                total.masked_fill_(barred[start:stop], -torch.inf)
+            yield start, total
+
+    def _copy(self, space: str) -> Coarse:
+        if space not in self._coarse:
+            self._coarse[space] = coarse(space, self.gallery.space(space), block_rows=self._block_rows)
+        return self._coarse[space]
+
+    def _scan(self, plans: list[_Plan], usable: BoolArray, kept: int) -> "_Rough":
+        """Coarse pass: the best `kept` rows per text, and the sum of everything."""
+        import torch
+
+        count = len(plans[0].channel.texts)
+        best = torch.full((count, 0), -torch.inf)
+        rows = torch.zeros((count, 0), dtype=torch.int64)
+        mass = torch.full((count,), -torch.inf, dtype=torch.float64)
+        for start, total in self._blocks(plans, usable):
+            mass = torch.logaddexp(mass, torch.logsumexp(total, dim=1).double())
+            size = min(kept, total.shape[1])
+            if best.shape[1] == kept:  # only what beats the worst kept can enter; most blocks bring little
+                size = min(size, int((total > best.min(dim=1, keepdim=True).values).sum(dim=1).max()))
+            if size == 0:
+                continue
+            values, where = total.topk(size, dim=1)
+            best = torch.cat([best, values], dim=1)
+            rows = torch.cat([rows, where + start], dim=1)
+            if best.shape[1] > kept:
+                best, order = best.topk(kept, dim=1)
+                rows = rows.gather(1, order)
+        error = np.zeros(count)
+        for plan in plans:
+            _, bound = self._copy(plan.channel.space).query(plan.channel.texts)
+            # The product itself is rounded to bfloat16 too: at most ROUNDOFF of a cosine below 1.
+            error += np.abs(plan.scale) * (bound + ROUNDOFF * 1.02) + 1e-5 * (1 + np.abs(plan.shift))
+        if not bool(torch.isfinite(mass).all()):
+            raise NumericsError("index.search: a score is not finite; check the channels' calibration")
+        return _Rough(rows.numpy(), best.double().numpy(), mass.numpy(), error)
+
+    def _rerank(self, plans: list[_Plan], rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
+        """The best `width` of each text's own rows (N, K) by exact score."""
+        union, inverse = np.unique(rows, return_inverse=True)
+        exact = np.take_along_axis(self._score(plans, union).scores, inverse.reshape(rows.shape), axis=1)
+        order = np.lexsort((rows, -exact), axis=1)[:, :width]
+        return np.take_along_axis(rows, order, axis=1), np.take_along_axis(exact, order, axis=1)
+
+    def _rescan(
+        self, plans: list[_Plan], usable: BoolArray, floor: Float64Array, rows: IntArray, best: FloatArray
+    ) -> IntArray:
+        """Score exactly every row whose coarse score reaches a text's floor."""
+        import torch
+
+        width = rows.shape[1]
+        limit = torch.from_numpy(floor).float()[:, None]
+        for start, total in self._blocks(plans, usable):
+            found = np.flatnonzero((total >= limit).any(dim=0).numpy()) + start
+            if not len(found):
+                continue
+            fresh = np.broadcast_to(found, (len(rows), len(found)))
+            exact = self._score(plans, found).scores
+            # A row kept from before comes back; it must count once.
+            exact = np.where(_contained(found, rows), -np.inf, exact)
+            both = np.concatenate([rows, fresh], axis=1)
+            values = np.concatenate([best, exact], axis=1)
+            order = np.lexsort((both, -values), axis=1)[:, :width]
+            rows, best = np.take_along_axis(both, order, axis=1), np.take_along_axis(values, order, axis=1)
+        return rows
+
+    def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
+        shares: dict[str, FloatArray] = {}
+        present: dict[str, BoolArray] = {}
+        total: FloatArray = np.zeros((len(plans[0].channel.texts), len(rows)), dtype=np.float32)
+        for plan in plans:
+            space = self.gallery.space(plan.channel.space)
+            cosines = scores(plan.channel.texts, np.asarray(space.matrix[rows], dtype=np.float32))
+            here = np.asarray(space.present[rows], dtype=bool)
+            nats = plan.scale[:, None] * cosines + plan.shift[:, None]
+            share = np.where(here, nats, 0.0).astype(np.float32)
+            shares[plan.channel.name], present[plan.channel.name] = share, here
+            total += share
+        if not np.isfinite(total).all():
+            raise NumericsError("index: a score is not finite; check the channels' calibration")
+        return Scored(total, shares, present)
+
+    def _gather(self, plans: list[_Plan], rows: IntArray, evidence: Float64Array) -> Hits:
+        union, inverse = np.unique(rows, return_inverse=True)
+        where = inverse.reshape(rows.shape)
+        scored = self._score(plans, union)
+        # Products of other shapes may differ in the last digit: order by what is handed out.
+        order = np.lexsort((rows, -np.take_along_axis(scored.scores, where, axis=1)), axis=1)
+        rows, where = np.take_along_axis(rows, order, axis=1), np.take_along_axis(where, order, axis=1)
+        shares = {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()}
+        present = {name: part[where] for name, part in scored.present.items()}
+        return Hits(rows, np.take_along_axis(scored.scores, where, axis=1), shares, present, evidence)
+
+
+@dataclass(frozen=True)
+class _Rough:
+    """What the coarse pass found: (N, K) rows and scores, (N,) log mass and error bounds."""
+
+    rows: IntArray
+    values: Float64Array
+    mass: Float64Array
+    error: Float64Array
+
+    @property
+    def lowest(self) -> Float64Array:
+        """(N,) smallest score kept: no row left out is above it."""
+        return np.asarray(self.values.min(axis=1), dtype=np.float64)
+
+    def evidence(self, hits: Hits, available: int) -> Float64Array:
+        """(N,) log mean exp, with the pictures returned at their exact scores."""
+        shown = np.array([np.isin(a, b) for a, b in zip(self.rows, hits.rows, strict=True)])
+        replaced = np.exp(np.where(shown, self.values, -np.inf) - self.mass[:, None]).sum(axis=1)
+        exact = np.exp(hits.scores.astype(np.float64) - self.mass[:, None]).sum(axis=1)
+        return self.mass + np.log(np.maximum(1.0 - replaced, 0.0) + exact) - np.log(available)
+
+
+def _contained(found: IntArray, rows: IntArray) -> BoolArray:
+    """(N, R) True where a found row is already among a text's own rows."""
+    return np.array([np.isin(found, own) for own in rows], dtype=bool).reshape(len(rows), len(found))
+
+
+def search(
+    gallery: Gallery,
+    channels: Sequence[EncodedChannel],
+    k: int,
+    *,
+    block_rows: int = 32_768,
+    exclude: BoolArray | None = None,
+) -> Hits:
+    """The k best pictures of a gallery for each text, for one search; see `Index.search`.
+
+    Args:
+        gallery: the pictures.
+        channels: as in `Index.search`.
+        k: pictures per text, at least 1.
+        block_rows: pictures scored at a time.
+        exclude: (M,) True for pictures that must not be found.
+    Returns:
+        As `Index.search`.
+    Raises:
+        LimnerError: as `Index.search`.
+    """
+    return Index(gallery, block_rows=block_rows).search(channels, k, exclude=exclude)
