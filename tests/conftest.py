@@ -1,0 +1,15 @@
+"""Fixtures of the whole suite."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The data sets beside the project; a test that needs them is skipped where they are absent."""
+    place = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
+    if not place.is_dir():
+        pytest.skip(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
+    return place

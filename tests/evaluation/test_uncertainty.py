@@ -1,0 +1,107 @@
+"""The vectorised bootstrap against copying values, and its coverage."""
+
+import numpy as np
+import pytest
+
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.evaluation.uncertainty import difference, interval
+
+STATISTIC = {"mean": np.mean, "median": np.median}
+
+
+def naive(values, groups, statistic, resamples, seed):
+    """Copies the values of the drawn groups, one resample after the other."""
+    names = list(dict.fromkeys(groups))
+    members = {name: [v for v, g in zip(values, groups, strict=True) if g == name] for name in names}
+    rng = np.random.default_rng(seed)
+    out = []
+    for counts in rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=resamples):
+        drawn = [v for name, count in zip(names, counts, strict=True) for v in members[name] * int(count)]
+        out.append(STATISTIC[statistic](drawn))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_equals_copying_whole_groups(statistic):
+    rng = np.random.default_rng(0)
+    groups = [f"g{i}" for i in rng.integers(0, 9, 41)]
+    values = rng.integers(0, 6, 41).astype(float)
+    oracle = naive(values, groups, statistic, 400, seed=7)
+    found = interval(values, groups, statistic, resamples=400, seed=7)
+    low, high = np.percentile(oracle, [2.5, 97.5], method="closest_observation")
+    assert found.value == STATISTIC[statistic](values)
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.groups == len(set(groups))
+    assert found.low <= found.value <= found.high
+
+
+def test_paired_difference_equals_two_runs_of_the_same_draws():
+    rng = np.random.default_rng(1)
+    groups = rng.integers(0, 12, 60).tolist()
+    first, second = rng.random(60), rng.random(60)
+    gaps = naive(first, groups, "mean", 300, 3) - naive(second, groups, "mean", 300, 3)
+    found = difference(first, second, groups, resamples=300, seed=3)
+    low, high = np.percentile(gaps, [2.5, 97.5], method="closest_observation")
+    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.value == pytest.approx(first.mean() - second.mean())
+    tail = min((gaps <= 0).sum(), (gaps >= 0).sum())
+    assert found.p_value == pytest.approx(min(1, 2 * (tail + 1) / 301))
+
+
+def test_equal_systems_differ_by_nothing_and_better_ones_significantly():
+    values = np.arange(30.0)
+    same = difference(values, values, list(range(30)), resamples=200)
+    assert (same.value, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+    better = difference(values + 1, values, list(range(30)), resamples=200)
+    assert (better.low, better.high) == (pytest.approx(1), pytest.approx(1))
+    assert better.p_value == pytest.approx(2 / 201)
+
+
+def test_whole_groups_move_together():
+    """Ten copies of a page in one story are no more evidence than one."""
+    values = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+    lone = interval(values, list(range(6)), resamples=2000)
+    copied = interval(np.repeat(values, 10), np.repeat(np.arange(6), 10).tolist(), resamples=2000)
+    apart = interval(np.repeat(values, 10), list(range(60)), resamples=2000)
+    assert (copied.low, copied.high) == (lone.low, lone.high)
+    assert apart.high - apart.low < (copied.high - copied.low) / 2
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    rng = np.random.default_rng(11)
+    held = 0
+    for trial in range(300):
+        found = interval(rng.random(40), list(range(40)), resamples=300, level=0.9, seed=trial)
+        held += found.low <= 0.5 <= found.high
+    assert 0.9 - 4 * np.sqrt(0.09 / 300) - 0.03 < held / 300 < 0.9 + 4 * np.sqrt(0.09 / 300)
+
+
+def test_a_seed_is_a_result():
+    values, groups = np.random.default_rng(2).random(20), list(range(20))
+    assert interval(values, groups, seed=4) == interval(values, groups, seed=4)
+    assert interval(values, groups, seed=4).low != interval(values, groups, seed=5).low
+    assert interval(values, groups).resamples == 10_000
+
+
+def test_missed_queries_keep_a_median():
+    found = interval(np.array([1.0, 2.0, np.inf]), ["a", "b", "c"], "median", resamples=200)
+    assert found.value == 2.0
+    assert found.high == np.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: interval(np.zeros(2), ["a"]), ShapeError),
+        (lambda: interval(np.zeros(0), []), DataError),
+        (lambda: interval(np.array([np.nan, 1]), ["a", "b"], "median"), NumericsError),
+        (lambda: interval(np.array([np.inf, 1]), ["a", "b"]), NumericsError),
+        (lambda: interval(np.zeros(1), ["a"], "mode"), ConfigError),
+        (lambda: interval(np.zeros(1), ["a"], resamples=0), ConfigError),
+        (lambda: interval(np.zeros(1), ["a"], level=1.0), ConfigError),
+        (lambda: difference(np.zeros(1), np.zeros(2), ["a"]), ShapeError),
+    ],
+)
+def test_what_cannot_be_resampled_is_refused(call, error):
+    with pytest.raises(error):
+        call()
