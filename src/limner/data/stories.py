@@ -1,0 +1,153 @@
+"""Reads illustrated stories: a folder with `stories.jsonl` and the pictures it names.
+
+The storybook, howto, recipes and headers sets share this form; a page becomes a step whose picture
+is the right answer. A page without words or a picture that is not there is listed, never filled,
+and no picture is opened here.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from limner.data.records import PictureRef, Step, Story
+from limner.errors import DataError, MissingError
+
+FILE_NAME = "stories.jsonl"
+
+
+@dataclass(frozen=True)
+class StorySet:
+    """What a folder of illustrated stories holds.
+
+    Attributes:
+        folder: where it lies, absolute.
+        stories: in file order.
+        missing: pictures named but not there, as ``story/page: target``, pages counted from 1.
+        wordless: pages left out because they have no words, as ``story/page``.
+        empty: ids of stories left out because no page has words.
+        covers: story id → its cover, where one is stated.
+    """
+
+    folder: Path
+    stories: tuple[Story, ...]
+    missing: tuple[str, ...] = ()
+    wordless: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    covers: dict[str, PictureRef] | None = None
+
+    def split(self, name: Literal["", "train", "val", "test"]) -> tuple[Story, ...]:
+        """The stories of one split, in file order.
+
+        Raises:
+            DataError: the set has no story of that split.
+        """
+        chosen = tuple(story for story in self.stories if story.split == name)
+        if not chosen:
+            there = sorted({story.split or "(none)" for story in self.stories})
+            raise DataError(
+                f"{self.folder}: no story has split {name or '(none)'!r}, found {', '.join(there) or 'none'};"
+                " make a split with limner.data.splits"
+            )
+        return chosen
+
+
+class _Page(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    text: str
+    image: str = Field(min_length=1)
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    story_id: str = Field(min_length=1)
+    pages: list[_Page]
+    title: str = ""
+    license: str = ""
+    author: str = ""
+    illustrator: str = ""
+    source: str = ""
+    split: Literal["", "train", "val", "test"] = ""
+    cover: str | None = None
+
+
+def read_stories(folder: Path | str) -> StorySet:
+    """Read `stories.jsonl` of a folder.
+
+    Args:
+        folder: holds the file and, below it, the pictures its lines name.
+    Raises:
+        MissingError: no such file.
+        DataError: a line is not a story, an id comes twice, or a picture lies outside the folder.
+    """
+    root = Path(folder).resolve()
+    stories: list[Story] = []
+    missing: list[str] = []
+    wordless: list[str] = []
+    empty: list[str] = []
+    covers: dict[str, PictureRef] = {}
+    seen: set[str] = set()
+    for where, row in _rows(root / FILE_NAME):
+        if row.story_id in seen:
+            raise DataError(f"{where}: story_id {row.story_id!r} comes twice; ids must differ")
+        seen.add(row.story_id)
+        steps = []
+        for number, page in enumerate(row.pages, start=1):
+            ref = _picture(where, root, page.image, page.sha256)
+            if ref.path is None:
+                missing.append(f"{row.story_id}/{number}: {page.image}")
+            if page.text.strip():
+                steps.append(Step(text=page.text.strip(), pictures=(ref,)))
+            else:
+                wordless.append(f"{row.story_id}/{number}")
+        if row.cover:
+            covers[row.story_id] = _picture(where, root, row.cover, None)
+            if covers[row.story_id].path is None:
+                missing.append(f"{row.story_id}/cover: {row.cover}")
+        if not steps:
+            empty.append(row.story_id)
+            continue
+        stated = row.model_dump(include={"title", "license", "author", "illustrator", "source", "split"})
+        stories.append(Story(id=row.story_id, steps=tuple(steps), **stated))
+    return StorySet(root, tuple(stories), tuple(missing), tuple(wordless), tuple(empty), covers)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, _Row]]:
+    """(place, row) per line; blank lines are not rows."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; a story folder holds {FILE_NAME}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    # only "\n" ends a line: JSON strings may hold U+2028 and its like, which splitlines would cut
+    for number, line in enumerate(text.split("\n"), start=1):
+        where = f"{path.parent.name}/{path.name}:{number}"
+        if not line.strip():
+            continue
+        try:
+            yield where, _Row.model_validate(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{where}: not JSON ({error.msg}); each line holds one story") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or "the line"
+            raise DataError(
+                f"{where}: {key}: {first['msg']}; see limner.data.stories for the form"
+            ) from error
+
+
+def _picture(where: str, root: Path, target: str, sha256: str | None) -> PictureRef:
+    if "\0" in target:
+        raise DataError(f"{where}: picture {target!r} holds a zero byte; name a file below {root.name}")
+    path = root / target
+    # checked on the text, so that a link inside the folder stays the user's own choice
+    if Path(target).is_absolute() or ".." in Path(target).parts:
+        raise DataError(
+            f"{where}: picture {target!r} lies outside the folder; name it relative to {root.name}"
+        )
+    return PictureRef(target=target, path=str(path) if path.is_file() else None, sha256=sha256)
