@@ -1,0 +1,210 @@
+"""The storyboard as one self-contained web page: an illustrated book, with its reasons a click away.
+
+It is the main thing a reader gets, so it must open anywhere, for ever, offline: style and pictures
+are inside, scripts and requests are forbidden by its own policy. It chooses no picture and keeps none.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from limner.apps.export.characters import carried, forbidden
+from limner.apps.export.credits import (
+    alt_text,
+    credit_line,
+    file_name,
+    picture_alt,
+    picture_credits,
+    step_numbers,
+    story_credits,
+)
+from limner.apps.export.explanations import Explanation, explain, highlighted, paragraphs, signed
+from limner.apps.export.targets import whole
+from limner.apps.export.thumbnails import Copy, locate, shrink
+from limner.data.storyboards import BoardStep, Storyboard
+
+PLATE_AREA_PX = 1_200_000
+RIVAL_AREA_PX = 60_000
+STRIP_AREA_PX = 26_000
+
+SHOWN_WIDTH_PX = 1180
+SHOWN_HEIGHT_PX = 720
+ENLARGED = 2.4
+"""How much larger than its own pixels a small picture may be shown before it looks soft."""
+
+SHORT_WORDS = 40
+LONG_WORDS = 110
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A picture as shown.
+
+    Attributes:
+        copy: its scaled copy.
+        alt: alternative text.
+        width, height: shown size in CSS pixels at most.
+        shape: wide, tall or even.
+    """
+
+    copy: Copy
+    alt: str
+    width: int
+    height: int
+    shape: str
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A runner-up as shown."""
+
+    copy: Copy
+    alt: str
+    name: str
+    credit: str
+    total: str
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One step as shown.
+
+    Attributes:
+        number: 1-based.
+        title: heading, or "".
+        paragraphs: pieces of text, True where matched.
+        length: short, medium or long.
+        initial: whether the text may open with a large first letter.
+        plate: the picture; None for a blank.
+        credit, name: of the picture.
+        why: the explanation.
+        rivals: runners-up.
+    """
+
+    number: int
+    title: str
+    paragraphs: tuple[tuple[tuple[str, bool], ...], ...]
+    length: str
+    initial: bool
+    origin: str
+    plate: Plate | None
+    credit: str
+    name: str
+    why: Explanation
+    rivals: tuple[Rival, ...]
+
+
+def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
+    """Write the page.
+
+    Args:
+        board: the storyboard.
+        out: the .html file; checked by the caller.
+    Returns:
+        warnings.
+    Raises:
+        DataError: a picture is not there or cannot be read.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("limner.apps", "static"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: carried(value) if type(value) is str else value,
+    )
+    environment.filters["signed"] = signed
+    style = environment.get_template("storyboard.css").render()
+    fingerprint = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    policy = (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{fingerprint}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+    # Streamed, so that one step's pictures are in memory at a time.
+    parts = environment.get_template("storyboard.html").generate(
+        board=board,
+        story=board.story,
+        style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
+        policy=policy,
+        strip=_strip(board),
+        leaves=_leaves(board),
+        credits=picture_credits(board),
+        story_credits=story_credits(board.story),
+        step_numbers=step_numbers,
+        blanks=[step.position + 1 for step in board.steps if step.chosen is None],
+    )
+    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+        for part in parts:
+            file.write(part)
+    return forbidden(
+        [board.story.title, *(text for step in board.story.steps for text in (step.title, step.text))]
+    )
+
+
+def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
+    """Small copies of all chosen pictures, for the overview."""
+    for step in board.steps:
+        where = f"step {step.position + 1}"
+        copy = None
+        if step.chosen is not None:
+            path = locate(step.chosen.picture, where)
+            copy = shrink(path, where, area_px=STRIP_AREA_PX, quality=74)
+        yield step.position + 1, copy
+
+
+def _leaves(board: Storyboard) -> Iterator[Leaf]:
+    for step in board.steps:
+        text = board.story.steps[step.position]
+        why = explain(step)
+        words = len(text.text.split())
+        yield Leaf(
+            number=step.position + 1,
+            title=text.title.strip(),
+            paragraphs=tuple(highlighted(part, why.matched) for part in paragraphs(text.text)),
+            length="short" if words <= SHORT_WORDS else "long" if words >= LONG_WORDS else "medium",
+            initial=step.position == 0 and words > 12 and _takes_initial(text.text),
+            origin=step.origin,
+            plate=_plate(board, step),
+            credit="" if step.chosen is None else credit_line(step.chosen.picture),
+            name="" if step.chosen is None else file_name(step.chosen.picture),
+            why=why,
+            rivals=tuple(_rivals(step)),
+        )
+
+
+def _takes_initial(text: str) -> bool:
+    """Whether the first character is a letter that stands alone, as those of joined scripts do not."""
+    import unicodedata
+
+    name = unicodedata.name(text[:1], "")
+    return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
+
+
+def _plate(board: Storyboard, step: BoardStep) -> Plate | None:
+    if step.chosen is None:
+        return None
+    where = f"step {step.position + 1}"
+    copy = shrink(locate(step.chosen.picture, where), where, area_px=PLATE_AREA_PX)
+    aspect = copy.width_px / copy.height_px
+    width = min(copy.width_px * ENLARGED, SHOWN_WIDTH_PX, SHOWN_HEIGHT_PX * aspect)
+    shape = "wide" if aspect >= 1.9 else "tall" if aspect <= 0.72 else "even"
+    return Plate(
+        copy, alt_text(step, board.story), max(1, round(width)), max(1, round(width / aspect)), shape
+    )
+
+
+def _rivals(step: BoardStep) -> Iterator[Rival]:
+    for place, candidate in enumerate(step.runners_up, 1):
+        where = f"step {step.position + 1}, runner-up {place}"
+        yield Rival(
+            copy=shrink(locate(candidate.picture, where), where, area_px=RIVAL_AREA_PX, quality=76),
+            alt=picture_alt(candidate.picture, f"Runner-up {place}"),
+            name=file_name(candidate.picture),
+            credit=credit_line(candidate.picture),
+            total=signed(candidate.score + candidate.pull),
+        )

@@ -1,0 +1,106 @@
+"""Where an export goes: checks on the target, and writing that happens whole or not at all.
+
+Every exporter writes through here, so none can leave half a file or touch a picture of the
+collection. It knows nothing of formats.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from limner.data.records import Picture
+from limner.data.storyboards import Storyboard
+from limner.errors import DataError, MissingError
+
+
+def pictures_of(board: Storyboard) -> Iterator[Picture]:
+    """Every picture a storyboard names: chosen ones and runners-up, with repeats."""
+    for step in board.steps:
+        if step.chosen is not None:
+            yield step.chosen.picture
+        for candidate in step.runners_up:
+            yield candidate.picture
+
+
+def is_picture(target: Path, board: Storyboard) -> str | None:
+    """The path of the storyboard's picture that a target would overwrite, or None.
+
+    Args:
+        target: a file, which need not exist; links are followed.
+        board: the storyboard whose pictures are looked at, all their paths included.
+    """
+    real = os.path.realpath(target)
+    exists = Path(real).exists()
+    for picture in pictures_of(board):
+        for path in picture.paths:
+            if os.path.realpath(path) == real:
+                return path
+            if exists and Path(path).exists() and Path(path).samefile(real):
+                return path
+    return None
+
+
+def check_target(board: Storyboard, out: Path, *, overwrite: bool) -> None:
+    """Refuse a target that cannot or must not be written.
+
+    Args:
+        board: the storyboard to be written.
+        out: the file to write.
+        overwrite: whether an existing file may be replaced.
+    Raises:
+        DataError: a directory, one of the storyboard's pictures, or an existing file without
+            `overwrite`.
+        MissingError: its folder does not exist.
+    """
+    if out.is_dir():
+        raise DataError(f"export: {out} is a folder, expected a file name; name a file inside it")
+    if not out.parent.is_dir():
+        raise MissingError(f"export: the folder {out.parent} does not exist; create it or name another place")
+    clash = is_picture(out, board)
+    if clash is not None:
+        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
+    if out.exists() and not overwrite:
+        raise DataError(f"export: {out} exists already; name another file or allow overwriting")
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """A temporary neighbour of `target` that takes its place when the block ends well.
+
+    The neighbour is removed when the block raises, and the target is then untouched.
+
+    Args:
+        target: the file to appear; an existing file is replaced in one step.
+    Yields:
+        an empty file in the same folder, to be written.
+    Raises:
+        DataError: the folder cannot be written to.
+    """
+    draft = target.with_name(f".{secrets.token_hex(8)}.limner-part")
+    try:
+        # Opened this way, and not by tempfile, so that the user's umask decides who may read it.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        raise DataError(
+            f"export: cannot write in {target.parent}: {error.strerror}; name another place"
+        ) from error
+    try:
+        yield draft
+        with draft.open("rb+") as written:
+            os.fsync(written.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write UTF-8 text with Unix line ends, whole or not at all.
+
+    Args:
+        target: the file to appear.
+        text: its content.
+    """
+    with whole(target) as draft:
+        draft.write_bytes(text.encode("utf-8"))
