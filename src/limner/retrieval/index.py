@@ -310,14 +310,17 @@ class _Rough:
     @property
     def lowest(self) -> Float64Array:
         """(N,) smallest score kept: no row left out is above it."""
-        return np.asarray(self.values.min(axis=1), dtype=np.float64)
+        return np.asarray(np.min(self.values, axis=1), dtype=np.float64)
 
     def evidence(self, hits: Hits, available: int) -> Float64Array:
         """(N,) log mean exp, with the pictures returned at their exact scores."""
         shown = np.array([np.isin(a, b) for a, b in zip(self.rows, hits.rows, strict=True)])
         replaced = np.exp(np.where(shown, self.values, -np.inf) - self.mass[:, None]).sum(axis=1)
         exact = np.exp(hits.scores.astype(np.float64) - self.mass[:, None]).sum(axis=1)
-        return self.mass + np.log(np.maximum(1.0 - replaced, 0.0) + exact) - np.log(available)
+        evidence: Float64Array = (
+            self.mass + np.log(np.maximum(1.0 - replaced, 0.0) + exact) - np.log(available)
+        )
+        return evidence
 
 
 def _contained(found: IntArray, rows: IntArray) -> BoolArray:
