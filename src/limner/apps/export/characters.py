@@ -6,6 +6,8 @@ unseen would be a silent change. It replaces and counts; it judges no fonts.
 
 import re
 
+from limner.data.records import Story
+
 _FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
@@ -16,12 +18,13 @@ def carried(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
-def forbidden(texts: list[str]) -> tuple[str, ...]:
-    """One warning if any of the texts holds such characters, else none.
+def forbidden(story: Story) -> tuple[str, ...]:
+    """One warning if the titles or texts of a story hold such characters, else none.
 
     Args:
-        texts: all texts of an export.
+        story: the story.
     """
+    texts = [story.title, *(text for step in story.steps for text in (step.title, step.text))]
     count = sum(len(_FORBIDDEN.findall(text)) for text in texts)
     if not count:
         return ()

@@ -14,7 +14,7 @@ from limner.apps.export.characters import carried, forbidden
 from limner.apps.export.credits import alt_text, credit_line, picture_credits, step_numbers, story_credits
 from limner.apps.export.explanations import explain, paragraphs
 from limner.apps.export.targets import is_picture, whole, write_text
-from limner.apps.export.thumbnails import digest, locate
+from limner.apps.export.thumbnails import changed, digest, locate
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError
 
@@ -34,11 +34,7 @@ def write_markdown(board: Storyboard, out: Path) -> tuple[tuple[Path, ...], tupl
     """
     folder = out.with_name(out.stem + FOLDER)
     sources = _sources(board)
-    warnings = list(
-        forbidden(
-            [board.story.title, *(text for step in board.story.steps for text in (step.title, step.text))]
-        )
-    )
+    warnings = list(forbidden(board.story))
     copies: dict[str, Path] = {}
     if sources:
         if folder.exists() and not folder.is_dir():
@@ -50,7 +46,7 @@ def write_markdown(board: Storyboard, out: Path) -> tuple[tuple[Path, ...], tupl
         copy, fresh = _copy(source, folder, number, board)
         copies[identity] = copy
         if fresh != identity:
-            warnings.append(f"step {number}: {source} has changed since it was indexed")
+            warnings.append(changed(source, f"step {number}"))
     left = _left_over(folder, set(copies.values()))
     if left:
         warnings.append(f"{folder.name} holds {left} other file{'s' if left > 1 else ''}, left as found")
@@ -61,8 +57,9 @@ def write_markdown(board: Storyboard, out: Path) -> tuple[tuple[Path, ...], tupl
 def inline(text: str) -> str:
     """Text as CommonMark that reads as exactly this text on one line: no markup, no HTML, no entities."""
     flat = " ".join(carried(text).split())
-    escaped = re.sub(r"([\\`*_{}\[\]<>#|~!&$^=:])", r"\\\1", flat)
-    return re.sub(r"^(\d{1,9})([.)])|^([-+])", lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
+    escaped = re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", flat)
+    # What means something only at the start of a line: headings, quotes, lists, rules.
+    return re.sub(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])", r"\1\\\2", escaped)
 
 
 def _sources(board: Storyboard) -> dict[str, tuple[int, Path]]:

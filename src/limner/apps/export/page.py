@@ -22,7 +22,7 @@ from limner.apps.export.credits import (
 )
 from limner.apps.export.explanations import Explanation, explain, highlighted, paragraphs, signed
 from limner.apps.export.targets import whole
-from limner.apps.export.thumbnails import Copy, locate, shrink
+from limner.apps.export.thumbnails import Copy, shrink
 from limner.data.storyboards import BoardStep, Storyboard
 
 PLATE_AREA_PX = 1_200_000
@@ -125,6 +125,7 @@ def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
         f"default-src 'none'; img-src data:; style-src 'sha256-{fingerprint}';"
         " base-uri 'none'; form-action 'none'"
     )
+    warnings = list(forbidden(board.story))
     # Streamed, so that one step's pictures are in memory at a time.
     parts = environment.get_template("storyboard.html").generate(
         board=board,
@@ -132,7 +133,7 @@ def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
         style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
         policy=policy,
         strip=_strip(board),
-        leaves=_leaves(board),
+        leaves=_leaves(board, warnings),
         credits=picture_credits(board),
         story_credits=story_credits(board.story),
         step_numbers=step_numbers,
@@ -141,9 +142,7 @@ def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
     with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
             file.write(part)
-    return forbidden(
-        [board.story.title, *(text for step in board.story.steps for text in (step.title, step.text))]
-    )
+    return tuple(warnings)
 
 
 def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
@@ -152,16 +151,17 @@ def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
         where = f"step {step.position + 1}"
         copy = None
         if step.chosen is not None:
-            path = locate(step.chosen.picture, where)
-            copy = shrink(path, where, area_px=STRIP_AREA_PX, quality=74)
+            copy = shrink(step.chosen.picture, where, area_px=STRIP_AREA_PX, quality=74)
         yield step.position + 1, copy
 
 
-def _leaves(board: Storyboard) -> Iterator[Leaf]:
+def _leaves(board: Storyboard, warnings: list[str]) -> Iterator[Leaf]:
     for step in board.steps:
         text = board.story.steps[step.position]
         why = explain(step)
         words = len(text.text.split())
+        plate = _plate(board, step)
+        warnings += () if plate is None else plate.copy.warnings
         yield Leaf(
             number=step.position + 1,
             title=text.title.strip(),
@@ -169,7 +169,7 @@ def _leaves(board: Storyboard) -> Iterator[Leaf]:
             length="short" if words <= SHORT_WORDS else "long" if words >= LONG_WORDS else "medium",
             initial=step.position == 0 and words > 12 and _takes_initial(text.text),
             origin=step.origin,
-            plate=_plate(board, step),
+            plate=plate,
             credit="" if step.chosen is None else credit_line(step.chosen.picture),
             name="" if step.chosen is None else file_name(step.chosen.picture),
             why=why,
@@ -189,7 +189,7 @@ def _plate(board: Storyboard, step: BoardStep) -> Plate | None:
     if step.chosen is None:
         return None
     where = f"step {step.position + 1}"
-    copy = shrink(locate(step.chosen.picture, where), where, area_px=PLATE_AREA_PX)
+    copy = shrink(step.chosen.picture, where, area_px=PLATE_AREA_PX)
     aspect = copy.width_px / copy.height_px
     width = min(copy.width_px * ENLARGED, SHOWN_WIDTH_PX, SHOWN_HEIGHT_PX * aspect)
     shape = "wide" if aspect >= 1.9 else "tall" if aspect <= 0.72 else "even"
@@ -202,7 +202,7 @@ def _rivals(step: BoardStep) -> Iterator[Rival]:
     for place, candidate in enumerate(step.runners_up, 1):
         where = f"step {step.position + 1}, runner-up {place}"
         yield Rival(
-            copy=shrink(locate(candidate.picture, where), where, area_px=RIVAL_AREA_PX, quality=76),
+            copy=shrink(candidate.picture, where, area_px=RIVAL_AREA_PX, quality=76),
             alt=picture_alt(candidate.picture, f"Runner-up {place}"),
             name=file_name(candidate.picture),
             credit=credit_line(candidate.picture),

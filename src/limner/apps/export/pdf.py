@@ -14,7 +14,7 @@ from limner.apps.export.credits import alt_text, credit_line, file_name, story_c
 from limner.apps.export.explanations import explain, paragraphs
 from limner.apps.export.fonts import REPLACEMENT, Face, cover, dejavu, visible
 from limner.apps.export.targets import whole
-from limner.apps.export.thumbnails import Copy, locate, shrink
+from limner.apps.export.thumbnails import shrink
 from limner.data.storyboards import BoardStep, Storyboard
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def write_pdf(board: Storyboard, out: Path) -> tuple[str, ...]:
     faces = [Face(dejavu(name)) for name in FILES.values()]
     # The sans face holds all that the serif faces hold, and more scripts.
     found = cover(visible("".join(map(carried, texts))), [Face(dejavu(FILES[SANS]))])
-    warnings = list(forbidden(texts))
+    warnings = list(forbidden(board.story))
     if found.missing:
         count = sum(text.count(letter) for text in texts for letter in found.missing)
         named = ", ".join(f"U+{ord(letter):04X}" for letter in sorted(found.missing)[:8])
@@ -59,13 +59,16 @@ def write_pdf(board: Storyboard, out: Path) -> tuple[str, ...]:
             f" {REPLACEMENT}: {named}{more}; install a font for the script and export again"
         )
     book = _Book(board, faces, found.faces, found.missing)
-    book.cover()
-    for step in board.steps:
-        book.step(step)
-    book.ending()
-    with whole(out) as draft:
-        book.pdf.output(str(draft))
-    return tuple(warnings)
+    try:
+        book.cover()
+        for step in board.steps:
+            book.step(step)
+        book.ending()
+        with whole(out) as draft:
+            book.pdf.output(str(draft))
+    finally:
+        book.close()
+    return (*warnings, *book.warnings)
 
 
 def _texts(board: Storyboard) -> Iterator[str]:
@@ -89,6 +92,7 @@ class _Book:
 
         story = board.story
         self.board = board
+        self.warnings: list[str] = []
         self.holes = str.maketrans(dict.fromkeys(missing, REPLACEMENT))
         self.rtl = story.direction == "rtl"
         running = self.clean(story.title)
@@ -120,6 +124,14 @@ class _Book:
         pdf.set_author(carried(story.author))
         pdf.set_lang(story.language)
         pdf.set_creator(f"limner {board.version}".strip())
+
+    def close(self) -> None:
+        """Let go of the font files, which fpdf2 keeps open."""
+        from fpdf.fonts import TTFFont
+
+        for font in self.pdf.fonts.values():
+            if isinstance(font, TTFFont):
+                font.close()
 
     def clean(self, text: str) -> str:
         """One line of text with the characters that can be drawn."""
@@ -217,9 +229,8 @@ class _Book:
             pdf.set_y(max(pdf.get_y(), top + tall) + 8)
             return
         where = f"step {step.position + 1}"
-        copy: Copy = shrink(
-            locate(step.chosen.picture, where), where, area_px=PICTURE_AREA_PX, kind="JPEG", quality=88
-        )
+        copy = shrink(step.chosen.picture, where, area_px=PICTURE_AREA_PX, kind="JPEG", quality=88)
+        self.warnings += copy.warnings
         scale = min(INNER_MM / copy.width_px, height_mm / copy.height_px)
         wide, high = copy.width_px * scale, copy.height_px * scale
         pdf.image(

@@ -11,12 +11,13 @@ from limner.apps.export.characters import carried, forbidden
 from limner.apps.export.credits import alt_text, credit_line
 from limner.apps.export.explanations import explain, paragraphs
 from limner.apps.export.targets import whole
-from limner.apps.export.thumbnails import Copy, locate, shrink
+from limner.apps.export.thumbnails import Copy, shrink
 from limner.data.storyboards import BoardStep, Storyboard
 
 if TYPE_CHECKING:
     from pptx.shapes.autoshape import Shape
     from pptx.slide import Slide
+    from pptx.text.text import TextFrame
 
 PICTURE_AREA_PX = 1_600_000
 WIDTH_IN, HEIGHT_IN = 13.333, 7.5
@@ -54,28 +55,21 @@ def write_slides(board: Storyboard, out: Path) -> tuple[str, ...]:
     properties.language = carried(story.language)[:255]
     properties.comments = f"Made with limner {board.version}".strip()
     layout = next(each for each in show.slide_layouts if each.name == "Title Only")
-    warnings = list(
-        forbidden([story.title, *(text for step in story.steps for text in (step.title, step.text))])
-    )
+    warnings = list(forbidden(story))
     for step in board.steps:
-        if not _fill(show.slides.add_slide(layout), board, step):
-            warnings.append(
-                f"step {step.position + 1}: the text is too long for its slide; all of it is in the notes"
-            )
+        warnings += _fill(show.slides.add_slide(layout), board, step)
     with whole(out) as draft:
         show.save(str(draft))
     return tuple(warnings)
 
 
-def _fill(slide: "Slide", board: Storyboard, step: BoardStep) -> bool:
-    """Lay out one step; returns whether its text fits on the slide."""
+def _fill(slide: "Slide", board: Storyboard, step: BoardStep) -> tuple[str, ...]:
+    """Lay out one step; returns warnings."""
     text = board.story.steps[step.position]
+    where = f"step {step.position + 1}"
     copy = None
     if step.chosen is not None:
-        where = f"step {step.position + 1}"
-        copy = shrink(
-            locate(step.chosen.picture, where), where, area_px=PICTURE_AREA_PX, kind="JPEG", quality=88
-        )
+        copy = shrink(step.chosen.picture, where, area_px=PICTURE_AREA_PX, kind="JPEG", quality=88)
     aspect = 4 / 3 if copy is None else copy.width_px / copy.height_px
     picture_box, text_box = boxes(aspect, rtl=board.story.direction == "rtl")
     if copy is None:
@@ -88,7 +82,10 @@ def _fill(slide: "Slide", board: Storyboard, step: BoardStep) -> bool:
     if notes is not None:
         whole_text = [] if fits else [text.text, ""]
         notes.text = carried("\n".join([*whole_text, *explain(step).lines()]))
-    return fits
+    stale = () if copy is None else copy.warnings
+    return (
+        stale if fits else (*stale, f"{where}: the text is too long for its slide; all of it is in the notes")
+    )
 
 
 def boxes(aspect: float, *, rtl: bool) -> tuple[Box, Box]:
@@ -170,7 +167,7 @@ def _blank(slide: "Slide", step: BoardStep, box: Box) -> None:
     shape.name = "Blank"
     shape.shadow.inherit = False
     shape.fill.solid()
-    shape.fill.fore_color.rgb = RGBColor(*TINT)
+    shape.fill.fore_color.rgb = cast(Any, RGBColor)(*TINT)
     shape.line.fill.background()
     frame = shape.text_frame
     frame.word_wrap = True
@@ -253,16 +250,17 @@ def _foot(slide: "Slide", board: Storyboard, step: BoardStep) -> None:
         _set(shape.text_frame, [words], 9, SOFT, ending=right)
 
 
-def _plain(frame: Any) -> None:
+def _plain(frame: "TextFrame") -> None:
     from pptx.enum.text import MSO_ANCHOR
 
     frame.word_wrap = True
-    frame.margin_left = frame.margin_right = frame.margin_top = frame.margin_bottom = 0
+    for side in ("left", "right", "top", "bottom"):
+        setattr(frame, f"margin_{side}", 0)
     frame.vertical_anchor = MSO_ANCHOR.TOP
 
 
 def _set(
-    frame: Any,
+    frame: "TextFrame",
     pieces: list[str],
     size_pt: int,
     colour: tuple[int, int, int],
@@ -278,12 +276,12 @@ def _set(
     from pptx.util import Pt
 
     for place, piece in enumerate(pieces or [""]):
-        paragraph: Any = frame.paragraphs[0] if place == 0 else frame.add_paragraph()
+        paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
         run = paragraph.add_run()
         run.text = carried(" ".join(piece.split()))
         run.font.size = Pt(size_pt)
         run.font.name = "Georgia" if size_pt > 9 else "Arial"
-        run.font.color.rgb = RGBColor(*colour)
+        run.font.color.rgb = cast(Any, RGBColor)(*colour)
         if language.isascii() and language:
             run._r.get_or_add_rPr().set("lang", language)  # no public setter
         paragraph.line_spacing = 1.1

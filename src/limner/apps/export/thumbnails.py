@@ -9,7 +9,7 @@ import hashlib
 import io
 import math
 import os
-import warnings
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,9 @@ from limner.data.records import Picture
 from limner.errors import DataError
 
 if TYPE_CHECKING:
-    from PIL import Image
+    from PIL.Image import Image
+
+    from limner.data.images import Decoded
 
 MAX_SIDE_PX = 3000
 """Longest side of any copy; only panoramas and scrolls meet it, others meet their area first."""
@@ -32,12 +34,14 @@ class Copy:
         data: the encoded file.
         media_type: such as image/webp.
         width_px, height_px: upright size of the copy.
+        warnings: that the original is no longer the file that was indexed, or nothing.
     """
 
     data: bytes
     media_type: str
     width_px: int
     height_px: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def uri(self) -> str:
@@ -60,19 +64,16 @@ def locate(picture: Picture, where: str) -> Path:
             if Path(name).is_file():
                 return Path(name)
     raise DataError(
-        f"export: {where}: the picture {picture.path} is not there (was it moved or is a drive missing?);"
+        f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"
         " put it back, or run 'limner index' and illustrate again"
     )
 
 
 def _unescaped(path: str) -> str:
     r"""The path with \xNN and \udcNN read as the bytes they stand for."""
-    import re
-
-    def byte(found: "re.Match[str]") -> str:
-        return chr(0xDC00 + int(found.group(1), 16))
-
-    return re.sub(r"\\(?:x|udc|uDC)([89a-fA-F][0-9a-fA-F])", byte, path)
+    return re.sub(
+        r"\\(?:x|udc|uDC)([89a-fA-F][0-9a-fA-F])", lambda found: chr(0xDC00 + int(found[1], 16)), path
+    )
 
 
 def digest(path: Path) -> str:
@@ -81,33 +82,58 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def shrink(path: Path, where: str, *, area_px: int, kind: str = "WEBP", quality: int = 82) -> Copy:
-    """A copy of at most `area_px` pixels, upright, flattened to its first frame.
+def changed(path: Path, where: str) -> str:
+    """The warning for a file whose bytes are not those that were indexed."""
+    return f"{where}: {_shown(path)} has changed since it was indexed"
+
+
+def _shown(path: Path) -> str:
+    """A path as text that can be written anywhere."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", quality: int = 82) -> Copy:
+    """A copy of at most `area_px` pixels, upright, first frame, on white where it was transparent.
 
     Args:
-        path: the original.
+        picture: whose file is read, once.
         where: the step, for messages.
         area_px: pixels of the copy, > 0; smaller originals keep their size.
-        kind: WEBP (keeps transparency) or JPEG (on white).
+        kind: WEBP or JPEG.
         quality: encoder's quality, 1 to 100.
     Raises:
-        DataError: the file is no picture that can be read.
+        DataError: the file is not there or is no picture that can be read.
     """
-    image = opened(path, where, area_px=area_px)
-    with image:
-        width, height = fitted(image.width, image.height, area_px)
-        from PIL import Image
+    from PIL.Image import Resampling
 
-        small = (
-            image
-            if (width, height) == image.size
-            else image.resize((width, height), Image.Resampling.LANCZOS)
+    from limner.data.images import PictureError, decode, read_file
+
+    path = locate(picture, where)
+    wide, high = fitted(picture.width_px, picture.height_px, area_px)
+    try:
+        file = read_file(os.fsencode(path))
+        # Twice this is decoded at least: half as much again as is needed, for a clean resize.
+        decoded = decode(
+            file.data, side_px=max(1, math.ceil(0.75 * min(wide, high))), suffix=path.suffix.lower()
         )
-        if kind == "JPEG":
-            small = _on_white(small)
-        out = io.BytesIO()
-        small.save(out, kind, quality=quality, **({"method": 4} if kind == "WEBP" else {"optimize": True}))
-    return Copy(out.getvalue(), f"image/{kind.lower()}", width, height)
+    except PictureError as error:
+        raise DataError(
+            f"export: {where}: {_shown(path)}: {error};"
+            " restore the file, or run 'limner index' and illustrate again"
+        ) from error
+    image = _in_srgb(decoded)
+    size = fitted(image.width, image.height, area_px)
+    if size != image.size:
+        image = image.resize(size, Resampling.LANCZOS)
+    # What the camera wrote (place, time, comments) stays with the original.
+    image.info = {}
+    out = io.BytesIO()
+    if kind == "WEBP":
+        image.save(out, kind, quality=quality, method=4)
+    else:
+        image.save(out, kind, quality=quality, optimize=True)
+    stale = () if file.sha256 == picture.id else (changed(path, where),)
+    return Copy(out.getvalue(), f"image/{kind.lower()}", *size, stale)
 
 
 def fitted(width: int, height: int, area_px: int) -> tuple[int, int]:
@@ -121,80 +147,27 @@ def fitted(width: int, height: int, area_px: int) -> tuple[int, int]:
         width and height in pixels, each at least 1.
     """
     scale = min(1.0, math.sqrt(area_px / (width * height)), MAX_SIDE_PX / max(width, height))
-    return max(1, round(width * scale)), max(1, round(height * scale))
+    return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
 
 
-def opened(path: Path, where: str, *, area_px: int) -> "Image.Image":
-    """The first frame, upright, in sRGB, mode RGB or RGBA; JPEGs decoded at reduced scale.
+def _in_srgb(decoded: "Decoded") -> "Image":
+    """The upright picture in sRGB; one without a colour profile is taken as sRGB already."""
+    from PIL import ImageCms, ImageOps
 
-    Args:
-        path: the original.
-        where: the step, for messages.
-        area_px: pixels that will be needed; a JPEG is decoded to not much more than that.
-    Raises:
-        DataError: the file is no picture that can be read.
-    """
-    from PIL import Image, ImageOps
-
+    profile = decoded.loaded.info.get("icc_profile")
+    if not isinstance(profile, bytes) or decoded.loaded.mode not in ("RGB", "CMYK"):
+        return decoded.rgb
+    source = decoded.rgb if decoded.loaded.mode == "RGB" else ImageOps.exif_transpose(decoded.loaded)
     try:
-        with warnings.catch_warnings():
-            # A picture large enough to warn is refused; other warnings tell of odd metadata,
-            # which the copy does not carry.
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                wide, high = fitted(image.width, image.height, area_px)
-                image.draft(None, (wide, high))
-                image.load()
-                return _in_srgb(ImageOps.exif_transpose(image))
-    except (
-        OSError,
-        ValueError,
-        SyntaxError,
-        EOFError,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(
-            f"export: {where}: {os.fspath(path)!r} cannot be read as a picture ({reason});"
-            " run 'limner index' again to drop it, or restore the file"
-        ) from error
-
-
-def _in_srgb(image: "Image.Image") -> "Image.Image":
-    """RGB or RGBA in sRGB; a picture without profile is taken as sRGB already."""
-    from PIL import ImageCms
-
-    if image.mode.startswith("I;16") or image.mode == "I":
-        # 16 bits to 8: Pillow would clip at 255 where the high byte is meant.
-        image = image.convert("I").point(lambda value: value * (1 / 257)).convert("L")
-    elif image.mode == "F":
-        image = image.convert("L")
-    alpha = image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info
-    profile = image.info.get("icc_profile")
-    if isinstance(profile, bytes) and image.mode in ("RGB", "CMYK", "L"):
-        try:
-            return ImageCms.profileToProfile(
-                image,
+        return (
+            ImageCms.profileToProfile(
+                source,
                 ImageCms.ImageCmsProfile(io.BytesIO(profile)),
                 ImageCms.createProfile("sRGB"),
                 outputMode="RGB",
-            ) or image.convert("RGB")
-        except (ImageCms.PyCMSError, OSError, ValueError):
-            # A broken profile says nothing about the colours: the plain reading is the best there is.
-            return image.convert("RGB")
-    if image.mode == "RGBA" or (image.mode == "RGB" and not alpha):
-        return image
-    return image.convert("RGBA" if alpha else "RGB")
-
-
-def _on_white(image: "Image.Image") -> "Image.Image":
-    """The picture on white paper, without transparency."""
-    from PIL import Image
-
-    if image.mode != "RGBA":
-        return image
-    paper = Image.new("RGB", image.size, "white")
-    paper.paste(image, mask=image.getchannel("A"))
-    return paper
+            )
+            or decoded.rgb
+        )
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        # A damaged profile says nothing about the colours: the plain reading is the best there is.
+        return decoded.rgb
