@@ -1,0 +1,1 @@
+"""From data and losses to a checkpoint."""

@@ -1,0 +1,180 @@
+"""The training loop, the only one: any model whose `step` gives named losses.
+
+It draws batches, takes steps, validates, keeps the best weights and can go on after a kill at the
+very step it had saved, bit for bit on a CPU. It knows no system, no data set and no test split.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import distributed, nn
+
+from limner.config import Config
+from limner.errors import NumericsError
+from limner.training import checkpoint, randomness
+from limner.training.state import NAME, Position, State
+from limner.training.task import Event, Task
+
+BEST, HISTORY = "model.safetensors", "history.jsonl"
+
+
+class LoopConfig(Config):
+    """Settings of the loop.
+
+    Attributes:
+        epochs: passes over the training data.
+        lr, betas, weight_decay: of Adam.
+        clip_norm: largest gradient norm, or None.
+        plateau_patience: validations without a better value before the rate is cut.
+        plateau_factor: what the rate is multiplied with then.
+        metric: the validation figure that selects; the caller says its direction.
+        save_every_steps: steps between resumable checkpoints, the most that a kill can lose.
+        seed: of python, NumPy and torch.
+    """
+
+    epochs: int = 20
+    lr: float = 1e-4
+    betas: tuple[float, float] = (0.5, 0.999)
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    plateau_patience: int = 5
+    plateau_factor: float = 0.1
+    metric: str = "MedR"
+    save_every_steps: int = 200
+    seed: int = 0
+
+
+class Loop:
+    """One run of training in one folder."""
+
+    def __init__(
+        self,
+        task: Task,
+        config: LoopConfig,
+        folder: Path,
+        *,
+        validate: Callable[[nn.Module], Mapping[str, float]],
+        maximise: bool,
+        report: Callable[[Event], None] = lambda event: None,
+        saved_with: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Prepare; nothing is drawn or written yet.
+
+        Args:
+            task: model, batches and losses.
+            config: settings.
+            folder: of the run; made if absent. Holds the best weights, the resumable state and a
+                line per epoch.
+            validate: figures on the validation split, called once an epoch without gradients.
+            maximise: whether more of `config.metric` is better.
+            report: called after every step and epoch.
+            saved_with: plain values stored beside the weights (the resolved config).
+        """
+        self._task, self._config, self._folder = task, config, folder
+        self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
+        self._saved_with = dict(saved_with or {})
+        self._rank = distributed.get_rank() if distributed.is_initialized() else 0
+        optimiser = torch.optim.Adam(
+            [p for p in task.model.parameters() if p.requires_grad],
+            lr=config.lr,
+            betas=config.betas,
+            weight_decay=config.weight_decay,
+        )
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
+            optimiser, "max", factor=config.plateau_factor, patience=config.plateau_patience
+        )
+        settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
+        self._state = State(task.model, optimiser, schedule, Position(), settings)
+        self._file = folder / (NAME if self._rank == 0 else f"{NAME}.{self._rank}")
+        self._began, self._began_at = time.monotonic(), 0
+
+    def fit(self) -> Position:
+        """Train to the last epoch, from the saved state where the folder holds one.
+
+        Returns:
+            The final position.
+        Raises:
+            NumericsError: a loss is not finite, naming step, term and samples.
+            CheckpointError: the saved state does not fit, or nothing can be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        position = self._state.position
+        if self._file.exists():
+            self._state.restore(self._file)
+        else:
+            randomness.seed_all(self._config.seed + self._rank)
+            if distributed.is_initialized():
+                for tensor in self._task.model.state_dict().values():
+                    distributed.broadcast(tensor, src=0)
+        self._began, self._began_at = time.monotonic(), position.taken
+        while position.epoch < self._config.epochs:
+            self._task.model.train()
+            for batch in islice(self._task.batches(position.epoch), position.step, None):
+                self._step(batch)
+                self._tell("step", position.means)
+                if position.taken % self._config.save_every_steps == 0:
+                    self._state.save(self._file)
+            self._close_epoch()
+        return position
+
+    def _step(self, batch: Any) -> None:  # noqa: ANN401
+        """One update."""
+        position, model = self._state.position, self._task.model
+        self._state.optimiser.zero_grad(set_to_none=True)
+        losses = self._task.step(batch)
+        for name, value in losses.items():
+            number = float(value.detach())
+            if not math.isfinite(number):
+                raise NumericsError(
+                    f"training: loss {name!r} is {number} at epoch {position.epoch}, step {position.step}"
+                    f" (samples {self._task.describe(batch)}); lower lr or look at these samples"
+                )
+            position.sums[name] = position.sums.get(name, 0.0) + number
+        losses["total"].backward()  # type: ignore[no-untyped-call]
+        if distributed.is_initialized():
+            for parameter in model.parameters():
+                if parameter.grad is not None:
+                    distributed.all_reduce(parameter.grad)
+                    parameter.grad /= distributed.get_world_size()
+        if self._config.clip_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
+        self._state.optimiser.step()
+        position.step += 1
+        position.taken += 1
+
+    def _close_epoch(self) -> None:
+        """Validate, keep the best, step the schedule, write the history and the resumable state."""
+        position, metric = self._state.position, self._config.metric
+        self._task.model.eval()
+        with torch.no_grad():
+            figures = dict(self._validate(self._task.model))
+        value = self._sign * figures[metric]
+        if not math.isfinite(value):
+            raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")
+        lr = self._state.optimiser.param_groups[0]["lr"]
+        self._state.schedule.step(value)
+        if position.best is None or value > self._sign * position.best:
+            position.best, position.best_epoch = figures[metric], position.epoch
+            if self._rank == 0:
+                described = {"config": self._saved_with, "epoch": position.epoch, "validation": figures}
+                checkpoint.save(self._folder / BEST, self._task.model.state_dict(), described)
+        position.history.append({"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures})
+        position.epoch, position.step, position.sums = position.epoch + 1, 0, {}
+        self._state.save(self._file)
+        if self._rank == 0:
+            lines = "".join(json.dumps(entry) + "\n" for entry in position.history)
+            (self._folder / HISTORY).write_text(lines, encoding="utf-8")
+        self._tell("epoch", figures)
+
+    def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> None:
+        """Hand an event to whoever shows progress."""
+        position = self._state.position
+        done = max(position.taken - self._began_at, 1)
+        left = self._config.epochs * self._task.steps_per_epoch - position.taken
+        self._report(Event(kind, position, values, (time.monotonic() - self._began) / done * left))

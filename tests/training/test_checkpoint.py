@@ -1,0 +1,84 @@
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from limner.errors import CheckpointError, MissingError
+from limner.training import checkpoint
+
+
+def test_round_trip_of_tensors_and_state(tmp_path):
+    path = tmp_path / "a.safetensors"
+    shared = torch.arange(6.0).view(2, 3)
+    checkpoint.save(path, {"a": shared, "b": shared.t(), "c": torch.tensor(3)}, {"x": [1, None, "é"]})
+    tensors, state = checkpoint.load(path)
+    assert torch.equal(tensors["a"], shared)
+    assert torch.equal(tensors["b"], shared.t())
+    assert tensors["c"].item() == 3
+    assert state == {"x": [1, None, "é"]}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_a_full_disk_leaves_the_last_good_one(tmp_path, monkeypatch):
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"a": torch.ones(2)}, {"n": 1})
+
+    def full(tensors, name, metadata):
+        Path(name).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    with pytest.raises(CheckpointError, match=r"No space left.*untouched"):
+        checkpoint.save(path, {"a": torch.zeros(2)}, {"n": 2})
+    assert checkpoint.load(path)[1] == {"n": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+class Payload:
+    def __reduce__(self):
+        return (Path("/tmp/limner-was-here").touch, ())  # noqa: S108
+
+
+@pytest.mark.parametrize("content", [b"", b"junk" * 100, pickle.dumps(Payload())])
+def test_what_is_no_checkpoint_fails_closed(tmp_path, content):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="nothing was loaded"):
+        checkpoint.load(path)
+    assert not Path("/tmp/limner-was-here").exists()  # noqa: S108
+
+
+def test_a_foreign_safetensors_file_is_named(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.ones(1)}, tmp_path / "a.safetensors")
+    with pytest.raises(CheckpointError, match="format None"):
+        checkpoint.load(tmp_path / "a.safetensors")
+    with pytest.raises(MissingError, match="no checkpoint there"):
+        checkpoint.load(tmp_path / "b.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda s: s.pop("bias"), "missing: bias"),
+        (lambda s: s.update(more=torch.ones(1)), "unexpected: more"),
+        (lambda s: s.update(bias=torch.ones(5)), "another shape: bias"),
+    ],
+)
+def test_weights_load_with_strict_keys(change, match):
+    model = nn.Linear(2, 3)
+    before = model.weight.clone()
+    state = {name: torch.zeros_like(t) for name, t in model.state_dict().items()}
+    change(state)
+    with pytest.raises(CheckpointError, match=match):
+        checkpoint.load_into(model, state, "run")
+    assert torch.equal(model.weight, before)
+
+
+def test_prefixes_keep_sets_apart():
+    both = checkpoint.prefixed("a", {"x": torch.ones(1)}) | checkpoint.prefixed("b", {"x": torch.zeros(1)})
+    assert checkpoint.part("a", both)["x"].item() == 1
+    assert checkpoint.part("b", both)["x"].item() == 0

@@ -1,0 +1,171 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from limner.errors import CheckpointError, NumericsError
+from limner.training import checkpoint
+from limner.training.loop import BEST, HISTORY, Loop, LoopConfig
+from limner.training.state import NAME
+
+
+class Regression:
+    """Fits y = 2x with dropout, so that a resumed run must restore the generator."""
+
+    steps_per_epoch = 6
+
+    def __init__(self, *, bad_at=None, pause_s=0.0):
+        torch.manual_seed(7)
+        self.model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.Linear(8, 1))
+        self.bad_at, self.pause_s, self.taken = bad_at, pause_s, 0
+
+    def batches(self, epoch):
+        generator = torch.Generator().manual_seed(100 + epoch)
+        return (torch.randn(5, 3, generator=generator) for _ in range(self.steps_per_epoch))
+
+    def step(self, batch):
+        time.sleep(self.pause_s)
+        error = ((self.model(batch) - 2 * batch.sum(dim=1, keepdim=True)) ** 2).mean()
+        self.taken += 1
+        return {"total": error * (float("nan") if self.taken == self.bad_at else 1.0)}
+
+    def describe(self, batch):
+        return f"{len(batch)} rows"
+
+
+@torch.no_grad()
+def validate(model):
+    probe = torch.linspace(-1, 1, 12).view(4, 3)
+    return {"error": float(((model(probe) - 2 * probe.sum(dim=1, keepdim=True)) ** 2).mean())}
+
+
+CONFIG = LoopConfig(epochs=4, lr=1e-2, metric="error", save_every_steps=2)
+
+
+def loop(folder, task=None, config=CONFIG, **more):
+    return Loop(task or Regression(), config, folder, validate=validate, maximise=False, **more)
+
+
+def contents(folder):
+    tensors, state = checkpoint.load(folder / NAME)
+    return tensors, state, (folder / HISTORY).read_text()
+
+
+def assert_same_run(a, b):
+    (tensors_a, state_a, history_a), (tensors_b, state_b, history_b) = contents(a), contents(b)
+    assert tensors_a.keys() == tensors_b.keys()
+    for name, tensor in tensors_a.items():
+        assert torch.equal(tensor, tensors_b[name]), name
+    assert state_a == state_b
+    assert history_a == history_b
+
+
+class StoppedError(Exception):
+    """Stands for whatever ends a process."""
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 5, 6, 7, 13, 23])
+def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path, stop_after):
+    loop(tmp_path / "whole").fit()
+
+    def stop(event):
+        if event.kind == "step" and event.position.taken == stop_after:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        loop(tmp_path / "cut", report=stop).fit()
+    torch.rand(17)  # whatever else draws numbers before the resume
+    loop(tmp_path / "cut").fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.slow
+def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2]); from test_loop import *;"
+        "from pathlib import Path; loop(Path(sys.argv[1]), Regression(pause_s=0.02)).fit()"
+    )
+    here = str(Path(__file__).parent)
+    for wait_s in (0.15, 0.3, 0.1):
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cut"), here])
+        while not (tmp_path / "cut" / NAME).exists() and process.poll() is None:
+            time.sleep(0.02)
+        time.sleep(wait_s)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    loop(tmp_path / "cut").fit()
+    loop(tmp_path / "whole").fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_the_best_weights_are_those_of_the_best_epoch(tmp_path):
+    position = loop(tmp_path).fit()
+    lines = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
+    errors = [line["val"]["error"] for line in lines]
+    assert position.best_epoch == errors.index(min(errors))
+    model = Regression().model
+    tensors, state = checkpoint.load(tmp_path / BEST)
+    checkpoint.load_into(model, tensors, "best")
+    assert validate(model.eval())["error"] == pytest.approx(min(errors))
+    assert state["epoch"] == position.best_epoch
+
+
+def test_the_direction_of_the_metric_is_kept(tmp_path):
+    up = Loop(Regression(), CONFIG, tmp_path, validate=validate, maximise=True).fit()
+    lines = [json.loads(line)["val"]["error"] for line in (tmp_path / HISTORY).read_text().splitlines()]
+    assert up.best_epoch == lines.index(max(lines))
+
+
+def test_a_loss_that_is_not_finite_names_step_term_and_samples(tmp_path):
+    with pytest.raises(NumericsError, match=r"'total' is nan at epoch 1, step 2 \(samples 5 rows\)"):
+        loop(tmp_path, Regression(bad_at=9)).fit()
+
+
+def test_other_settings_do_not_resume(tmp_path):
+    loop(tmp_path).fit()
+    with pytest.raises(CheckpointError, match=r"other settings \(loop\)"):
+        loop(tmp_path, config=CONFIG.model_copy(update={"lr": 1.0})).fit()
+
+
+def linear_task(rows):
+    """Plain regression on given rows of each batch, from fixed weights."""
+    task = Regression()
+    task.model = nn.Linear(3, 1)
+    whole = [batch[:4] for batch in task.batches(0)]
+    task.batches = lambda epoch: [batch[rows] for batch in whole]
+    return task
+
+
+ONE_EPOCH = LoopConfig(epochs=1, lr=1e-2, metric="error")
+RANKS = """
+import sys; sys.path.insert(0, sys.argv[1])
+import torch.distributed as dist
+from test_loop import *
+rank, folder = int(sys.argv[2]), Path(sys.argv[3])
+dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+task = linear_task(slice(rank, None, 2))
+if rank == 1:  # the first process's weights must win
+    task.model = nn.Linear(3, 1)
+loop(folder / "run", task, ONE_EPOCH).fit()
+checkpoint.save(folder / f"{rank}.safetensors", task.model.state_dict(), {})
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one_with_the_whole_batch(tmp_path):
+    here = str(Path(__file__).parent)
+    runs = [subprocess.Popen([sys.executable, "-c", RANKS, here, str(r), str(tmp_path)]) for r in range(2)]
+    assert [run.wait() for run in runs] == [0, 0]
+    alone = linear_task(slice(None))
+    loop(tmp_path / "alone", alone, ONE_EPOCH).fit()
+    states = [checkpoint.load(tmp_path / f"{rank}.safetensors")[0] for rank in range(2)]
+    for name, tensor in alone.model.state_dict().items():
+        assert torch.equal(states[0][name], states[1][name])
+        assert torch.allclose(states[0][name], tensor, atol=1e-6)
