@@ -69,7 +69,7 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
         state: parameter name → tensor; half precision is cast to float32.
         where: the file, for messages.
     Raises:
-        ConfigError: torchvision has no such architecture.
+        ConfigError: torchvision has no such architecture, or it ends without a linear layer.
         CheckpointError: the parameters are not those of the architecture.
     """
     import torch
@@ -81,7 +81,10 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
     # On the meta device nothing is drawn at random: a parameter not read from the file cannot exist.
     with torch.device("meta"):
         model = models.get_model(name, weights=None)
-    last = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
+    linears = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if not linears:
+        raise ConfigError(f"encoder: {name} has no linear last layer; choose another architecture")
+    last = linears[-1]
     owner = model.get_submodule(last.rpartition(".")[0])
     leaf = last.rpartition(".")[2]
     width = getattr(owner, leaf).in_features

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pickle
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -169,7 +170,10 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
         if path.suffix.lower() == ".safetensors":
             content: object = load_file(path)
         else:
-            content = torch.load(path, map_location="cpu", weights_only=True)
+            with warnings.catch_warnings():
+                # A newer pickle protocol either reads or is refused below; no second message.
+                warnings.filterwarnings("ignore", message="Detected pickle protocol")
+                content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     except pickle.UnpicklingError as error:
