@@ -37,7 +37,7 @@ def picture_of(path: Path, *, caption: str = "", credit: str = "", licence: str 
 
 @pytest.fixture(scope="session")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
-    """Name → picture: turned (EXIF 6: stored lying, red end up when upright), wide, tall, clear, cmyk, odd name."""
+    """Name → picture; "turned" is stored lying (EXIF 6), and upright its red half is above."""
     folder = tmp_path_factory.mktemp("collection")
     lying = Image.new("RGB", (300, 200), "blue")
     lying.paste("red", (0, 0, 150, 200))

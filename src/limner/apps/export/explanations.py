@@ -8,6 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 
+from limner.apps.export.characters import carried
 from limner.apps.export.credits import file_name
 from limner.data.storyboards import BoardStep, Candidate
 
@@ -136,12 +137,12 @@ def highlighted(text: str, words: tuple[str, ...]) -> tuple[tuple[str, bool], ..
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
-    """Paragraphs of a step's text: cut at empty lines, inner line ends kept."""
-    blocks = re.split(r"\n[^\S\n]*\n", re.sub(r"\r\n?|[\u2028\u2029]", "\n", text))
+    """Paragraphs of a step's text: cut at empty lines, inner line ends kept, control characters as U+FFFD."""
+    blocks = re.split(r"\n[^\S\n]*\n", re.sub(r"\r\n?|[\u2028\u2029]", "\n", carried(text)))
     kept = tuple(
         "\n".join(line.strip() for line in block.strip().split("\n")) for block in blocks if block.strip()
     )
-    return kept or (text.strip() or text,)
+    return kept or (text.strip(),)
 
 
 def _probability(value: float) -> str:

@@ -107,7 +107,8 @@ def _points(face: Face) -> set[int]:
     if face.path.suffix.lower() not in (".ttf", ".otf", ".ttc", ".otc"):
         return set()
     try:
-        with TTFont(face.path, fontNumber=face.number, lazy=True) as font:
+        # Opened here, for fontTools leaves a damaged file open.
+        with face.path.open("rb") as file, TTFont(file, fontNumber=face.number, lazy=True) as font:
             if "cmap" not in font or not ("glyf" in font or "CFF " in font):
                 return set()
             return set(font.getBestCmap() or ())
