@@ -1,0 +1,446 @@
+"""Fill a library: find files, read the new and changed ones, encode, write, complete.
+
+One pass streams over any number of files with bounded memory; what is done stays done when the process is
+killed. Encoders come from the caller. It deletes nothing of the user's and changes no picture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limner.data.folder import FoundFile, OtherFile, UnusableFile, count_files, source_path, walk
+from limner.data.hashes import NEAR_BITS
+from limner.data.images import display, reader_version
+from limner.data.tables import LIST_SUFFIXES
+from limner.data.words import CAPTION_SOURCES, CaptionSource
+from limner.errors import ConfigError, DataError, unknown
+from limner.retrieval.commits import FileRow, Labels, file_key, file_row, vector_table, write
+from limner.retrieval.completion import (
+    CAPTIONS,
+    encode_captions,
+    group_counts,
+    ids_of,
+    lacking,
+    link_near,
+)
+from limner.retrieval.digests import DigestSet, KnownFile, KnownFiles
+from limner.retrieval.library import Library, SpaceInfo
+from limner.retrieval.reading import Pixels, Reader, ReadFile, ahead, default_workers
+from limner.retrieval.reports import IndexReport, Problem, Progress, Silent
+from limner.retrieval.store import FILES, files_schema, vectors_name, vectors_schema
+from limner.shapes import expect
+from limner.similarity import ImageEncoder, TextEncoder, unit_rows
+
+if TYPE_CHECKING:
+    import pyarrow
+
+BATCH_PICTURES = 32
+COMMIT_FILES = 256
+COMMIT_S = 10.0
+_COMPACT_COMMITS = 128
+_SEP = os.fsencode(os.sep)
+RESUME = "stopped; what was read is kept. Give the same command again to continue."
+
+
+def index(
+    sources: Sequence[str | os.PathLike[str]],
+    library: Library,
+    *,
+    image_encoders: Sequence[ImageEncoder] = (),
+    text_encoder: TextEncoder | None = None,
+    captions: bool | Sequence[str] = True,
+    follow_links: bool = False,
+    near_bits: int = NEAR_BITS,
+    workers: int | None = None,
+    batch_pictures: int = BATCH_PICTURES,
+    commit_files: int = COMMIT_FILES,
+    commit_s: float = COMMIT_S,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Bring a library up to date with its pictures.
+
+    Only new and changed files are read. Files under `sources` that are gone are marked deleted; files of
+    other sources are left as they are. A vector that an encoder's pictures lack is made, whatever the file.
+
+    Args:
+        sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
+        library: to fill.
+        image_encoders: make the vectors of pixel spaces.
+        text_encoder: makes the space "captions"; None leaves it alone.
+        captions: whether captions are kept, or the origins to keep: exif, iptc, xmp, keywords, sidecar,
+            metadata, filename.
+        follow_links: enter linked folders.
+        near_bits: largest Hamming distance between the hashes of near-duplicates, 0 to 16.
+        workers: threads that decode; None for one per core.
+        batch_pictures: pictures per forward pass.
+        commit_files: files written at once: what a kill may lose is at most this and what is in flight.
+        commit_s: seconds after which fewer are written.
+        progress: told how far it is.
+    Raises:
+        MissingError: a source does not exist.
+        ConfigError: an unknown origin of captions, or two encoders for one space.
+        DataError: another process is writing to the library.
+        NumericsError: an encoder made a vector that is not finite.
+    """
+    origins = _origins(captions)
+    roots = tuple(os.fsencode(source) for source in library.settings.sources)
+    if sources:
+        roots = tuple(dict.fromkeys(source_path(source) for source in sources))
+    else:
+        roots = tuple(source_path(os.fsdecode(root)) for root in roots)
+    if not roots:
+        raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
+    with library.writing(), _stop_on_interrupt() as stopped:
+        run = _Run(library, roots, origins, image_encoders, text_encoder, progress or Silent(), stopped)
+        run.agree()
+        run.read_all(follow_links, workers or default_workers(), batch_pictures, commit_files, commit_s)
+        return run.finish(near_bits)
+
+
+def _origins(captions: bool | Sequence[str]) -> frozenset[CaptionSource]:
+    """Origins of captions to keep."""
+    if isinstance(captions, bool):
+        return frozenset(CAPTION_SOURCES if captions else ())
+    for name in captions:
+        if name not in CAPTION_SOURCES:
+            raise ConfigError("index: " + unknown("origin of captions", name, CAPTION_SOURCES))
+    return frozenset(name for name in CAPTION_SOURCES if name in captions)
+
+
+@contextmanager
+def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a wish to stop after the batch; a second one interrupts at once."""
+    wish = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield wish.is_set
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        wish.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield wish.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Run:
+    """One run of indexing and its counts."""
+
+    def __init__(
+        self,
+        library: Library,
+        roots: tuple[bytes, ...],
+        origins: frozenset[CaptionSource],
+        image_encoders: Sequence[ImageEncoder],
+        text_encoder: TextEncoder | None,
+        progress: Progress,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self.library, self.store, self.roots, self.origins = library, library.store, roots, origins
+        self.encoders, self.text_encoder = tuple(image_encoders), text_encoder
+        self.progress, self.stopped = progress, stopped
+        self.count = dict.fromkeys(
+            ("found", "other_files", "new", "changed", "unchanged", "completed", "deleted"), 0
+        )
+        self.encoded = {encoder.name: 0 for encoder in self.encoders}
+        self.captions_encoded, self.pictures_read = 0, 0
+        self.warnings: list[Problem] = []
+        self.unlisted: list[bytes] = []
+        self.started, self.read_s = time.monotonic(), 0.0
+        self.vectors: dict[str, DigestSet] = {}
+        self.claimed: set[str] = set()
+        self.claiming = threading.Lock()
+        self.pending: list[ReadFile] = []
+        self.pending_rows: list[FileRow] = []
+        self.pending_labels: dict[str, Labels] = {}
+        self.pending_vectors: dict[str, list[pyarrow.Table]] = {}
+        self.commits, self.committed = 0, time.monotonic()
+
+    def agree(self) -> None:
+        """Make library and encoders agree: a space made by another encoder, or another version, is emptied.
+
+        Raises:
+            ConfigError: two encoders make one space.
+        """
+        wanted: dict[str, SpaceInfo] = {}
+        makers = [
+            (space, dim, one.name, one.fingerprint)
+            for one in self.encoders
+            for space, dim in one.spaces.items()
+        ]
+        if self.text_encoder is not None:
+            text = self.text_encoder
+            makers.append((CAPTIONS, text.dim, text.name, text.fingerprint))
+        for space, dim, name, fingerprint in makers:
+            if space in wanted:
+                raise ConfigError(
+                    f"index: {wanted[space].encoder} and {name} both make the space {space!r}; drop one"
+                )
+            wanted[space] = SpaceInfo(encoder=name, fingerprint=fingerprint, dim=dim)
+        spaces = dict(self.library.settings.spaces)
+        for space, info in wanted.items():
+            if space in spaces and spaces[space] != info:
+                self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
+                self.store.drop(vectors_name(space))
+            self.store.ensure(vectors_name(space), vectors_schema(info.dim))
+        known = self.library.settings.sources
+        named = tuple(os.fsdecode(root) for root in self.roots)
+        self.retry = self.library.settings.reader != reader_version()
+        self.library.save(spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*known, *named))))
+        for space in wanted:
+            if space != CAPTIONS:
+                self.vectors[space] = DigestSet(ids_of(self.store, vectors_name(space)))
+
+    def needs(self, sha256: str) -> list[ImageEncoder]:
+        """Encoders whose vectors a picture lacks; each picture is handed out once per run."""
+        missing = [
+            one for one in self.encoders if any(sha256 not in self.vectors[space] for space in one.spaces)
+        ]
+        with self.claiming:
+            if not missing or sha256 in self.claimed:
+                return []
+            self.claimed.add(sha256)
+        return missing
+
+    def read_all(
+        self, follow_links: bool, workers: int, batch_pictures: int, commit_files: int, commit_s: float
+    ) -> None:
+        """Walk, read, encode and write everything that is new or changed."""
+        self.known = KnownFiles(self.store)
+        self.progress.stage("pictures", None)
+        counter = threading.Thread(target=self._count, args=(follow_links,), daemon=True)
+        counter.start()
+        reader = Reader(self.encoders, self.needs, self.origins)
+        results = ahead(
+            self._todo(follow_links), reader, workers=workers, in_flight=workers + 3 * batch_pictures
+        )
+        chunk: list[ReadFile] = []
+        with closing(results):
+            for result in results:
+                chunk.append(result)
+                prepared = [len(one.pixels.prepared) > 0 for one in chunk if one.pixels is not None]
+                if sum(prepared) >= batch_pictures or len(chunk) >= commit_files:
+                    self._encode(chunk)
+                    chunk = []
+                    late = time.monotonic() - self.committed > commit_s
+                    if late or len(self.pending) + len(self.pending_rows) >= commit_files:
+                        self._commit()
+                    if self.stopped():
+                        break
+        if not self.stopped():
+            self._encode(chunk)
+        self._commit()
+        self.read_s = time.monotonic() - self.started
+
+    def _count(self, follow_links: bool) -> None:
+        try:
+            self.progress.total(count_files(self.roots, follow_links=follow_links))
+        except (OSError, DataError):
+            # The walk meets the same trouble and reports it; the bar merely goes without an end.
+            return
+
+    def _todo(self, follow_links: bool) -> Iterator[FoundFile]:
+        """Files to read; everything else is counted or noted on the way."""
+        met: set[bytes] = set()
+        for entry in walk(self.roots, follow_links=follow_links):
+            if self.stopped():
+                return
+            if isinstance(entry, OtherFile):
+                self.count["other_files"] += 1
+                continue
+            key = file_key(entry.path)
+            if len(self.roots) > 1:
+                # A file under two sources counts once.
+                if isinstance(entry, FoundFile) and bytes.fromhex(key) in met:
+                    continue
+                met.add(bytes.fromhex(key))
+            self.count["found"] += 1
+            known = self.known.meet(key)
+            if isinstance(entry, UnusableFile):
+                self._skip(entry)
+            elif self._due(entry, known):
+                yield entry
+
+    def _skip(self, entry: UnusableFile) -> None:
+        if entry.folder:
+            self.unlisted.append(entry.path)
+        key = file_key(entry.path)
+        same = next((row for row in self.pending_rows if row["key"] == key), None)
+        if same is not None:
+            same["reason"] = f"{same['reason']}; {entry.reason}"[:2000]
+        else:
+            self.pending_rows.append(
+                file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
+            )
+        self.progress.advance(1)
+
+    def _due(self, entry: FoundFile, known: KnownFile | None) -> bool:
+        """Whether a file must be read, counting why."""
+        if known is None or known.status == "deleted":
+            self.count["new"] += 1
+            return True
+        same = known.size == entry.size and known.mtime_ns == entry.mtime_ns
+        if known.status == "skipped":
+            if same and not self.retry:
+                self.progress.advance(1)
+                return False
+            self.count["changed"] += 1
+            return True
+        if not same or known.words_key != self._words_key(entry):
+            self.count["changed"] += 1
+            return True
+        if any(known.sha256 not in self.vectors[space] for one in self.encoders for space in one.spaces):
+            self.count["completed"] += 1
+            return True
+        self.count["unchanged"] += 1
+        self.progress.advance(1)
+        return False
+
+    def _words_key(self, entry: FoundFile) -> str:
+        """Changes with everything outside the picture that decides its captions."""
+        content = " ".join((entry.words_key, *sorted(self.origins)))
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def _encode(self, chunk: list[ReadFile]) -> None:
+        """Run every encoder over the pictures of a chunk that lack its vectors, and note the results."""
+        for encoder in self.encoders:
+            some = [one for one in chunk if one.pixels is not None and encoder.name in one.pixels.prepared]
+            if not some:
+                continue
+            ids = [one.sha256 for one in some]
+            batch = np.stack(
+                [one.pixels.prepared.pop(encoder.name) for one in some if one.pixels is not None]
+            )
+            made = encoder.encode_pixels(batch)
+            for space, dim in encoder.spaces.items():
+                where = f"{encoder.name} ({display(some[0].found.path)} …)"
+                expect(where, vectors=(made.spaces[space], f"{len(ids)} {dim}"))
+                unit = unit_rows(where, made.spaces[space])
+                table = vector_table(ids, [encoder.fingerprint] * len(ids), unit)
+                self.pending_vectors.setdefault(space, []).append(table)
+            if made.labels:
+                self.pending_labels.update(zip(ids, made.labels, strict=True))
+            self.encoded[encoder.name] += len(ids)
+        self.pending += chunk
+        self.pictures_read += sum(one.pixels is not None for one in chunk)
+        self.progress.advance(len(chunk))
+
+    def _commit(self) -> None:
+        """Write what is pending."""
+        import pyarrow as pa
+
+        self.committed = time.monotonic()
+        if not self.pending and not self.pending_rows:
+            return
+        if self.library.settings.grouped:
+            self.library.save(grouped=False)
+        pixels: dict[str, Pixels] = {}
+        rows = list(self.pending_rows)
+        for one in self.pending:
+            if one.pixels is not None:
+                pixels[one.sha256] = one.pixels
+            rows.append(self._row(one))
+        vectors = {space: pa.concat_tables(tables) for space, tables in self.pending_vectors.items()}
+        write(self.store, rows, pixels, self.pending_labels, vectors)
+        for space, table in vectors.items():
+            for sha256 in table.column("id").to_pylist():
+                self.vectors[space].add(sha256)
+        self.pending, self.pending_rows = [], []
+        self.pending_vectors, self.pending_labels = {}, {}
+        self.commits += 1
+        if self.commits % _COMPACT_COMMITS == 0:
+            self.store.compact()
+
+    def _row(self, one: ReadFile) -> FileRow:
+        found = one.found
+        ok = one.pixels is not None
+        reason = one.reason if not ok else "; ".join(one.words.warnings)
+        if ok and reason:
+            self.warnings.append(Problem(path=display(found.path), reason=reason))
+        return file_row(
+            found.path,
+            found.source,
+            status="ok" if ok else "skipped",
+            size=one.size,
+            mtime_ns=one.mtime_ns if one.lasting else -1,
+            sha256=one.sha256 if ok else "",
+            reason=reason,
+            words_key=self._words_key(found),
+            words=one.words,
+        )
+
+    def finish(self, near_bits: int) -> IndexReport:
+        """Mark what is gone, complete captions and groups, tidy the tables, and report."""
+        if not self.stopped():
+            self._mark_deleted()
+        if self.text_encoder is not None and not self.stopped():
+            self.progress.stage("captions", None)
+            self.captions_encoded = encode_captions(
+                self.library, self.text_encoder, self.progress, self.stopped
+            )
+        if not self.library.settings.grouped and not self.stopped():
+            link_near(self.library, near_bits)
+            self.library.save(grouped=True)
+        if self.stopped():
+            self.progress.note(RESUME)
+        else:
+            if self.commits or self.captions_encoded:
+                self.store.compact()
+            if self.retry:
+                self.library.save(reader=reader_version())
+        groups, grouped = group_counts(self.store)
+        summary = self.library.summary()
+        read_s = max(self.read_s, 1e-9)
+        return IndexReport(
+            **self.count,
+            skipped=tuple(Problem(path=one.path, reason=one.reason) for one in self.library.skipped()),
+            warnings=tuple(self.warnings),
+            exact_duplicates=summary.duplicates,
+            near_groups=groups,
+            near_pictures=grouped,
+            pictures=summary.pictures,
+            encoded=self.encoded,
+            captions_encoded=self.captions_encoded,
+            incomplete=lacking(self.store, [space for space in summary.spaces if space != CAPTIONS]),
+            seconds=time.monotonic() - self.started,
+            files_per_s=self.count["found"] / read_s,
+            pictures_per_s=self.pictures_read / read_s,
+            interrupted=self.stopped(),
+        )
+
+    def _mark_deleted(self) -> None:
+        """Mark the files of these sources that the walk did not meet."""
+        keys = list(self.known.unmet())
+        for start in range(0, len(keys), COMMIT_FILES):
+            some = keys[start : start + COMMIT_FILES]
+            rows = self.store.lookup(FILES, "key", some, files_schema().names)
+            gone = [{**row, "status": "deleted"} for row in rows if self._was_looked_for(row)]
+            if gone:
+                self.count["deleted"] += sum(row["sha256"] != "" for row in gone)
+                self.pending_rows += gone
+                self._commit()
+
+    def _was_looked_for(self, row: FileRow) -> bool:
+        """Whether this run would have met a file, were it still there."""
+        path: bytes = row["path_bytes"]
+        if any(path.startswith(folder + _SEP) for folder in self.unlisted):
+            return False
+        source: bytes = row["source"]
+        listed = os.path.splitext(source)[1].lower() in LIST_SUFFIXES and not os.path.isdir(source)  # noqa: PTH112, PTH122
+        if listed:
+            return source in self.roots
+        return any(path == root or path.startswith(root.rstrip(_SEP) + _SEP) for root in self.roots)

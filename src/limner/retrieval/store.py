@@ -1,0 +1,221 @@
+"""The tables of a library, in LanceDB: what is stored, and how rows are written and found.
+
+All knowledge of the database is here, so that another store means another such file. It knows columns
+and keys; what the rows mean `library` and `indexing` know.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limner.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FILES, PICTURES = "files", "pictures"
+KEY = {FILES: "key", PICTURES: "id"}
+INDEXED = {FILES: ("key", "sha256"), PICTURES: ("id",)}
+SCAN_ROWS = 8192
+_INDEX_FROM_ROWS = 20_000
+_LOOKUP_VALUES = 1000
+_KEEP_VERSIONS = timedelta(minutes=30)
+
+
+def files_schema() -> pyarrow.Schema:
+    """Columns of `files`: one row per path."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("key", pa.string()),  # BLAKE2b-128 of path_bytes, hex: the row's identity
+            ("path", pa.string()),
+            ("path_bytes", pa.binary()),
+            ("source", pa.binary()),
+            ("size", pa.int64()),
+            ("mtime_ns", pa.int64()),
+            ("sha256", pa.string()),
+            ("status", pa.string()),
+            ("reason", pa.string()),
+            ("words_key", pa.string()),
+            ("captions", _captions()),
+            ("credit", pa.string()),
+            ("license", pa.string()),
+            ("taken", pa.string()),
+        ]
+    )
+
+
+def pictures_schema() -> pyarrow.Schema:
+    """Columns of `pictures`: one row per content, the fields of `data.records.Picture`."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("paths", pa.list_(pa.string())),
+            ("width_px", pa.int32()),
+            ("height_px", pa.int32()),
+            ("format", pa.string()),
+            ("size_bytes", pa.int64()),
+            ("phash", pa.string()),
+            ("group", pa.string()),
+            ("taken", pa.string()),
+            ("captions", _captions()),
+            ("labels", pa.list_(pa.struct([("name", pa.string()), ("probability", pa.float64())]))),
+            ("credit", pa.string()),
+            ("license", pa.string()),
+        ]
+    )
+
+
+def vectors_schema(dim: int) -> pyarrow.Schema:
+    """Columns of the table of one vector space: picture, hash of what the vector was made from, vector."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [("id", pa.string()), ("input_hash", pa.string()), ("vector", pa.list_(pa.float16(), dim))]
+    )
+
+
+def vectors_name(space: str) -> str:
+    """Name of a space's table."""
+    return f"vectors_{space}"
+
+
+def _captions() -> pyarrow.DataType:
+    import pyarrow as pa
+
+    return pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
+
+
+class Store:
+    """Tables under one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Connect; nothing is read yet.
+
+        Args:
+            folder: holds the tables; made when the first one is.
+        """
+        import lancedb
+
+        self._database = lancedb.connect(str(folder), read_consistency_interval=timedelta(0))
+        self._open: dict[str, Any] = {}
+
+    def names(self) -> list[str]:
+        """Names of all tables."""
+        names: list[str] = []
+        token: str | None = None
+        while True:
+            page = self._database.list_tables(page_token=token)
+            names += page.tables
+            token = page.page_token
+            if not token:
+                return sorted(names)
+
+    def has(self, name: str) -> bool:
+        """Whether a table exists."""
+        return name in self._open or name in self.names()
+
+    def ensure(self, name: str, schema: pyarrow.Schema) -> None:
+        """Make a table where it does not exist.
+
+        Raises:
+            DataError: it exists with other columns.
+        """
+        if not self.has(name):
+            self._open[name] = self._database.create_table(name, schema=schema)
+        elif not self._table(name).schema.equals(schema):
+            raise DataError(
+                f"table {name}: its columns are not those of this version; index into a new library"
+            )
+
+    def drop(self, name: str) -> None:
+        """Remove a table, if it is there."""
+        if self.has(name):
+            self._open.pop(name, None)
+            self._database.drop_table(name)
+
+    def version(self, name: str) -> int:
+        """Number that grows with every change of a table."""
+        return int(self._table(name).version)
+
+    def count(self, name: str, where: str | None = None) -> int:
+        """Number of rows."""
+        return int(self._table(name).count_rows(where))
+
+    def upsert(self, name: str, rows: pyarrow.Table) -> None:
+        """Write rows, replacing those of equal key: doing it twice is doing it once."""
+        if rows.num_rows:
+            merge = self._table(name).merge_insert(KEY.get(name, "id"))
+            merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+    def delete(self, name: str, keys: Iterable[str]) -> None:
+        """Remove rows by key."""
+        for values in _chunks(list(keys)):
+            self._table(name).delete(_among(KEY.get(name, "id"), values))
+
+    def scan(
+        self, name: str, columns: Sequence[str], where: str | None = None
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """All rows, in blocks, in no particular order."""
+        query = self._table(name).search().select(list(columns))
+        if where is not None:
+            query = query.where(where)
+        yield from query.to_batches(batch_size=SCAN_ROWS)
+
+    def lookup(
+        self, name: str, column: str, values: Iterable[str], columns: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Rows whose column is one of some values.
+
+        Args:
+            name: the table.
+            column: an indexed text column that holds hexadecimal digits.
+            values: hexadecimal digits.
+            columns: what to return.
+        """
+        rows: list[dict[str, Any]] = []
+        for some in _chunks(sorted(set(values))):
+            for batch in self.scan(name, columns, _among(column, some)):
+                rows += batch.to_pylist()
+        return rows
+
+    def compact(self) -> None:
+        """Join small pieces, bring search indices up to date and forget old versions."""
+        from lancedb.index import BTree
+
+        for name in self.names():
+            table = self._table(name)
+            if table.count_rows() >= _INDEX_FROM_ROWS:
+                indexed = {column for index in table.list_indices() for column in index.columns}
+                for column in INDEXED.get(name, ("id",)):
+                    if column not in indexed:
+                        table.create_index(column, config=BTree())
+            with warnings.catch_warnings():
+                # A table that is still empty has nothing to compact, which the library warns about.
+                warnings.simplefilter("ignore")
+                table.optimize(cleanup_older_than=_KEEP_VERSIONS)
+
+    def _table(self, name: str) -> Any:  # noqa: ANN401
+        if name not in self._open:
+            self._open[name] = self._database.open_table(name)
+        return self._open[name]
+
+
+def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), _LOOKUP_VALUES):
+        yield values[start : start + _LOOKUP_VALUES]
+
+
+def _among(column: str, values: Sequence[str]) -> str:
+    """SQL for "one of these"; the values are hexadecimal digits, so that quoting is safe."""
+    wrong = [value for value in values if set(value) - set("0123456789abcdef")]
+    if wrong:
+        raise DataError(f"{column}: {wrong[0]!r} is no hexadecimal key")
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"
