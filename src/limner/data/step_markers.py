@@ -1,0 +1,126 @@
+"""The words and numbers by which people mark steps: "Step 3:", "2)", "第一步", and the headings around them.
+
+Plain text, and many marked-up texts too, show steps by words alone; the words are kept in one place.
+It judges single lines and sequences of numbers; it does not cut anything.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# "step" and "page" in the languages met most; without one a line may still begin with "1." or "1)".
+_STEP_WORDS = (
+    "step|steps|stage|page|schritt|seite|étape|etape|page|paso|página|pagina|passo|passaggio|stap|krok|steg|trin|"
+    "lépés|adım|hatua|ukurasa|langkah|bước|hakbang|шаг|крок|этап|страница|βήμα|שלב|צעד|עמוד|الخطوة|خطوة|صفحة|"
+    "مرحله|گام|चरण|कदम|पृष्ठ|ধাপ|படி|దశ|ขั้นตอนที่|ขั้นตอน|ステップ|手順|단계|步骤|步驟"
+)
+_HAN = {letter: value for value, letter in enumerate("一二三四五六七八九", start=1)}
+_HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
+_WORDED = re.compile(
+    rf"(?:(?:{_STEP_WORDS})[ \t\u00a0]*(?:no\.?|nr\.?|#|№)?[ \t\u00a0]*(?P<a>\d{{1,3}}|{_HAN_NUMBER})"
+    rf"|第[ ]?(?P<b>\d{{1,3}}|{_HAN_NUMBER})[ ]?[步页頁])(?!\w)"
+    r"[ \t\u00a0]*[:：.．)）、,–—-]*[ \t\u00a0]*(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+# A number, its stop, then words: "2.5 kg" and "10:30" are no markers.
+_NUMBERED = re.compile(r"[(（]?(?P<a>\d{1,3})(?:[.．)）:]+[ \t\u00a0]+|[、．）：])(?P<rest>\S.*)", re.DOTALL)
+
+_SUPPLY_WORDS = (
+    "ingredients?|supplies|materials?|tools?|equipment|utensils|what you(?:'|’)?(?: wi)?ll need|"
+    "you(?: wi|'|’)ll need|what you need|shopping list|bill of materials|parts list|zutaten|ingrédients?|"
+    "ingredientes?|ingredienti|ingrediënten|ingredienser|ingredienzer|składniki|suroviny|hozzávalók|malzemeler|"
+    "viungo|bahan(?:-bahan)?|nguyên liệu|mga sangkap|ингредиенты|інгредієнти|υλικά|מצרכים|רכיבים|חומרים|"
+    "المكونات|المقادير|مواد لازم|सामग्री|উপকরণ|ส่วนผสม|材料|食材|配料|用料|原料|工具|재료"
+)
+_METHOD_WORDS = (
+    "methods?|directions?|instructions?|preparation|procedure|steps?|operations?|how to make(?: it)?|zubereitung|"
+    "anleitung|préparation|étapes|preparación|pasos|elaboración|preparo|modo de preparo|preparazione|bereiding|"
+    "przygotowanie|postup|hazırlanışı|yapılışı|maandalizi|namna ya kupika|cara membuat|cách làm|приготовление|"
+    "приготування|εκτέλεση|אופן ההכנה|הוראות הכנה|طريقة التحضير|التحضير|طرز تهیه|विधि|প্রণালী|วิธีทำ|"
+    "作り方|做法|步骤|步驟|制作方法|操作|만드는 법"
+)
+
+
+def _heading_of(words: str) -> re.Pattern[str]:
+    """A heading that is one of the words, not one that merely mentions it ("Remove the tools")."""
+    before = r"(?:(?:the|your|main|essential|required|recommended|optional|basic|cooking|step by step)\s+|必备|主要)?"
+    more = rf"(?:\s*(?:,|/|&|\+|\band\b|\bor\b|\bund\b|\bet\b|\by\b|和|与|及)\s*(?:{words}))*"
+    after = r"(?:\s*[(（\[,:–-].*|\s+(?:for|needed|required|list|für|pour|para|per)\b.*)?"
+    return re.compile(rf"{before}(?:{words}){more}{after}", re.IGNORECASE)
+
+
+_SUPPLIES = _heading_of(_SUPPLY_WORDS)
+_METHOD = _heading_of(_METHOD_WORDS)
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The mark at the start of a step.
+
+    Attributes:
+        number: its number.
+        rest: the words after it, maybe "".
+        worded: it has a word ("Step 3"), not only a number ("3.").
+    """
+
+    number: int
+    rest: str
+    worded: bool
+
+
+def marker_of(text: str) -> Marker | None:
+    """The step mark a line or paragraph begins with, or None."""
+    stripped = text.strip()
+    match = _WORDED.match(stripped)
+    if match:
+        return Marker(_value(match["a"] or match["b"]), match["rest"].strip(), worded=True)
+    match = _NUMBERED.match(stripped)
+    return Marker(_value(match["a"]), match["rest"].strip(), worded=False) if match else None
+
+
+def in_sequence(numbers: Sequence[int]) -> list[bool]:
+    """Which of the marked lines really count: those in a run 1, 2, … (or 0, 1, …) of at least two.
+
+    Args:
+        numbers: the numbers of all marked lines, in text order. Several runs may follow each other; a number
+            out of turn ("1984. It was a bright day") is ordinary text.
+
+    Returns:
+        One flag per number.
+    """
+    kept = [False] * len(numbers)
+    run: list[int] = []
+    for place, number in enumerate(numbers):
+        if run and number == numbers[run[-1]] + 1:
+            run.append(place)
+        elif number in {0, 1}:
+            run = [place]
+        else:
+            continue
+        if len(run) >= 2:
+            for member in run:
+                kept[member] = True
+    return kept
+
+
+def names_supplies(heading: str) -> bool:
+    """True for a heading such as "Ingredients", "Zutaten" or "You will need"."""
+    return _names(_SUPPLIES, heading) and not _names(_METHOD, heading)
+
+
+def names_method(heading: str) -> bool:
+    """True for a heading such as "Method", "Instructions" or "做法"."""
+    return _names(_METHOD, heading)
+
+
+def _names(pattern: re.Pattern[str], heading: str) -> bool:
+    return len(heading) <= _LONGEST_NAME and pattern.fullmatch(heading.strip().rstrip(":：")) is not None
+
+
+def _value(digits: str) -> int:
+    if digits[0] in _HAN or digits[0] == "十":
+        tens, ten, units = digits.rpartition("十")
+        return (_HAN.get(tens, 1) * 10 if ten else 0) + _HAN.get(units, 0)
+    return int("".join(str(unicodedata.decimal(digit)) for digit in digits))

@@ -1,0 +1,243 @@
+"""A text becomes a story: Markdown, HTML, plain text or JSON in, a checked `Story` of steps out.
+
+The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike.
+It fetches nothing, follows no link and opens no picture.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from limner.data.documents import Document, LeftOut, writing_direction
+from limner.data.encodings import decode_text
+from limner.data.records import Segmentation, Story
+from limner.data.segmentation import cut
+from limner.errors import ConfigError, DataError, MissingError, unknown
+
+Format = Literal["markdown", "html", "plain", "json"]
+MAX_BYTES = 20_000_000
+_SUFFIXES: dict[str, Format] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdown": "markdown",
+    ".mkd": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".txt": "plain",
+    ".text": "plain",
+    "": "plain",
+    ".json": "json",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A story and what reading it cost.
+
+    Attributes:
+        story: the text cut into steps.
+        left_out: everything of the text that is in no step and no title, with the reason.
+        notes: choices made while reading (guessed encoding, declared steps, fallback to paragraphs).
+    """
+
+    story: Story
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> list[str]:
+        """One line per note and per reason something was left out."""
+        reasons: dict[str, list[LeftOut]] = {}
+        for item in self.left_out:
+            reasons.setdefault(item.reason, []).append(item)
+        lines = []
+        for reason, items in reasons.items():
+            words = sum(len(item.text.split()) for item in items)
+            pictures = sum(len(item.pictures) for item in items)
+            lines.append(f"left out: {reason}: {len(items)} ({words} words, {pictures} pictures)")
+        return [*self.notes, *lines]
+
+
+def read_story(
+    path: Path,
+    *,
+    by: Segmentation | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Story:
+    """Read a text file as a story; `read_story_report` also says what was left out.
+
+    Args:
+        path: the file.
+        by: what one step is; None: explicit steps, or what a JSON story says. A text without explicit steps
+            is cut into paragraphs, and `Story.by` says so; `limner.data.segmentation.cut` has the rules.
+        format: how to read it; None: by the file's suffix.
+
+    Raises:
+        MissingError: no such file, or it cannot be read.
+        DataError: empty, binary, too large, undecodable or malformed.
+        ConfigError: unknown `by` or `format`.
+    """
+    return read_story_report(path, by=by, format=format).story
+
+
+def read_story_report(
+    path: Path,
+    *,
+    by: Segmentation | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Reading:
+    """Read a text file as a story, with what was left out and the choices made; arguments as `read_story`."""
+    path = Path(path)
+    kind = format or _format_of(path)
+    _check_options(by, kind)
+    where = _shown(path.name)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
+    text, note = decode_text(data, where, html=kind == "html")
+    reading = _parse(text, kind, by, name=_shown(path.stem), where=where, base=path.parent)
+    return Reading(reading.story, reading.left_out, ((note,) if note else ()) + reading.notes)
+
+
+def parse_story(
+    text: str,
+    *,
+    format: Format = "plain",  # noqa: A002
+    by: Segmentation | None = None,
+    id: str = "text",  # noqa: A002
+    base: Path | None = None,
+) -> Story:
+    """Read a text in memory as a story; `parse_story_report` also says what was left out.
+
+    Args:
+        text: the text.
+        format: how to read it.
+        by: what one step is, as in `read_story`.
+        id: the story's id where the text states none.
+        base: folder that relative picture paths start from; None: pictures keep no path.
+
+    Raises:
+        DataError: empty, too large or malformed.
+        ConfigError: unknown `by` or `format`.
+    """
+    return parse_story_report(text, format=format, by=by, id=id, base=base).story
+
+
+def parse_story_report(
+    text: str,
+    *,
+    format: Format = "plain",  # noqa: A002
+    by: Segmentation | None = None,
+    id: str = "text",  # noqa: A002
+    base: Path | None = None,
+) -> Reading:
+    """Read a text in memory, with what was left out and the choices made; arguments as `parse_story`."""
+    _check_options(by, format)
+    if len(text) > MAX_BYTES:
+        raise DataError(f"{id}: longer than {MAX_BYTES // 10**6} million letters; expected a text; split it")
+    return _parse(text, format, by, name=id, where=id, base=base)
+
+
+def _parse(
+    text: str, kind: Format, by: Segmentation | None, *, name: str, where: str, base: Path | None
+) -> Reading:
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise DataError(f"{where}: is empty; expected a text with words in it")
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
+        raise DataError(
+            f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
+        )
+    document, stated = _document(text, kind, where, base)
+    if document.blocks:
+        _take_title(document)
+    own = _segmentation(stated.get("by"))
+    if document.steps and (by is None or by in {"step", own}):
+        steps, used = document.steps, own or "step"
+        dropped: tuple[LeftOut, ...] = ()
+    else:
+        result = cut(document, by or "step", where)
+        steps, used, dropped = result.steps, result.by, result.left_out
+    notes = list(document.notes)
+    if used == "paragraph" and by in {None, "step"} and not document.steps:
+        notes.append("no explicit steps found: cut into paragraphs")
+    words = [document.title, *(step.title for step in steps), *(step.text for step in steps)]
+    story = Story.model_validate(
+        {
+            **{"id": name, **stated},
+            "title": document.title,
+            "steps": steps,
+            "by": used,
+            "language": document.language,
+            "direction": document.direction or writing_direction(words),
+            "author": document.author,
+            "illustrator": document.illustrator,
+            "license": document.license,
+        }
+    )
+    return Reading(story, (*document.left_out, *dropped), tuple(notes))
+
+
+def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
+    if kind == "markdown":
+        from limner.data.markdown import read_markdown
+
+        return read_markdown(text, where, base), {}
+    if kind == "html":
+        from limner.data.html import read_html
+
+        return read_html(text, where, base), {}
+    if kind == "json":
+        from limner.data.story_json import read_json
+
+        return read_json(text, where, base)
+    from limner.data.plain import read_plain
+
+    return read_plain(text), {}
+
+
+def _segmentation(name: str | None) -> Segmentation | None:
+    return next((by for by in get_args(Segmentation) if by == name), None)
+
+
+def _take_title(document: Document) -> None:
+    """The first level-1 heading is the title; where a title is stated elsewhere, only if it says the same."""
+    for place, block in enumerate(document.blocks):
+        if block.kind == "heading" and block.level == 1:
+            if document.title in {"", block.text} and _has_words_beside(document, place):
+                document.title = block.text
+                document.blocks.pop(place)
+                if block.pictures:
+                    document.blocks.insert(place, replace(block, kind="paragraph", text="", level=0))
+            return
+
+
+def _has_words_beside(document: Document, place: int) -> bool:
+    return any(block.text for other, block in enumerate(document.blocks) if other != place)
+
+
+def _format_of(path: Path) -> Format:
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        known = ", ".join(sorted(filter(None, _SUFFIXES)))
+        raise DataError(
+            f"{_shown(path.name)}: suffix {suffix!r} is not a text format; expected {known}; save it so"
+        )
+    return _SUFFIXES[suffix]
+
+
+def _check_options(by: str | None, kind: str) -> None:
+    if by is not None and by not in get_args(Segmentation):
+        raise ConfigError(unknown("segmentation", by, get_args(Segmentation)))
+    if kind not in get_args(Format):
+        raise ConfigError(unknown("text format", kind, get_args(Format)))
+
+
+def _shown(name: str) -> str:
+    """A file name that can be printed and stored: bytes that are not UTF-8 are escaped."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
