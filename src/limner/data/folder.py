@@ -5,7 +5,7 @@ stream through. It decides by file status alone; whether a file really is a pict
 """
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH122, PTH208
 
 from __future__ import annotations
 
@@ -170,23 +170,30 @@ class _FolderWalk:
         below: list[bytes] = []
         for name, is_folder in entries:
             path = os.path.join(folder, name)
-            if is_folder:
-                if not name.startswith(b"."):
-                    below.append(path)
-            elif _suffix(name) in PICTURE_SUFFIXES and not name.startswith(b"._"):
-                row = next((row for one in reversed(inner) if (row := one.row(path)) is not None), None)
-                yield _look(path, self.source, names, row)
-            elif not (os.path.islink(path) and os.path.isdir(path)):
-                yield OtherFile(path)
-            elif self.follow_links:
-                below.append(path)
-            else:
+            linked = not is_folder and not _is_picture(name) and os.path.islink(path) and os.path.isdir(path)
+            if is_folder or (linked and self.follow_links):
+                below += [path] * (not name.startswith(b"."))
+            elif linked:
                 yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
+            else:
+                yield self.file(path, names, inner)
         for path in below:
             yield from self.folder(path, inner)
         if scope is not None:
             for path in sorted(set(scope.rows) - scope.met):
                 yield UnusableFile(path, self.source, f"listed in {scope.rows[path].where} but not there")
+
+    def file(self, path: bytes, names: set[bytes], scopes: list[_Scope]) -> Entry:
+        """Anything that is no folder."""
+        if not _is_picture(path.rpartition(_SEP)[2]):
+            return OtherFile(path)
+        rows = (scope.row(path) for scope in reversed(scopes))
+        return _look(path, self.source, names, next((row for row in rows if row is not None), None))
+
+
+def _is_picture(name: bytes) -> bool:
+    """Whether a name has a picture's suffix; ``._x.jpg`` is what a Mac leaves on foreign disks."""
+    return _suffix(name) in PICTURE_SUFFIXES and not name.startswith(b"._")
 
 
 def _walk_list(source: bytes) -> Iterator[Entry]:

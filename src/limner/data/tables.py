@@ -4,7 +4,7 @@ JSON lines, CSV and parquet yield the same rows: a path and its words. It reads 
 """
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
+# ruff: noqa: PTH118, PTH120
 
 from __future__ import annotations
 

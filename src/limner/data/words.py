@@ -37,8 +37,8 @@ _CAMERA_TOKENS = frozenset(
 _FILLERS = frozenset(
     re.split(
         r"\s+",
-        """image picture pic photo scan scanned capture snapshot bild foto untitled unnamed download file received
-        page slide fig figure frame thumb thumbnail copy edit edited final new large small medium original
+        """image picture pic photo scan scanned capture snapshot bild foto untitled unnamed download file
+        received page slide fig figure frame thumb thumbnail copy edit edited final new large small medium original
         default a i at am pm of the and""",
     )
 )

@@ -6,7 +6,6 @@ killed. Encoders come from the caller. It deletes nothing of the user's and chan
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import threading
@@ -14,47 +13,39 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from limner.data.folder import FoundFile, OtherFile, UnusableFile, count_files, source_path, walk
 from limner.data.hashes import NEAR_BITS
-from limner.data.images import display, reader_version
+from limner.data.images import reader_version
 from limner.data.tables import LIST_SUFFIXES
 from limner.data.words import CAPTION_SOURCES, CaptionSource
 from limner.errors import ConfigError, DataError, unknown
-from limner.retrieval.commits import FileRow, Labels, file_key, file_row, vector_table, write
+from limner.retrieval.batches import Batches
+from limner.retrieval.commits import FileRow, file_key, file_row
 from limner.retrieval.completion import (
     CAPTIONS,
     encode_captions,
     group_counts,
-    ids_of,
     lacking,
     link_near,
 )
-from limner.retrieval.digests import DigestSet, KnownFile, KnownFiles
+from limner.retrieval.digests import KnownFile, KnownFiles
 from limner.retrieval.library import Library, SpaceInfo
-from limner.retrieval.reading import Pixels, Reader, ReadFile, ahead, default_workers
+from limner.retrieval.reading import Reader, ReadFile, ahead, default_workers
 from limner.retrieval.reports import IndexReport, Problem, Progress, Silent
 from limner.retrieval.store import FILES, files_schema, vectors_name, vectors_schema
-from limner.shapes import expect
-from limner.similarity import ImageEncoder, TextEncoder, unit_rows
-
-if TYPE_CHECKING:
-    import pyarrow
+from limner.similarity import ImageEncoder, TextEncoder
 
 BATCH_PICTURES = 32
 COMMIT_FILES = 256
 COMMIT_S = 10.0
-_COMPACT_COMMITS = 128
 _SEP = os.fsencode(os.sep)
 RESUME = "stopped; what was read is kept. Give the same command again to continue."
 
 
 def index(
     sources: Sequence[str | os.PathLike[str]],
-    library: Library,
+    library: Library | str | os.PathLike[str],
     *,
     image_encoders: Sequence[ImageEncoder] = (),
     text_encoder: TextEncoder | None = None,
@@ -74,11 +65,11 @@ def index(
 
     Args:
         sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
-        library: to fill.
+        library: to fill; a folder is made into one where it is none.
         image_encoders: make the vectors of pixel spaces.
         text_encoder: makes the space "captions"; None leaves it alone.
         captions: whether captions are kept, or the origins to keep: exif, iptc, xmp, keywords, sidecar,
-            metadata, filename.
+            metadata, filename. False also forgets the captions space.
         follow_links: enter linked folders.
         near_bits: largest Hamming distance between the hashes of near-duplicates, 0 to 16.
         workers: threads that decode; None for one per core.
@@ -93,6 +84,8 @@ def index(
         NumericsError: an encoder made a vector that is not finite.
     """
     origins = _origins(captions)
+    if not isinstance(library, Library):
+        library = Library.create(library)
     roots = tuple(os.fsencode(source) for source in library.settings.sources)
     if sources:
         roots = tuple(dict.fromkeys(source_path(source) for source in sources))
@@ -101,7 +94,15 @@ def index(
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
     with library.writing(), _stop_on_interrupt() as stopped:
-        run = _Run(library, roots, origins, image_encoders, text_encoder, progress or Silent(), stopped)
+        run = _Run(
+            library,
+            roots=roots,
+            origins=origins,
+            image_encoders=image_encoders,
+            text_encoder=text_encoder if origins else None,
+            progress=progress or Silent(),
+            stopped=stopped,
+        )
         run.agree()
         run.read_all(follow_links, workers or default_workers(), batch_pictures, commit_files, commit_s)
         return run.finish(near_bits)
@@ -143,6 +144,7 @@ class _Run:
     def __init__(
         self,
         library: Library,
+        *,
         roots: tuple[bytes, ...],
         origins: frozenset[CaptionSource],
         image_encoders: Sequence[ImageEncoder],
@@ -156,19 +158,9 @@ class _Run:
         self.count = dict.fromkeys(
             ("found", "other_files", "new", "changed", "unchanged", "completed", "deleted"), 0
         )
-        self.encoded = {encoder.name: 0 for encoder in self.encoders}
-        self.captions_encoded, self.pictures_read = 0, 0
-        self.warnings: list[Problem] = []
+        self.captions_encoded = 0
         self.unlisted: list[bytes] = []
         self.started, self.read_s = time.monotonic(), 0.0
-        self.vectors: dict[str, DigestSet] = {}
-        self.claimed: set[str] = set()
-        self.claiming = threading.Lock()
-        self.pending: list[ReadFile] = []
-        self.pending_rows: list[FileRow] = []
-        self.pending_labels: dict[str, Labels] = {}
-        self.pending_vectors: dict[str, list[pyarrow.Table]] = {}
-        self.commits, self.committed = 0, time.monotonic()
 
     def agree(self) -> None:
         """Make library and encoders agree: a space made by another encoder, or another version, is emptied.
@@ -192,6 +184,8 @@ class _Run:
                 )
             wanted[space] = SpaceInfo(encoder=name, fingerprint=fingerprint, dim=dim)
         spaces = dict(self.library.settings.spaces)
+        if not self.origins and spaces.pop(CAPTIONS, None) is not None:
+            self.store.drop(vectors_name(CAPTIONS))
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
                 self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
@@ -201,20 +195,7 @@ class _Run:
         named = tuple(os.fsdecode(root) for root in self.roots)
         self.retry = self.library.settings.reader != reader_version()
         self.library.save(spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*known, *named))))
-        for space in wanted:
-            if space != CAPTIONS:
-                self.vectors[space] = DigestSet(ids_of(self.store, vectors_name(space)))
-
-    def needs(self, sha256: str) -> list[ImageEncoder]:
-        """Encoders whose vectors a picture lacks; each picture is handed out once per run."""
-        missing = [
-            one for one in self.encoders if any(sha256 not in self.vectors[space] for space in one.spaces)
-        ]
-        with self.claiming:
-            if not missing or sha256 in self.claimed:
-                return []
-            self.claimed.add(sha256)
-        return missing
+        self.batches = Batches(self.library, self.encoders, self.origins, self.progress)
 
     def read_all(
         self, follow_links: bool, workers: int, batch_pictures: int, commit_files: int, commit_s: float
@@ -224,7 +205,7 @@ class _Run:
         self.progress.stage("pictures", None)
         counter = threading.Thread(target=self._count, args=(follow_links,), daemon=True)
         counter.start()
-        reader = Reader(self.encoders, self.needs, self.origins)
+        reader = Reader(self.encoders, self.batches.claim, self.origins)
         results = ahead(
             self._todo(follow_links), reader, workers=workers, in_flight=workers + 3 * batch_pictures
         )
@@ -234,16 +215,15 @@ class _Run:
                 chunk.append(result)
                 prepared = [len(one.pixels.prepared) > 0 for one in chunk if one.pixels is not None]
                 if sum(prepared) >= batch_pictures or len(chunk) >= commit_files:
-                    self._encode(chunk)
+                    self.batches.encode(chunk)
                     chunk = []
-                    late = time.monotonic() - self.committed > commit_s
-                    if late or len(self.pending) + len(self.pending_rows) >= commit_files:
-                        self._commit()
+                    if self.batches.due(commit_files, commit_s):
+                        self.batches.commit()
                     if self.stopped():
                         break
         if not self.stopped():
-            self._encode(chunk)
-        self._commit()
+            self.batches.encode(chunk)
+        self.batches.commit()
         self.read_s = time.monotonic() - self.started
 
     def _count(self, follow_links: bool) -> None:
@@ -278,14 +258,8 @@ class _Run:
     def _skip(self, entry: UnusableFile) -> None:
         if entry.folder:
             self.unlisted.append(entry.path)
-        key = file_key(entry.path)
-        same = next((row for row in self.pending_rows if row["key"] == key), None)
-        if same is not None:
-            same["reason"] = f"{same['reason']}; {entry.reason}"[:2000]
-        else:
-            self.pending_rows.append(
-                file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
-            )
+        row = file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
+        self.batches.skip(row)
         self.progress.advance(1)
 
     def _due(self, entry: FoundFile, known: KnownFile | None) -> bool:
@@ -300,88 +274,15 @@ class _Run:
                 return False
             self.count["changed"] += 1
             return True
-        if not same or known.words_key != self._words_key(entry):
+        if not same or known.words_key != self.batches.words_key(entry.words_key):
             self.count["changed"] += 1
             return True
-        if any(known.sha256 not in self.vectors[space] for one in self.encoders for space in one.spaces):
+        if self.batches.missing(known.sha256):
             self.count["completed"] += 1
             return True
         self.count["unchanged"] += 1
         self.progress.advance(1)
         return False
-
-    def _words_key(self, entry: FoundFile) -> str:
-        """Changes with everything outside the picture that decides its captions."""
-        content = " ".join((entry.words_key, *sorted(self.origins)))
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-    def _encode(self, chunk: list[ReadFile]) -> None:
-        """Run every encoder over the pictures of a chunk that lack its vectors, and note the results."""
-        for encoder in self.encoders:
-            some = [one for one in chunk if one.pixels is not None and encoder.name in one.pixels.prepared]
-            if not some:
-                continue
-            ids = [one.sha256 for one in some]
-            batch = np.stack(
-                [one.pixels.prepared.pop(encoder.name) for one in some if one.pixels is not None]
-            )
-            made = encoder.encode_pixels(batch)
-            for space, dim in encoder.spaces.items():
-                where = f"{encoder.name} ({display(some[0].found.path)} …)"
-                expect(where, vectors=(made.spaces[space], f"{len(ids)} {dim}"))
-                unit = unit_rows(where, made.spaces[space])
-                table = vector_table(ids, [encoder.fingerprint] * len(ids), unit)
-                self.pending_vectors.setdefault(space, []).append(table)
-            if made.labels:
-                self.pending_labels.update(zip(ids, made.labels, strict=True))
-            self.encoded[encoder.name] += len(ids)
-        self.pending += chunk
-        self.pictures_read += sum(one.pixels is not None for one in chunk)
-        self.progress.advance(len(chunk))
-
-    def _commit(self) -> None:
-        """Write what is pending."""
-        import pyarrow as pa
-
-        self.committed = time.monotonic()
-        if not self.pending and not self.pending_rows:
-            return
-        if self.library.settings.grouped:
-            self.library.save(grouped=False)
-        pixels: dict[str, Pixels] = {}
-        rows = list(self.pending_rows)
-        for one in self.pending:
-            if one.pixels is not None:
-                pixels[one.sha256] = one.pixels
-            rows.append(self._row(one))
-        vectors = {space: pa.concat_tables(tables) for space, tables in self.pending_vectors.items()}
-        write(self.store, rows, pixels, self.pending_labels, vectors)
-        for space, table in vectors.items():
-            for sha256 in table.column("id").to_pylist():
-                self.vectors[space].add(sha256)
-        self.pending, self.pending_rows = [], []
-        self.pending_vectors, self.pending_labels = {}, {}
-        self.commits += 1
-        if self.commits % _COMPACT_COMMITS == 0:
-            self.store.compact()
-
-    def _row(self, one: ReadFile) -> FileRow:
-        found = one.found
-        ok = one.pixels is not None
-        reason = one.reason if not ok else "; ".join(one.words.warnings)
-        if ok and reason:
-            self.warnings.append(Problem(path=display(found.path), reason=reason))
-        return file_row(
-            found.path,
-            found.source,
-            status="ok" if ok else "skipped",
-            size=one.size,
-            mtime_ns=one.mtime_ns if one.lasting else -1,
-            sha256=one.sha256 if ok else "",
-            reason=reason,
-            words_key=self._words_key(found),
-            words=one.words,
-        )
 
     def finish(self, near_bits: int) -> IndexReport:
         """Mark what is gone, complete captions and groups, tidy the tables, and report."""
@@ -398,7 +299,7 @@ class _Run:
         if self.stopped():
             self.progress.note(RESUME)
         else:
-            if self.commits or self.captions_encoded:
+            if self.batches.commits or self.captions_encoded:
                 self.store.compact()
             if self.retry:
                 self.library.save(reader=reader_version())
@@ -408,17 +309,17 @@ class _Run:
         return IndexReport(
             **self.count,
             skipped=tuple(Problem(path=one.path, reason=one.reason) for one in self.library.skipped()),
-            warnings=tuple(self.warnings),
+            warnings=tuple(self.batches.warnings),
             exact_duplicates=summary.duplicates,
             near_groups=groups,
             near_pictures=grouped,
             pictures=summary.pictures,
-            encoded=self.encoded,
+            encoded=self.batches.encoded,
             captions_encoded=self.captions_encoded,
             incomplete=lacking(self.store, [space for space in summary.spaces if space != CAPTIONS]),
             seconds=time.monotonic() - self.started,
             files_per_s=self.count["found"] / read_s,
-            pictures_per_s=self.pictures_read / read_s,
+            pictures_per_s=self.batches.pictures_read / read_s,
             interrupted=self.stopped(),
         )
 
@@ -431,8 +332,9 @@ class _Run:
             gone = [{**row, "status": "deleted"} for row in rows if self._was_looked_for(row)]
             if gone:
                 self.count["deleted"] += sum(row["sha256"] != "" for row in gone)
-                self.pending_rows += gone
-                self._commit()
+                for row in gone:
+                    self.batches.skip(row)
+                self.batches.commit()
 
     def _was_looked_for(self, row: FileRow) -> bool:
         """Whether this run would have met a file, were it still there."""

@@ -256,7 +256,7 @@ class Library:
         return [picture_of(found[one]) for one in wanted]
 
     def file_of(self, picture_id: str) -> Path:
-        """The first file that holds a picture, also where its name is not UTF-8 and `Picture.path` is escaped.
+        """The first file that holds a picture, also where its name is no UTF-8 (`Picture.path` is escaped).
 
         Raises:
             DataError: no file holds it.
