@@ -1,0 +1,125 @@
+"""Which pictures of a data set are really there, and what is wrong with the others.
+
+Every picture is opened once before any work starts; a pair whose picture is missing or broken is
+left out, counted and listed, never given another picture. It changes no picture.
+"""
+
+import hashlib
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from limner.data.pairs import Pair
+from limner.data.records import Record
+from limner.errors import DataError
+
+MissingPolicy = Literal["abort", "drop"]
+MAX_MISSING = 0.02
+_PROBE_PX = 64
+_FORMATS = ("JPEG", "MPO", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF")
+
+
+class MissingPicture(Record):
+    """A pair that was left out because of its picture.
+
+    Attributes:
+        id: of the pair.
+        image: the picture's name.
+        reason: one line.
+    """
+
+    id: str
+    image: str
+    reason: str
+
+
+def picture_fault(data: bytes) -> str:
+    """What is wrong with the bytes of a picture; "" when they decode to the end."""
+    from PIL import Image, UnidentifiedImageError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        warnings.filterwarnings("ignore", category=UserWarning)
+        try:
+            Image.init()
+            # only formats a browser shows: others may start programs, as PostScript does
+            formats = [name for name in _FORMATS if name in Image.OPEN]
+            with Image.open(io.BytesIO(data), formats=formats) as image:
+                image.draft("RGB", (_PROBE_PX, _PROBE_PX))
+                image.load()
+        except UnidentifiedImageError:
+            return f"not a picture (starts with {data[:16]!r})" if data else "empty file"
+        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombWarning) as error:
+            return f"damaged picture: {' '.join(str(error).split())}"
+        except Image.DecompressionBombError:
+            return "more pixels than Pillow is ready to open"
+    return ""
+
+
+def keep_present(
+    name: str,
+    pairs: Sequence[Pair],
+    files: Mapping[str, str],
+    folder: Path | str,
+    *,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> tuple[tuple[Pair, ...], tuple[MissingPicture, ...]]:
+    """Pairs whose picture is there and opens, with path and hash filled in, and the list of the others.
+
+    Args:
+        name: of the data set, for messages.
+        pairs: with `image` as the data set names it.
+        files: `image` → file name below the folder.
+        folder: of the pictures.
+        missing: "abort" above the share, or "drop" whatever their number.
+        max_missing: share of pairs in [0, 1] that may be left out.
+    Raises:
+        DataError: the folder is not there, a name leads out of it, too many are missing, or all are.
+    """
+    if missing not in ("abort", "drop"):
+        raise DataError(f"{name}: missing={missing!r}, expected 'abort' or 'drop'")
+    root = Path(folder).resolve()
+    if not root.is_dir():
+        raise DataError(f"{name}: {root} is not a folder; give that of the pictures, or None for texts alone")
+    looked: dict[str, tuple[str, str, str]] = {}
+    kept: list[Pair] = []
+    absent: list[MissingPicture] = []
+    for pair in pairs:
+        if pair.image not in looked:
+            looked[pair.image] = _look(name, root, files.get(pair.image, ""))
+        path, digest, reason = looked[pair.image]
+        if reason:
+            absent.append(MissingPicture(id=pair.id, image=files.get(pair.image, pair.image), reason=reason))
+        else:
+            kept.append(pair.model_copy(update={"image": path, "image_hash": digest}))
+    share = len(absent) / len(pairs) if pairs else 0.0
+    if (missing == "abort" and share > max_missing) or (pairs and not kept):
+        first = absent[0]
+        raise DataError(
+            f"{name}: {len(absent)} of {len(pairs)} pairs lack their picture "
+            f"({share:.1%}, allowed {max_missing:.1%}), first {first.image!r}: "
+            f"{first.reason}; fetch them, pass missing='drop', or read the texts alone"
+        )
+    return tuple(kept), tuple(absent)
+
+
+def _look(name: str, root: Path, file: str) -> tuple[str, str, str]:
+    """Path, hash and fault of one picture."""
+    if not file:
+        return "", "", "no file name is known for it"
+    named = Path(file)
+    if "\0" in file or named.is_absolute() or ".." in named.parts:
+        raise DataError(
+            f"{name}: picture {file!r} lies outside the folder; expected a name below {root.name}"
+        )
+    path = root / named
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return "", "", "no such file"
+    except OSError as error:
+        return "", "", f"cannot be read: {error.strerror}"
+    return str(path), hashlib.sha256(data).hexdigest(), picture_fault(data)
