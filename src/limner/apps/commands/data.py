@@ -1,0 +1,215 @@
+"""``limner data``: what a data set shares between its splits, and fetching the pictures it names.
+
+It finds the files, shows progress and prints; `limner.data.leaks` counts and `limner.data.fetch` fetches.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from limner.apps.terminal import emit, emit_json, say
+from limner.errors import ConfigError, LimnerError, unknown
+
+if TYPE_CHECKING:
+    from limner.data.coherence import PairSet
+    from limner.data.fetch import FetchReport
+
+SETS = ("cite", "cite++", "clue", "clue-tsv")
+FETCHABLE = ("clue",)
+_FOLDERS = {"cite": "cite", "cite++": "cite++", "clue": "clue", "clue-tsv": "clue"}
+
+data = App(
+    name="data",
+    help=(
+        "Audit data sets for leaks and fetch their pictures.\n\n"
+        "Example: limner data audit clue --annotations clue"
+    ),
+)
+
+
+@data.command
+def audit(
+    name: str,
+    *,
+    annotations: Path | None = None,
+    pictures: Path | None = None,
+    missing: Literal["abort", "drop"] = "abort",
+    split: Annotated[tuple[Literal["grouped", "released", "random"], ...], Parameter(negative="")] = (),
+    seed: int = 0,
+    draws: int = 200,
+    strict: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Count what the test rows of a data set share with the other rows.
+
+    Example: limner data audit clue --annotations clue
+
+    Parameters
+    ----------
+    name
+        cite, cite++ (train.csv and test.csv), clue (the CSVs) or clue-tsv.
+    annotations
+        Folder of the annotation files; data/<set> below $LIMNER_DATA unless given.
+    pictures
+        Folder of the pictures; the texts alone are read unless given.
+    missing
+        What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
+    split
+        Kind of split (repeatable); grouped, and released where the files state one, unless given.
+    seed
+        Of the splits.
+    draws
+        Random splits drawn to say what chance would leak; 0 for none.
+    strict
+        Group over every text, also those with fewer than 8 words.
+    json
+        Print JSON instead of text.
+    """
+    from limner.data.leaks import audit as run_audit
+    from limner.data.leaks import render
+
+    found = run_audit(
+        read_set(name, annotations, pictures, missing), split or None, seed=seed, draws=draws, strict=strict
+    )
+    if json:
+        emit_json(found)
+    else:
+        emit(render(found))
+
+
+@data.command
+def fetch(
+    name: str,
+    *,
+    to: Path,
+    annotations: Path | None = None,
+    parallel: int = 16,
+    per_host: int = 2,
+    host_pause: float = 0.2,
+    timeout: float = 90.0,
+    max_mb: float = 32.0,
+    max_total_gb: float = 50.0,
+    again: Annotated[bool, Parameter(negative="")] = False,
+    allow_private: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Download the pictures a data set names; run it again to go on after a stop.
+
+    What came, what died and why stands in manifest.jsonl beside the pictures.
+
+    Example: limner data fetch clue --to clue/images
+
+    Parameters
+    ----------
+    name
+        clue.
+    to
+        Folder for the pictures; made if absent.
+    annotations
+        Folder that holds img2idxmap.json; data/clue below $LIMNER_DATA unless given.
+    parallel
+        Requests at once.
+    per_host
+        Requests at once to one host.
+    host_pause
+        Seconds between two requests to one host.
+    timeout
+        Seconds one picture may take.
+    max_mb
+        Largest picture, in MB.
+    max_total_gb
+        Largest folder, in GB.
+    again
+        Ask again for pictures that died for good (not found, no picture).
+    allow_private
+        Ask hosts inside private networks, too.
+    json
+        Print the report as JSON.
+    """
+    from limner.apps.fetching import FetchBar
+    from limner.data.clue import read_map
+    from limner.data.fetch import fetch_pictures
+    from limner.data.transfer import FetchSettings
+
+    if name not in FETCHABLE:
+        raise ConfigError(unknown("data set to fetch", name, FETCHABLE))
+    settings = FetchSettings(
+        parallel=parallel,
+        per_host=per_host,
+        host_pause_s=host_pause,
+        total_s=timeout,
+        max_bytes=int(max_mb * 1e6),
+        max_total_bytes=int(max_total_gb * 1e9),
+        allow_private=allow_private,
+    )
+    wanted = {url: f"{number}.jpg" for url, number in read_map(_folder(name, annotations)).items()}
+    try:
+        with FetchBar() as bar:
+            report = fetch_pictures(wanted, to, settings, again=again, progress=bar)
+    except KeyboardInterrupt:
+        say("interrupted: run the same command again to go on")
+        raise
+    if json:
+        emit_json(report)
+    else:
+        for line in summary(report, to):
+            emit(line)
+    if not report.done:
+        raise LimnerError(f"{to}: no picture came; see manifest.jsonl there for the reasons")
+
+
+def read_set(
+    name: str, annotations: Path | None, pictures: Path | None, missing: Literal["abort", "drop"] = "abort"
+) -> "PairSet":
+    """A set by its name.
+
+    Args:
+        name: one of `SETS`.
+        annotations: folder of its files; None looks below $LIMNER_DATA.
+        pictures: folder of its pictures; None for the texts alone.
+        missing: what to do about pictures that are missing.
+    Raises:
+        ConfigError: no such set, or no folder known.
+    """
+    from limner.data.cite import read_cite, read_cite_plus
+    from limner.data.clue import read_clue, read_clue_tsv
+
+    if name not in SETS:
+        raise ConfigError(unknown("data set", name, SETS))
+    folder = _folder(name, annotations)
+    if name == "cite":
+        return read_cite(folder, pictures=pictures, missing=missing)
+    if name == "cite++":
+        train, test = folder / "train.csv", folder / "test.csv"
+        return read_cite_plus(train, test, pictures=pictures, missing=missing)
+    read = read_clue if name == "clue" else read_clue_tsv
+    return read(folder, pictures=pictures, missing=missing)
+
+
+def summary(report: "FetchReport", folder: Path) -> list[str]:
+    """The report of a fetch as lines."""
+    lines = [
+        f"{report.done:,} of {report.wanted:,} pictures in {folder} ({report.size_bytes / 1e6:,.1f} MB), "
+        f"{report.dead:,} dead, {report.left:,} left; {report.requests:,} requests"
+    ]
+    lines += [f"  {number:>6,}  {reason}" for reason, number in report.reasons.items()]
+    if report.same_bytes:
+        lines.append(
+            f"{report.same_bytes:,} pictures have the bytes of at least two others: "
+            "probably what a host shows for a picture that is gone"
+        )
+    if report.left:
+        lines.append("the folder is as large as it may be; raise --max-total-gb to go on")
+    return lines
+
+
+def _folder(name: str, annotations: Path | None) -> Path:
+    """Where the annotation files of a set lie."""
+    if annotations is not None:
+        return annotations
+    place = os.environ.get("LIMNER_DATA")
+    if not place:
+        raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
+    return Path(place) / "data" / _FOLDERS[name]
