@@ -2,6 +2,7 @@
 
 import unicodedata
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from fontTools.ttLib import TTFont
@@ -124,7 +125,9 @@ def test_long_text_goes_on_and_is_whole(make_board, tmp_path: Path) -> None:
 @settings(max_examples=8, deadline=None)
 @given(text=st.text(min_size=1, max_size=60), title=st.text(max_size=20))
 def test_odd_texts_are_set_or_reported(make_board, tmp_path_factory, text: str, title: str) -> None:
-    done = export(make_board([text], title=title), tmp_path_factory.mktemp("odd") / "out.pdf")
+    # Without the system's fonts, of which there may be thousands.
+    with mock.patch("limner.apps.export.fonts.system", list):
+        done = export(make_board([text], title=title), tmp_path_factory.mktemp("odd") / "out.pdf")
     assert len(PdfReader(done.path).pages) == 3
     private = any(unicodedata.category(letter) in ("Cn", "Co") for letter in text)
     assert not private or done.warnings
@@ -167,3 +170,13 @@ def test_fallback_fonts_are_used(make_board, tmp_path: Path, monkeypatch: pytest
     done = export(make_board([f"x {letter}"]), tmp_path / "with.pdf")
     assert done.warnings == ()
     assert f"x {letter}" in PdfReader(done.path).pages[1].extract_text()
+
+
+@pytest.mark.parametrize("letter", ["字", "x"])
+def test_words_longer_than_a_line_are_broken(make_board, tmp_path: Path, letter: str) -> None:
+    with mock.patch("limner.apps.export.fonts.system", list):
+        book = PdfReader(export(make_board([letter * 400]), tmp_path / "out.pdf").path)
+    shown = book.pages[1].extract_text()
+    lines = [line for line in shown.split("\n") if line.startswith((letter * 3, "\ufffd" * 3))]
+    assert sum(map(len, lines)) == 400
+    assert len(lines) > 3
