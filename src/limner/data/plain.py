@@ -70,7 +70,8 @@ def _take_title(document: Document) -> None:
     if kinds[:1] != ["paragraph"] or len(document.blocks) < 3:
         return
     first, second = document.blocks[:2]
-    ends = kinds[1] == "break" or kinds[1] == "heading" or _SENTENCE_END.search(second.text)
+    # A title page stays a page: its picture is the cover.
+    ends = kinds[1] == "heading" or (kinds[1] == "paragraph" and _SENTENCE_END.search(second.text))
     if (
         ends
         and len(first.text) <= _LONGEST_TITLE
@@ -78,5 +79,4 @@ def _take_title(document: Document) -> None:
         and not marker_of(first.text)
     ):
         document.title = first.text
-        # The break after a title page is not the end of a page of the story.
-        del document.blocks[: 2 if kinds[1] == "break" else 1]
+        del document.blocks[0]

@@ -184,6 +184,11 @@ def _lists(sections: list[Section]) -> Cut | None:
     steps: list[Step] = []
     left_out: list[LeftOut] = []
     for section in joined:
+        if recipe and not any(_is_step(block, section) for block in section.blocks):
+            left_out.append(
+                omitted("around the steps" if steps else "before the steps", with_heading(section))
+            )
+            continue
         if section.level and not section.blocks:
             left_out.append(LeftOut("heading without text", section.title))
         for is_step, run in groupby(section.blocks, key=lambda block: _is_step(block, section)):

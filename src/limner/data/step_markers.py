@@ -27,24 +27,26 @@ _WORDED = re.compile(
 _NUMBERED = re.compile(r"[(（]?(?P<a>\d{1,3})(?:[.．)）:]+[ \t\u00a0]+|[、．）：])(?P<rest>\S.*)", re.DOTALL)
 
 _SUPPLY_WORDS = (
-    "ingredients?|supplies|materials?|tools?|equipment|utensils|what you(?:'|’)?(?: wi)?ll need|"
-    "you(?: wi|'|’)ll need|what you need|shopping list|bill of materials|parts list|zutaten|ingrédients?|"
-    "ingredientes?|ingredienti|ingrediënten|ingredienser|ingredienzer|składniki|suroviny|hozzávalók|malzemeler|"
-    "viungo|bahan(?:-bahan)?|nguyên liệu|mga sangkap|ингредиенты|інгредієнти|υλικά|מצרכים|רכיבים|חומרים|"
-    "المكونات|المقادير|مواد لازم|सामग्री|উপকরণ|ส่วนผสม|材料|食材|配料|用料|原料|工具|재료"
+    "ingredients?|supplies|materials?|tools?|equipment|utensils|what you(?:'|"
+    "’)?(?: wi)?ll need|you(?: wi|'|’)ll need|what you need|shopping list|bill of materials|"
+    "parts list|zutaten|ingrédients?|ingredientes?|ingredienti|ingrediënten|ingredienser|"
+    "ingredienzer|składniki|suroviny|hozzávalók|malzemeler|viungo|bahan(?:-bahan)?|"
+    "nguyên liệu|mga sangkap|ингредиенты|інгредієнти|υλικά|מצרכים|רכיבים|חומרים|المكونات|"
+    "المقادير|مواد لازم|सामग्री|উপকরণ|ส่วนผสม|材料|食材|配料|用料|原料|工具|재료"
 )
 _METHOD_WORDS = (
-    "methods?|directions?|instructions?|preparation|procedure|steps?|operations?|how to make(?: it)?|zubereitung|"
-    "anleitung|préparation|étapes|preparación|pasos|elaboración|preparo|modo de preparo|preparazione|bereiding|"
-    "przygotowanie|postup|hazırlanışı|yapılışı|maandalizi|namna ya kupika|cara membuat|cách làm|приготовление|"
-    "приготування|εκτέλεση|אופן ההכנה|הוראות הכנה|طريقة التحضير|التحضير|طرز تهیه|विधि|প্রণালী|วิธีทำ|"
-    "作り方|做法|步骤|步驟|制作方法|操作|만드는 법"
+    "methods?|directions?|instructions?|preparation|procedure|steps?|operations?|"
+    "how to make(?: it)?|zubereitung|anleitung|préparation|étapes|preparación|pasos|"
+    "elaboración|preparo|modo de preparo|preparazione|bereiding|przygotowanie|postup|"
+    "hazırlanışı|yapılışı|maandalizi|namna ya kupika|cara membuat|cách làm|приготовление|"
+    "приготування|εκτέλεση|אופן ההכנה|הוראות הכנה|طريقة التحضير|التحضير|طرز تهیه|विधि|প্রণালী|"
+    "วิธีทำ|作り方|做法|步骤|步驟|制作方法|操作|만드는 법"
 )
 
 
 def _heading_of(words: str) -> re.Pattern[str]:
     """A heading that is one of the words, not one that merely mentions it ("Remove the tools")."""
-    before = r"(?:(?:the|your|main|essential|required|recommended|optional|basic|cooking|step by step)\s+|必备|主要)?"
+    before = r"(?:(?:the|your|main|essential|required|recommended|optional|basic|step by step)\s+|必备|主要)?"
     more = rf"(?:\s*(?:,|/|&|\+|\band\b|\bor\b|\bund\b|\bet\b|\by\b|和|与|及)\s*(?:{words}))*"
     after = r"(?:\s*[(（\[,:–-].*|\s+(?:for|needed|required|list|für|pour|para|per)\b.*)?"
     return re.compile(rf"{before}(?:{words}){more}{after}", re.IGNORECASE)

@@ -4,6 +4,7 @@ The one door for texts, so size, encoding, format and emptiness are judged once 
 It fetches nothing, follows no link and opens no picture.
 """
 
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -16,6 +17,8 @@ from limner.errors import ConfigError, DataError, MissingError, unknown
 
 Format = Literal["markdown", "html", "plain", "json"]
 MAX_BYTES = 20_000_000
+# Control and format characters and white space: a text of these alone shows nothing.
+_INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES: dict[str, Format] = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -147,12 +150,12 @@ def _parse(
     text: str, kind: Format, by: Segmentation | None, *, name: str, where: str, base: Path | None
 ) -> Reading:
     text = text.removeprefix("\ufeff")
-    if not text.strip():
-        raise DataError(f"{where}: is empty; expected a text with words in it")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
         raise DataError(
             f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
         )
+    if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
+        raise DataError(f"{where}: is empty; expected a text with words in it")
     document, stated = _document(text, kind, where, base)
     if document.blocks:
         _take_title(document)
