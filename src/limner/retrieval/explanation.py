@@ -1,0 +1,203 @@
+"""Why each step of a storyboard shows what it shows, in numbers and in one plain sentence.
+
+It reads what the search and the decoder computed. It changes no choice.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from limner.data.records import Picture, Story
+from limner.data.storyboards import BoardStep, Candidate
+from limner.retrieval.index import Scored
+from limner.retrieval.lattice import BLANK, Float64Array, IntArray
+from limner.retrieval.words import matched
+
+NOTICEABLE = 0.05
+"""Nats of pull worth a word."""
+
+CREDIBLE = 0.05
+"""Probability from which a class label is quoted as a match."""
+
+
+@dataclass(frozen=True)
+class Considered:
+    """What there is to explain; C candidates, S steps, K columns.
+
+    Attributes:
+        story: the text.
+        texts: S texts as searched.
+        ids: C picture ids.
+        groups: (C,) near-duplicate groups.
+        items: (S, K) candidate numbers.
+        unary: (S, K) nats, −inf where the cell is empty.
+        pull: (S, K) nats the other steps add, all else fixed.
+        scored: shares of all candidates for all steps.
+        columns: (S,) chosen columns or `BLANK`.
+        probability: (S,) that the library holds a fitting picture; None without a calibration.
+        threshold: below it a step is left blank.
+        pinned: steps the user fixed.
+        given: steps the text itself illustrates.
+        allow_repeats: whether runners-up may be used elsewhere.
+        runners_up: how many to name.
+    """
+
+    story: Story
+    texts: Sequence[str]
+    ids: Sequence[str]
+    groups: IntArray
+    items: IntArray
+    unary: Float64Array
+    pull: Float64Array
+    scored: Scored
+    columns: IntArray
+    probability: Float64Array | None
+    threshold: float
+    pinned: frozenset[int]
+    given: frozenset[int]
+    allow_repeats: bool
+    runners_up: int
+
+    def shown(self) -> dict[int, int]:
+        """Step → candidate number, where it shows one."""
+        return {s: int(self.items[s, c]) for s, c in enumerate(self.columns) if c != BLANK}
+
+    def rivals(self, step: int) -> list[int]:
+        """Columns the step could show instead, best first, one of each near-duplicate group."""
+        shown = self.shown()
+        taken = {int(self.groups[n]) for s, n in shown.items() if s == step or not self.allow_repeats}
+        total = self.unary[step] + self.pull[step]
+        rivals: list[int] = []
+        for column in np.argsort(-total, kind="stable"):
+            if len(rivals) == self.runners_up or total[column] == -np.inf:
+                break
+            group = int(self.groups[self.items[step, column]])
+            if group not in taken:
+                taken.add(group)
+                rivals.append(int(column))
+        return rivals
+
+
+def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]]) -> tuple[BoardStep, ...]:
+    """One explained step per step of the story.
+
+    Args:
+        board: what was found and chosen.
+        pictures: ids → records in the same order; called once.
+    """
+    rivals = [board.rivals(s) for s in range(len(board.columns))]
+    wanted: dict[str, None] = {}
+    for s, columns in enumerate(rivals):
+        own = [] if board.columns[s] == BLANK else [int(board.columns[s])]
+        wanted |= dict.fromkeys(board.ids[board.items[s, column]] for column in own + columns)
+    records = dict(zip(wanted, pictures(list(wanted)), strict=True))
+    return tuple(_step(board, s, rivals[s], records) for s in range(len(board.columns)))
+
+
+def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Picture]) -> BoardStep:
+    column = int(board.columns[s])
+    chosen = None if column == BLANK else _candidate(board, s, column, records)
+    others = tuple(_candidate(board, s, rival, records) for rival in rivals)
+    gap = None if chosen is None or not others else _total(chosen) - _total(others[0])
+    fixed = s in board.pinned or s in board.given
+    probability = None if board.probability is None or fixed else float(board.probability[s])
+    if s in board.pinned:
+        reason = "No picture here, as you asked." if chosen is None else "You fixed this picture here."
+    elif s in board.given:
+        reason = "The text itself shows this picture here."
+    elif chosen is None:
+        reason = _why_blank(board, probability, others)
+    else:
+        reason = _why(board, s, chosen, gap)
+    origin = "blank" if chosen is None else "pinned" if s in board.pinned else "given" if fixed else "decoded"
+    return BoardStep(
+        position=s,
+        chosen=chosen,
+        origin=origin,  # type: ignore[arg-type]
+        reason=reason,
+        probability=probability,
+        gap=gap,
+        runners_up=others,
+    )
+
+
+def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
+    number = int(board.items[s, column])
+    picture = records[board.ids[number]]
+    scored = board.scored
+    return Candidate(
+        picture=picture,
+        score=float(board.unary[s, column]),
+        channels={
+            name: float(share[s, number])
+            for name, share in scored.shares.items()
+            if scored.present[name][number]
+        },
+        pull=float(board.pull[s, column]),
+        matched=matched(board.texts[s], _captions(picture) + _labels(picture)),
+    )
+
+
+def _total(candidate: Candidate) -> float:
+    return candidate.score + candidate.pull
+
+
+def _captions(picture: Picture) -> list[str]:
+    return [caption.text for caption in picture.captions]
+
+
+def _labels(picture: Picture) -> list[str]:
+    return [name for name, probability in picture.labels if probability >= CREDIBLE]
+
+
+def _why(board: Considered, s: int, chosen: Candidate, gap: float | None) -> str:
+    """A sentence such as: Caption words “kite”, “beach” match; runner-up is 1.3 nats behind."""
+    in_captions = matched(board.texts[s], _captions(chosen.picture))
+    in_labels = matched(board.texts[s], _labels(chosen.picture))
+    parts = []
+    if in_captions:
+        parts.append(f"caption {_quoted(in_captions)}")
+    if in_labels:
+        parts.append(f"label {_quoted(in_labels)}")
+    if not parts and chosen.channels:
+        strongest = max(chosen.channels, key=lambda name: chosen.channels[name])
+        share = chosen.channels[strongest]
+        parts.append(
+            f"channel {strongest} speaks for it by {share:.1f} nats"
+            if share > 0
+            else "no channel speaks for it, but everything else fits less"
+        )
+    elif not parts:
+        parts.append("nothing is known about it, but everything else fits less")
+    if chosen.pull > NOTICEABLE:
+        parts.append("its look agrees with the pictures of the other steps")
+    elif chosen.pull < -NOTICEABLE:
+        parts.append("its look differs from the pictures of the other steps")
+    if gap is not None:
+        parts.append(
+            f"runner-up is {gap:.1f} nats behind"
+            if gap >= 0
+            else f"runner-up is {-gap:.1f} nats ahead here, but not for the whole"
+        )
+    sentence = "; ".join(parts) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def _quoted(found: tuple[str, ...]) -> str:
+    """Up to five words in quotation marks, with their verb."""
+    listed = ", ".join(f"“{word}”" for word in found[:5])
+    return f"word {listed} matches" if len(found) == 1 else f"words {listed} match"
+
+
+def _why_blank(board: Considered, probability: float | None, others: tuple[Candidate, ...]) -> str:
+    if not others and not len(board.ids):
+        return "The library holds no picture that may be shown."
+    if probability is not None and probability < board.threshold:
+        return (
+            "Nothing in the library fits well enough: "
+            f"probability {probability:.2f}, threshold {board.threshold:.2f}."
+        )
+    if probability is not None and others:
+        return "What fits is shown elsewhere or clashes with the other steps; the rest fits too poorly."
+    return "No picture is left that is not shown elsewhere or banned."

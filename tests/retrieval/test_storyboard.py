@@ -1,0 +1,223 @@
+"""A story over two small worlds of pictures, decoded and explained."""
+
+import numpy as np
+import pytest
+from boards import picture, picture_id, space, two_worlds
+from pydantic import ValidationError
+
+from limner.data.records import Step, Story
+from limner.data.storyboards import Storyboard
+from limner.errors import ConfigError, DataError
+from limner.retrieval.channels import Evidence
+from limner.retrieval.gallery import Gallery
+from limner.retrieval.index import Index
+from limner.retrieval.storyboard import BoardOptions, illustrate
+from limner.retrieval.suitability import Suitability
+
+LOOK = Evidence(slope=2.0, z_slope=0.0, offset=-1.0)
+
+
+def names(board, shelf):
+    return [
+        None if s.chosen is None else s.chosen.picture.path.split("/")[-1].split(".")[0] for s in board.steps
+    ]
+
+
+@pytest.mark.parametrize("decoder", ["off", "greedy", "beam", "chain", "anchor"])
+def test_every_decoder_finds_the_story(decoder):
+    story, gallery, channels, shelf = two_worlds()
+    board = illustrate(
+        story, gallery, channels, shelf, BoardOptions(decoder=decoder, pair_evidence=LOOK), library="pics"
+    )
+    assert names(board, shelf) == ["kite-0", "beach-0", "boat-0"]
+    assert [s.origin for s in board.steps] == ["decoded"] * 3
+    assert board.decoder == decoder
+    assert board.library == "pics"
+    assert board.channels == ("captions",)
+    assert (board.anchor is not None) == (decoder == "anchor")
+    assert len(shelf.asked) == 1
+    assert Storyboard.model_validate_json(board.model_dump_json()) == board
+
+
+def test_numbers_of_a_step_add_up():
+    story, gallery, channels, shelf = two_worlds()
+    board = illustrate(story, gallery, channels, shelf, BoardOptions(decoder="chain", pair_evidence=LOOK))
+    total = 0.0
+    for step in board.steps:
+        assert step.chosen.score == pytest.approx(sum(step.chosen.channels.values()))
+        best = step.runners_up[0]
+        assert step.gap == pytest.approx(step.chosen.score + step.chosen.pull - best.score - best.pull)
+        assert step.gap >= 0
+        assert step.probability is None
+        total += step.chosen.score
+    # Each neighbour pair is heard by both of its steps.
+    assert board.objective == pytest.approx(total + sum(s.chosen.pull for s in board.steps) / 2)
+
+
+def test_sentence_names_words_look_and_runner_up():
+    story, gallery, channels, shelf = two_worlds()
+    board = illustrate(story, gallery, channels, shelf, BoardOptions(pair_evidence=LOOK))
+    first = board.steps[0]
+    assert first.chosen.matched == ("kites",)
+    assert first.reason == (
+        "Caption word “kites” matches; its look agrees with the pictures of the other steps; "
+        f"runner-up is {first.gap:.1f} nats behind."
+    )
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "chain", "anchor"])
+def test_one_pin_pulls_the_rest_of_the_book_in(decoder):
+    story, gallery, channels, shelf = two_worlds()
+    options = BoardOptions(decoder=decoder, pair_evidence=LOOK, pins={1: picture_id("beach-1")})
+    board = illustrate(story, gallery, channels, shelf, options)
+    assert names(board, shelf) == ["kite-1", "beach-1", "boat-1"]
+    assert [s.origin for s in board.steps] == ["decoded", "pinned", "decoded"]
+    assert board.steps[1].reason == "You fixed this picture here."
+    assert board.steps[1].probability is None
+    off = illustrate(story, gallery, channels, shelf, options.model_copy(update={"decoder": "off"}))
+    assert names(off, shelf) == ["kite-0", "beach-1", "boat-0"]
+
+
+def test_a_pin_brings_pictures_that_look_like_it_among_the_candidates():
+    """With one candidate per step only the pin's look can find its world."""
+    story, gallery, channels, shelf = two_worlds()
+    options = BoardOptions(
+        candidates=1, pair_evidence=Evidence(slope=40, z_slope=0, offset=-20), pins={0: picture_id("kite-1")}
+    )
+    assert names(illustrate(story, gallery, channels, shelf, options), shelf)[0] == "kite-1"
+    wide = options.model_copy(update={"candidates": 3})
+    assert set(names(illustrate(story, gallery, channels, shelf, wide), shelf)) == {
+        "kite-1",
+        "beach-1",
+        "boat-1",
+    }
+
+
+def test_the_text_own_picture_is_kept_and_a_pin_goes_before_it():
+    story, gallery, channels, shelf = two_worlds()
+    given = {0: picture_id("boat-1")}
+    board = illustrate(story, gallery, channels, shelf, BoardOptions(pair_evidence=LOOK), given=given)
+    assert names(board, shelf)[0] == "boat-1"
+    assert board.steps[0].origin == "given"
+    assert board.steps[0].reason == "The text itself shows this picture here."
+    options = BoardOptions(pair_evidence=LOOK, pins={0: None})
+    board = illustrate(story, gallery, channels, shelf, options, given=given)
+    assert board.steps[0].origin == "blank"
+    assert board.steps[0].reason == "No picture here, as you asked."
+
+
+def test_bans_hold_and_are_said():
+    story, gallery, channels, shelf = two_worlds()
+    options = BoardOptions(bans=(picture_id("kite-0"),), decoder="off")
+    board = illustrate(story, gallery, channels, shelf, options)
+    assert names(board, shelf)[0] == "kite-1"
+    shown = [c.picture.id for s in board.steps for c in s.runners_up]
+    assert picture_id("kite-0") not in shown
+    assert board.settings["bans"] == picture_id("kite-0")
+
+
+def test_abstention_follows_the_threshold_without_pull():
+    story, gallery, channels, shelf = two_worlds()
+    options = BoardOptions(decoder="off")
+    evidence = Index(gallery).search([_encode(channels[0], story)], 2).evidence
+    curve = Suitability(slope=1.0, offset=0.0, threshold=0.5)
+    probability = curve.probability(evidence)
+    for threshold in (probability.min() - 0.01, probability.max() + 0.01):
+        board = illustrate(
+            story,
+            gallery,
+            channels,
+            shelf,
+            options.model_copy(update={"min_probability": float(threshold)}),
+            suitability=curve,
+        )
+        for step, p in zip(board.steps, probability, strict=True):
+            assert step.probability == pytest.approx(p, abs=1e-3)
+            assert (step.origin == "blank") == (p < threshold)
+    assert "fits well enough" in board.steps[0].reason
+    assert len(board.steps[0].runners_up) == 3
+    assert board.steps[0].gap is None
+
+
+def _encode(channel, story):
+    from limner.retrieval.channels import EncodedChannel
+
+    return EncodedChannel.encode(channel, [step.text for step in story.steps])
+
+
+def test_a_world_rescues_a_step_that_alone_would_be_blank():
+    story, gallery, channels, shelf = two_worlds()
+    # Every step is 0.5 nats short of its threshold; a picture of the pinned world brings 1.
+    curve = Suitability(slope=0.0, offset=-0.5, threshold=0.5)
+    alone = illustrate(story, gallery, channels, shelf, BoardOptions(decoder="off"), suitability=curve)
+    assert names(alone, shelf) == [None, None, None]
+    options = BoardOptions(pair_evidence=LOOK, pins={0: picture_id("kite-0")})
+    board = illustrate(story, gallery, channels, shelf, options, suitability=curve)
+    assert names(board, shelf) == ["kite-0", "beach-0", "boat-0"]
+
+
+def test_more_steps_than_pictures_leaves_blanks_not_errors():
+    story, gallery, channels, shelf = two_worlds()
+    long = Story(id="long", steps=story.steps * 3)
+    for decoder in ("off", "greedy", "beam", "chain", "anchor"):
+        board = illustrate(long, gallery, channels, shelf, BoardOptions(decoder=decoder, pair_evidence=LOOK))
+        shown = [s.chosen.picture.id for s in board.steps if s.chosen]
+        assert len(shown) == len(set(shown)) == 6
+        blank = next(s for s in board.steps if s.origin == "blank")
+        assert blank.reason == "No picture is left that is not shown elsewhere or banned."
+        assert abs(board.objective) < 1000
+        again = illustrate(
+            long, gallery, channels, shelf, BoardOptions(decoder=decoder, allow_repeats=True, pair_weight=0)
+        )
+        assert all(s.origin == "decoded" for s in again.steps)
+
+
+def test_near_duplicates_are_never_shown_together():
+    story, gallery, channels, shelf = two_worlds()
+    twin = Gallery(gallery.ids, [gallery.groups[0]] * 6, gallery.spaces)
+    board = illustrate(story, twin, channels, shelf)
+    assert sum(s.chosen is not None for s in board.steps) == 1
+    assert all(not s.runners_up for s in board.steps)
+
+
+def test_library_without_pictures_leaves_everything_blank():
+    story, _, channels, shelf = two_worlds()
+    empty = Gallery([], [], {"caption": space(np.zeros((0, 3))), "visual": space(np.zeros((0, 2)))})
+    board = illustrate(story, empty, channels, shelf)
+    assert [s.origin for s in board.steps] == ["blank"] * 3
+    assert board.steps[0].reason == "The library holds no picture that may be shown."
+
+
+def test_wrong_requests_are_named():
+    story, gallery, channels, shelf = two_worlds()
+    for options, message in (
+        ({"pins": {7: picture_id("kite-0")}}, "story has 3 steps"),
+        ({"pins": {0: "f" * 64}}, "not in the library"),
+        ({"bans": ("f" * 64,)}, "not in the library"),
+        ({"pins": {0: picture_id("kite-0")}, "bans": (picture_id("kite-0"),)}, "fixed and banned"),
+        ({"pair_space": "visuall"}, "did you mean 'visual'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            illustrate(story, gallery, channels, shelf, BoardOptions(**options))
+    with pytest.raises(ConfigError, match="no calibration"):
+        illustrate(story, gallery, channels, shelf, BoardOptions(min_probability=0.2))
+    for wrong in ({"decoder": "chian"}, {"candidates": 0}, {"colour": 1}, {"pair_weight": -1}):
+        with pytest.raises(ValidationError):
+            BoardOptions(**wrong)
+
+
+def test_headings_are_searched_with_their_words():
+    _, gallery, channels, shelf = two_worlds()
+    titled = Story(id="t", steps=(Step(text="a boat", title="Sea"),))
+    channels[0].encoder.table["Sea. a boat"] = np.eye(3, dtype=np.float32)[2]
+    assert names(illustrate(titled, gallery, channels, shelf), shelf) == ["boat-0"]
+
+
+def test_labels_are_quoted_only_when_credible():
+    story, gallery, channels, shelf = two_worlds()
+    first = story.steps[0]
+    shelf.pictures[picture_id("kite-0")] = picture("kite-0", labels=[("kite", 0.6), ("flying fish", 0.01)])
+    board = illustrate(story, gallery, channels, shelf, BoardOptions(decoder="off"))
+    assert first.text == "The kites are flying."
+    assert board.steps[0].chosen.matched == ("kites",)
+    assert board.steps[0].reason.startswith("Label word “kites” matches; runner-up is ")
