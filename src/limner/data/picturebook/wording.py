@@ -1,0 +1,224 @@
+"""What is said on a page, and how it relates to the picture.
+
+Sentences come from the tables with their entities marked, so that every label follows from what was written and
+what was drawn. Labels: CITE questions Q2 to Q8 and the six Clue relations. It draws nothing.
+
+Source: CITE (Alikhani et al., 2019) and Clue (Alikhani et al., 2020), as coherence relations of image and text.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from limner.data.picturebook.tales import Tale
+from limner.data.picturebook.world import Character, Scene, Style
+
+CITE = (
+    "expansion",
+    "image_needed",
+    "elaboration_t",
+    "elaboration_i_tool",
+    "temporal_before",
+    "temporal_after",
+    "temporal_during",
+)
+CLUE = ("visible", "subjective", "action", "story", "meta", "irrelevant")
+MEDIUM = {
+    "paper": "ink and wash on rough paper",
+    "crayon": "wax crayons",
+    "watercolour": "watercolours",
+    "canvas": "oils on linen",
+    "dots": "an old printing press",
+}
+META = (
+    "I made this page with {medium}, on a wet Sunday afternoon.",
+    "This page was done in one evening, with {medium}.",
+    "The original of this page was made with {medium} and is no bigger than a hand.",
+    "For this page the illustrator used {medium} for the first time.",
+)
+IRRELEVANT = (
+    "In the capital the price of turnips had fallen again.",
+    "The number seven cannot be divided by two.",
+    "Whales breathe air, as everybody knows.",
+    "On the other side of the world a railway was opened that week.",
+    "The king of Spain signed a treaty about salt.",
+    "Copper is softer than iron.",
+)
+MARK = re.compile(r"\[([^\]|]+)(?:\|([^\]]+))?\]")
+PLACE_WORDS = {
+    "kitchen": "in the kitchen", "house": "in the living room", "school": "in the classroom",
+    "forest": "in the forest", "beach": "on the beach", "street": "in the street", "farm": "on the farm",
+    "river": "by the river", "garden": "in the garden", "hill": "on the hill",
+}  # fmt: skip
+TIME_WORDS = {"morning": "in the morning", "noon": "at noon", "sunset": "at sunset", "night": "at night"}
+WEATHER_WORDS = {"rainy": "in the rain", "snowy": "in the snow", "windy": "on a windy day", "cloudy": "under grey clouds", "sunny": ""}  # fmt: skip
+EXTRA_KINDS = ("story", "subjective", "quantity", "deictic", "meta", "watcher", "none")
+EXTRA_SHARES = (0.16, 0.16, 0.13, 0.09, 0.04, 0.08, 0.34)
+
+
+@dataclass(frozen=True)
+class PageText:
+    """The words of a page and what they are to the picture.
+
+    Attributes:
+        text: one to three sentences.
+        kinds: kind of each sentence: says, action, story, subjective, quantity, deictic, meta, irrelevant, watcher.
+        mentions: entities named, as labels, states or names.
+        relations: CITE and CLUE relation → whether it holds.
+    """
+
+    text: str
+    kinds: tuple[str, ...]
+    mentions: frozenset[str]
+    relations: dict[str, bool]
+
+
+def caption(scene: Scene) -> str:
+    """Literal description of a picture: who (by looks), what, where, when; the hero is drawn last."""
+    doing, _, watcher = scene.doing.partition(", while ")
+    words = [scene.figures[-1].who.look, doing, PLACE_WORDS[scene.place], TIME_WORDS[scene.time]]
+    if scene.outdoors:
+        words.append(WEATHER_WORDS[scene.weather])
+    line = " ".join(word for word in words if word)
+    return f"{line}, while {watcher}" if watcher else line
+
+
+def plain(marked: str) -> tuple[str, frozenset[str]]:
+    """Take the marks out of a sentence.
+
+    Args:
+        marked: text with ``[noun]`` and ``[words|noun]``.
+    Returns:
+        The text, and the nouns.
+    """
+    return MARK.sub(r"\1", marked), frozenset(m[2] or m[1] for m in MARK.finditer(marked))
+
+
+def fill(line: str, hero: Character, friend: Character | None, *, how: str) -> str:
+    """Put the characters into a line; the result still carries marks.
+
+    Args:
+        line: wording from a table.
+        hero: who {H}, {name} and the pronouns stand for.
+        friend: who {friend} and {kind} stand for.
+        how: what {H} becomes: full, name, kind or pronoun.
+    """
+    he, his, him = ("she", "her", "her") if hero.female else ("he", "his", "him")
+    full = f"[{hero.name}] the [{hero.species}]"
+    subject = {
+        "full": full,
+        "name": f"[{hero.name}]",
+        "kind": f"The little [{hero.species}]",
+        "pronoun": he.capitalize(),
+    }[how]
+    return line.format(
+        H=subject,
+        name=full if how == "full" else f"[{hero.name}]",
+        he=he,
+        his=his,
+        him=him,
+        He=he.capitalize(),
+        His=his.capitalize(),
+        friend=f"[{friend.name}]" if friend else "somebody",
+        kind=friend.species if friend else "stranger",
+    )
+
+
+def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -> dict[str, bool]:
+    """Which relations hold between a text and the picture on its page.
+
+    Args:
+        scene: what is drawn.
+        kinds: kinds of the sentences.
+        mentions: entities the text names.
+    Returns:
+        Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is not there.
+        *temporal_before*: the picture shows the preparation of what the text tells (i < t); *temporal_after*: its
+        result (i > t); *temporal_during*: the very moment (i = t). *elaboration_i_tool*: a tool is seen, not named.
+    """
+    tells, does = "says" in kinds, "action" in kinds
+    phase = scene.phase
+    about = tells or does or "quantity" in kinds or "deictic" in kinds
+    return {
+        "expansion": about,
+        "image_needed": "deictic" in kinds,
+        "elaboration_t": "quantity" in kinds,
+        "elaboration_i_tool": about and bool(scene.tool) and scene.tool not in mentions,
+        "temporal_before": does and phase == "before",
+        "temporal_after": does and phase == "after",
+        "temporal_during": (does and phase == "during") or (tells and not does),
+        "visible": (tells or (does and phase == "during")) and mentions <= scene.names,
+        "subjective": "subjective" in kinds,
+        "action": does,
+        "story": "story" in kinds,
+        "meta": "meta" in kinds,
+        "irrelevant": "irrelevant" in kinds,
+    }
+
+
+def _subject(rng: np.random.Generator, first: bool) -> str:
+    return (
+        "full" if first else str(rng.choice(["name", "kind", "pronoun", "full"], p=[0.42, 0.18, 0.25, 0.15]))
+    )
+
+
+def write_page(
+    scene: Scene,
+    tale: Tale,
+    hero: Character,
+    friend: Character | None,
+    style: Style,
+    rng: np.random.Generator,
+    *,
+    first: bool = False,
+) -> PageText:
+    """Write the text of one page.
+
+    Args:
+        scene: its picture.
+        tale: where the wordings come from.
+        hero: main character.
+        friend: the other one of the story, in this picture or not.
+        style: named by remarks on how the picture was made.
+        rng: source of chance.
+        first: whether this is the first page, which names the hero in full.
+    """
+    sketch = tale.sketches[scene.phase]
+    draw = float(rng.random())
+    lead = (
+        ["says"] if draw < 0.36 else ["action"] if draw < 0.78 else ["says", "action"] if draw < 0.90 else []
+    )
+    if first and not lead:
+        lead = ["says"]
+    extra = str(rng.choice(EXTRA_KINDS, p=EXTRA_SHARES))
+    if not lead:
+        kinds = [str(rng.choice(["story", "subjective", "meta", "irrelevant"], p=[0.45, 0.15, 0.12, 0.28]))]
+    else:
+        kinds = [*lead, extra] if extra != "none" else lead
+    pools = {
+        "says": sketch.says,
+        **tale.lines,
+        "meta": META,
+        "irrelevant": IRRELEVANT,
+        "watcher": (
+            "\u201cWell done!\u201d said {friend}.",
+            "{friend} could hardly believe it.",
+            "\u201cMay I see?\u201d asked {friend}.",
+        ),
+    }
+    said, used, mentions = [], [], frozenset[str]()
+    for i, kind in enumerate(kinds):
+        if not pools[kind] or (kind == "watcher" and friend is None):
+            continue
+        line = str(rng.choice(list(pools[kind])))
+        # Pronouns need somebody to point back to: the first sentence that speaks of the hero names it.
+        how = _subject(rng, first) if i == 0 else "pronoun"
+        if kind == "meta":
+            line = line.replace("{medium}", MEDIUM[style.texture])
+        text, named = plain(fill(line, hero, friend, how=how))
+        said.append(text)
+        used.append(kind)
+        mentions |= named
+    return PageText(" ".join(said), tuple(used), mentions, relations_of(scene, used, mentions))
