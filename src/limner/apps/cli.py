@@ -17,6 +17,7 @@ _COMMANDS = {
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words.",
     "evaluate": "Measure retrieval on a data set of illustrated stories.",
+    "data": "Audit data sets and fetch their pictures.",
     "models": "List, fetch and check pretrained weights.",
     "demo": "Draw a small collection, index it and illustrate three texts.",
 }

@@ -82,3 +82,42 @@ class IndexProgress:
         if self._task is not None:
             task = next(task for task in self._bar.tasks if task.id == self._task)
             self._bar.update(self._task, total=task.completed)
+
+
+class BytesProgress:
+    """A bar for one download; use it in a ``with`` statement and call it with bytes so far and in all."""
+
+    def __init__(self, name: str) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        console = Console(stderr=True)
+        self._bar = Progress(
+            "{task.description}",
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(name, total=None)
+
+    def __enter__(self) -> BytesProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show how far it is; a total of 0 is unknown."""
+        self._bar.update(self._task, completed=done, total=total or None)

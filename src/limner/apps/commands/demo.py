@@ -1,0 +1,73 @@
+"""``limner demo``: the whole way from pictures to pages, on a collection drawn on the spot.
+
+Nothing is downloaded. It calls what the other commands call.
+"""
+
+from pathlib import Path
+
+from limner.apps.commands.illustrate import summary as board_summary
+from limner.apps.commands.index import summary as index_summary
+from limner.apps.equipment import picture_encoders
+from limner.apps.export import export
+from limner.apps.illustration import make_storyboard, options_from
+from limner.apps.terminal import emit, say
+from limner.data.storyboards import Candidate
+from limner.data.texts import read_story
+
+
+def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
+    """Draw a small picture-book collection, index it and illustrate three texts.
+
+    Example: limner demo
+
+    Parameters
+    ----------
+    folder
+        Where everything goes; an earlier demonstration there is replaced.
+    seed
+        Of the drawings that only look like the right ones.
+    """
+    from limner.apps.progress import IndexProgress
+    from limner.data.picturebook.demo import demo_collection
+    from limner.encoders.catalogue import text_encoder
+    from limner.retrieval.indexing import index as fill
+    from limner.retrieval.library import Library
+
+    say("drawing the collection …")
+    collection = demo_collection(folder, seed=seed)
+    sentences = text_encoder()
+    place = folder / "library"
+    with IndexProgress() as progress:
+        report = fill(
+            [collection.pictures],
+            place,
+            image_encoders=picture_encoders(["auto"], [], sentences=sentences),
+            text_encoder=sentences,
+            progress=progress,
+        )
+    for line in index_summary(report):
+        emit(line)
+    library = Library.open(place)
+    pages = []
+    for text in collection.texts:
+        story = read_story(text)
+        board = make_storyboard(story, library, options_from(library, {}))
+        answers = collection.answers[text.name]
+        right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
+        page = folder / f"{text.stem}.html"
+        pages.append(export(board, page, overwrite=True).path)
+        emit("")
+        emit(f"{story.title or text.name}")
+        for line in board_summary(board):
+            emit(line)
+        emit(f"{right} of {len(answers)} steps as drawn for them")
+    emit("")
+    for page in pages:
+        emit(f"open {page.resolve().as_uri()}")
+
+
+def _is_right(chosen: Candidate | None, due: str | None) -> bool:
+    """Whether a step got the very picture that was drawn for it, or a blank where none was drawn."""
+    if chosen is None or due is None:
+        return chosen is None and due is None
+    return any(path.endswith(f"/{due}") for path in chosen.picture.paths)

@@ -1,0 +1,118 @@
+"""``limner illustrate``: a text becomes an illustrated page.
+
+It parses options and prints a summary; `limner.apps.illustration` does the work.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from limner.apps.export import check, export
+from limner.apps.illustration import make_storyboard, options_from, shown_by
+from limner.apps.terminal import emit, emit_json, say
+from limner.config import read_toml
+from limner.data.records import Segmentation
+from limner.data.storyboards import Storyboard
+from limner.data.texts import read_story_report
+from limner.retrieval.library import Library
+
+Many = Annotated[tuple[str, ...], Parameter(negative="")]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+def illustrate(
+    text: Path,
+    *,
+    library: Path,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    by: Segmentation | None = None,
+    decoder: Literal["off", "greedy", "beam", "chain", "anchor"] | None = None,
+    pin: Many = (),
+    ban: Many = (),
+    channel: Many = (),
+    min_score: float | None = None,
+    allow_repeats: Flag = False,
+    ignore_given: Flag = False,
+    settings: Path | None = None,
+    set: Many = (),  # noqa: A002  (the option's name)
+    overwrite: Flag = False,
+    json: Flag = False,
+) -> None:
+    """Choose a picture for every step of a text and write the result.
+
+    The suffix of --out says what is written: .html (one page), .md (with copies of the pictures),
+    .json, .pptx or .pdf.
+
+    Example: limner illustrate recipe.md --library lib -o recipe.html
+
+    Parameters
+    ----------
+    text
+        Markdown, HTML, plain text or JSON.
+    library
+        Folder of the library.
+    out
+        File to write.
+    by
+        What one step is; explicit steps, else paragraphs, unless given.
+    decoder
+        How the pictures are made to agree: anchor (all share one world; the default), chain
+        (neighbours agree), beam, greedy, or off.
+    pin
+        STEP=PICTURE fixes a picture, steps from 1; STEP=none keeps the step blank (repeatable).
+    ban
+        A picture not to use (repeatable).
+    channel
+        captions, labels or clip (repeatable); all the library has unless given.
+    min_score
+        Leave a step blank below this probability that the library holds a fitting picture, 0 to 1;
+        a calibrated value unless given; 0 never leaves one blank.
+    allow_repeats
+        Let a picture, or one nearly the same, appear twice.
+    ignore_given
+        Choose anew where the text already shows a picture.
+    settings
+        TOML file with options of the storyboard.
+    set
+        One option of the storyboard, such as pair_weight=0.5 (repeatable).
+    overwrite
+        Replace a file that is there.
+    json
+        Print the storyboard as JSON as well.
+    """
+    check(out)
+    reading = read_story_report(text, by=by)
+    for line in reading.summary():
+        say(f"{text.name}: {line}")
+    opened = Library.open(library)
+    values: dict[str, Any] = read_toml(settings) if settings else {}
+    given_now = {"decoder": decoder, "min_probability": min_score, "allow_repeats": allow_repeats or None}
+    values |= {name: value for name, value in given_now.items() if value is not None}
+    options = options_from(
+        opened, values, set, pins=pin, bans=ban, where=str(settings) if settings else "options"
+    )
+    shown = None if ignore_given else shown_by(reading.story, opened)
+    for line in shown.notes if shown else ():
+        say(f"{text.name}: {line}")
+    board = make_storyboard(reading.story, opened, options, channels=channel, shown=shown)
+    written = export(board, out, overwrite=overwrite)
+    for line in written.warnings:
+        say(f"{out.name}: {line}")
+    if json:
+        emit_json(board)
+        return
+    for line in summary(board):
+        emit(line)
+    emit(f"written: {written.path}")
+
+
+def summary(board: Storyboard) -> list[str]:
+    """One line per step: number, picture or blank, and how it came to be."""
+    lines = []
+    for step in board.steps:
+        name = step.chosen.picture.path if step.chosen else "blank"
+        lines.append(f"{step.position + 1:3d}  {step.origin:8s} {name}")
+    blank = sum(step.chosen is None for step in board.steps)
+    lines.append(f"{len(board.steps)} steps, {blank} left blank; decoder {board.decoder}")
+    return lines

@@ -1,0 +1,108 @@
+"""``limner index``: folders and lists of pictures become a library.
+
+It parses options, shows progress and prints the report; `limner.retrieval.indexing` does the work.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from limner.apps.equipment import AUTO, picture_encoders
+from limner.apps.terminal import emit, emit_json, say
+from limner.errors import ConfigError, DataError
+from limner.retrieval.reports import IndexReport
+
+
+def index(
+    *sources: Path,
+    library: Path,
+    encoder: Annotated[tuple[str, ...], Parameter(negative="")] = (AUTO,),
+    weights: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    captions: bool = True,
+    workers: int | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Read folders of pictures into a library; run it again to catch up with changes.
+
+    Only new and changed files are read. A run that was interrupted or killed goes on where it was.
+    The pictures are never written to.
+
+    Example: limner index ~/Pictures --library lib
+
+    Parameters
+    ----------
+    sources
+        Folders of pictures, and CSV or Parquet files with a column of paths.
+    library
+        Folder of the library; made if absent.
+    encoder
+        What looks at the pixels (repeatable); 'auto' takes resnet50 where its weights are at hand,
+        else a colour descriptor. See 'limner models list'.
+    weights
+        NAME=FILE, or a folder to look in (repeatable).
+    precision
+        Of the backbone.
+    captions
+        Use words that come with pictures: metadata, sidecar files, readable file names.
+    workers
+        Threads that decode; one per core unless given.
+    json
+        Print the report as JSON.
+    """
+    from limner.apps.progress import IndexProgress
+    from limner.encoders.catalogue import text_encoder
+    from limner.retrieval.indexing import RESUME
+    from limner.retrieval.indexing import index as fill
+
+    if not sources:
+        raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
+    sentences = text_encoder()
+    encoders = picture_encoders(encoder, weights, precision=precision, sentences=sentences)
+    with IndexProgress() as progress:
+        report = fill(
+            sources,
+            library,
+            image_encoders=encoders,
+            text_encoder=sentences,
+            captions=captions,
+            workers=workers,
+            progress=progress,
+        )
+    if json:
+        emit_json(report)
+    else:
+        for line in summary(report):
+            emit(line)
+    if report.interrupted:
+        say(RESUME)
+        raise KeyboardInterrupt
+    if not report.pictures:
+        raise DataError(
+            f"{library}: holds no picture; {report.found} files looked like one, see the reasons above"
+        )
+
+
+def summary(report: IndexReport, listed: int = 20) -> list[str]:
+    """A report as lines to read.
+
+    Args:
+        report: of one run.
+        listed: skipped files and warnings named, at most; the JSON form names all.
+    """
+    lines = [
+        f"{report.pictures:,} pictures in the library: {report.new:,} files new, {report.changed:,} changed,"
+        f" {report.unchanged:,} unchanged, {report.deleted:,} deleted",
+        f"{report.exact_duplicates:,} exact duplicates; {report.near_pictures:,} pictures"
+        f" in {report.near_groups:,} near-duplicate groups",
+        f"{report.other_files:,} other files; {report.seconds:.1f} s, {report.pictures_per_s:.1f} pictures/s",
+    ]
+    lines += [
+        f"{space}: {count:,} pictures lack a vector" for space, count in report.incomplete.items() if count
+    ]
+    for title, problems in (("skipped", report.skipped), ("metadata damaged", report.warnings)):
+        lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
+        if len(problems) > listed:
+            lines.append(f"{title}: and {len(problems) - listed:,} more; --json lists all")
+    return lines

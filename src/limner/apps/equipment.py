@@ -1,0 +1,149 @@
+"""Encoders and channels as commands name them, for indexing and for asking a library.
+
+``auto`` takes what is at hand and says what it took. It loads through the catalogue and trains nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from limner.apps.terminal import say
+from limner.encoders.catalogue import COLOUR, image_encoder, image_encoders, text_encoder, weight_file
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
+from limner.retrieval.calibration import Calibration
+from limner.retrieval.channels import Channel
+
+if TYPE_CHECKING:
+    from limner.retrieval.library import Library
+    from limner.similarity import ImageEncoder, TextEncoder
+
+AUTO = "auto"
+DEFAULT_BACKBONE = "resnet50"
+# Text space of each channel's gallery space. Captions and class names are both sentences.
+CHANNELS: dict[str, str] = {"captions": "captions", "labels": "labels", "clip": "clip"}
+# Spaces that can compare two pictures, the most telling first.
+PAIR_SPACES = ("visual", "clip", "colour")
+
+
+def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
+    """``NAME=FILE`` words and bare folders as a map; a bare folder or file serves every name as "".
+
+    Raises:
+        ConfigError: an unknown encoder name.
+    """
+    found: dict[str, Path] = {}
+    for word in words:
+        name, equals, place = word.partition("=")
+        if not equals:
+            found[""] = Path(word).expanduser()
+            continue
+        if name not in image_encoders():
+            raise ConfigError("--weights: " + unknown("image encoder", name, image_encoders()))
+        found[name] = Path(place).expanduser()
+    return found
+
+
+def picture_encoders(
+    names: Sequence[str],
+    weights: Sequence[str],
+    *,
+    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    sentences: TextEncoder | None = None,
+) -> list[ImageEncoder]:
+    """Encoders for indexing.
+
+    Args:
+        names: of the catalogue, or ``auto``: the default backbone where its weights are at hand,
+            else the colour descriptor, and a line that says so.
+        weights: as given to ``--weights``.
+        precision: of backbones.
+        sentences: embeds class names.
+    Raises:
+        ConfigError: unknown name.
+        MissingError: weights of a name that was asked for are not there.
+    """
+    places = weights_by_name(weights)
+    chosen = list(names)
+    if AUTO in chosen:
+        if chosen != [AUTO]:
+            raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
+        chosen = [_automatic(places)]
+    return [
+        image_encoder(
+            name, weights=places.get(name, places.get("")), precision=precision, sentences=sentences
+        )
+        for name in chosen
+    ]
+
+
+def _automatic(places: dict[str, Path]) -> str:
+    """The best encoder that is at hand."""
+    named = [name for name in places if name]
+    if named:
+        return named[0]
+    try:
+        weight_file(DEFAULT_BACKBONE, places.get(""))
+    except MissingError:
+        if places:
+            raise
+        say(
+            f"no weights of {DEFAULT_BACKBONE} at hand: pictures are found by their captions alone and"
+            f" compared by colour; 'limner models get {DEFAULT_BACKBONE}' lets limner look at the pixels"
+        )
+        return COLOUR
+    return DEFAULT_BACKBONE
+
+
+def channels_of(library: Library, names: Sequence[str], calibration: Calibration) -> list[Channel]:
+    """The channels to ask a library with.
+
+    Args:
+        library: an indexed library.
+        names: channel names; none means every channel the library has vectors for.
+        calibration: how cosines become nats.
+    Raises:
+        ConfigError: unknown channel.
+        DataError: the library has no vectors for a channel that was asked for, or for any.
+        CheckpointError: the library's vectors were made by another encoder.
+    """
+    spaces = library.settings.spaces
+    for name in names:
+        if name not in CHANNELS:
+            raise ConfigError("--channel: " + unknown("channel", name, CHANNELS))
+        if CHANNELS[name] not in spaces:
+            there = ", ".join(channel for channel, space in CHANNELS.items() if space in spaces) or "none"
+            raise DataError(
+                f"{library.folder}: no vectors for channel {name!r} (there: {there});"
+                " index with an encoder for it"
+            )
+    chosen = list(names) or [name for name, space in CHANNELS.items() if space in spaces]
+    if not chosen:
+        raise DataError(
+            f"{library.folder}: no channel answers words; index with captions or with a classifier's weights"
+        )
+    encoders: dict[str, TextEncoder] = {}
+    channels = []
+    for name in chosen:
+        encoder = _text_side(name, encoders)
+        made_by = spaces[CHANNELS[name]].fingerprint
+        if name == "captions" and made_by != encoder.fingerprint:
+            raise CheckpointError(
+                f"{library.folder}: captions were encoded by another version of {encoder.name}; index again"
+            )
+        channels.append(Channel(name, encoder, CHANNELS[name], calibration.evidence(name)))
+    return channels
+
+
+def _text_side(name: str, made: dict[str, TextEncoder]) -> TextEncoder:
+    """The text encoder of a channel, made once."""
+    kind = "clip" if name == "clip" else "minilm"
+    if kind not in made:
+        made[kind] = text_encoder(kind)
+    return made[kind]
+
+
+def pair_space(library: Library) -> str | None:
+    """The space in which two pictures of a library are compared, or None."""
+    return next((space for space in PAIR_SPACES if space in library.settings.spaces), None)
