@@ -8,6 +8,7 @@ import numpy as np
 from limner.errors import ConfigError
 from limner.retrieval.assignment import assign
 from limner.retrieval.lattice import BLANK, Decoding, Lattice
+from limner.retrieval.trellis import Trellis
 
 
 def decode_beam(problem: Lattice, *, width: int = 8) -> Decoding:
@@ -25,16 +26,14 @@ def decode_beam(problem: Lattice, *, width: int = 8) -> Decoding:
     """
     if width < 1:
         raise ConfigError(f"beam: width is {width}, expected at least 1")
-    from limner.retrieval.chain import Chain
-
-    chain = Chain(problem)
+    trellis = Trellis(problem)
     steps, candidates = problem.unary.shape
     paths = np.zeros((1, 0), dtype=np.int64)
     values = np.zeros(1)
     for s in range(steps):
-        grown = values[:, None] + chain.unary[s]
+        grown = values[:, None] + trellis.unary[s]
         if s:
-            grown = grown + chain.pairs[s - 1][paths[:, -1]]
+            grown = grown + trellis.pairs[s - 1][paths[:, -1]]
         for before in range(s):
             shown = paths[:, before] < candidates
             used = problem.group[before, np.where(shown, paths[:, before], 0)] if candidates else None
@@ -51,6 +50,6 @@ def decode_beam(problem: Lattice, *, width: int = 8) -> Decoding:
     if len(values):
         path = paths[0]
     else:
-        columns, _ = assign(chain.unary[:, :-1], problem.group, problem.blank)
+        columns, _ = assign(trellis.unary[:, :-1], problem.group, problem.blank)
         path = np.where(columns == BLANK, candidates, columns)
-    return Decoding(np.where(path == candidates, BLANK, path), chain.value(path))
+    return Decoding(np.where(path == candidates, BLANK, path), trellis.value(path))

@@ -10,54 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limner.retrieval.assignment import assign
+from limner.retrieval.beam import decode_beam
 from limner.retrieval.lattice import BLANK, Decoding, Float64Array, IntArray, Lattice
+from limner.retrieval.trellis import Trellis
 
 TOLERANCE = 1e-9
 """Relative difference of values counted as equal."""
 
+ROOT_ROUNDS, NODE_ROUNDS, REPAIR_EVERY = 120, 8, 10
+"""Price updates before branching, after each branching, and between attempts at a valid path."""
 
-class Chain:
-    """A lattice laid out for dynamic programming: one more column per step, the blank.
-
-    Attributes:
-        unary: (S, K + 1) nats with the pull of the pinned pictures; last column is the blank.
-        pairs: S − 1 arrays (K + 1, K + 1); 0 where either is blank.
-    """
-
-    def __init__(self, problem: Lattice) -> None:
-        self.unary: Float64Array = np.column_stack([problem.unary + problem.world(), problem.blank])
-        self.pairs: list[Float64Array] = []
-        for s in range(1, len(self.unary)):
-            before, here = problem.items[s - 1], problem.items[s]
-            if s > 1 and (problem.items[s - 2 : s + 1] == here).all():
-                self.pairs.append(self.pairs[-1])  # the same lists again: the same table
-                continue
-            table = np.zeros((len(before) + 1, len(here) + 1))
-            table[:-1, :-1] = problem.pair.block(before, here)
-            self.pairs.append(table)
-
-    def value(self, path: IntArray) -> float:
-        """Value of one column per step; the blank is column K."""
-        steps = np.arange(len(path))
-        total = float(self.unary[steps, path].sum())
-        return total + float(sum(table[path[s], path[s + 1]] for s, table in enumerate(self.pairs)))
-
-    def ahead(self, unary: Float64Array) -> Float64Array:
-        """(S, K + 1) best value from each cell to the end, itself included."""
-        values = unary.copy()
-        for s in range(len(unary) - 2, -1, -1):
-            values[s] += (self.pairs[s] + values[s + 1]).max(axis=1)
-        return values
-
-    def viterbi(self, unary: Float64Array) -> tuple[float, IntArray]:
-        """Best value and path when repeats are allowed."""
-        values = self.ahead(unary)
-        path = np.empty(len(unary), dtype=np.int64)
-        path[0] = values[0].argmax()
-        for s, table in enumerate(self.pairs):
-            path[s + 1] = (table[path[s]] + values[s + 1]).argmax()
-        return float(values[0, path[0]]), path
+WORK_CELLS = 1_500_000_000
+"""Pair scores looked at before an unfinished proof is given up: seconds, whatever the size."""
 
 
 def chain_marginals(problem: Lattice) -> Float64Array:
@@ -68,11 +32,11 @@ def chain_marginals(problem: Lattice) -> Float64Array:
     Returns:
         (S, K) nats, −inf where the step may not show the candidate.
     """
-    chain = Chain(problem)
-    values = chain.ahead(chain.unary)
-    behind = np.zeros(chain.unary.shape[1])
-    for s, table in enumerate(chain.pairs):
-        behind = (table.T + (behind + chain.unary[s])).max(axis=1)
+    trellis = Trellis(problem)
+    values = trellis.ahead(trellis.unary)
+    behind = np.zeros(trellis.unary.shape[1])
+    for s, table in enumerate(trellis.pairs):
+        behind = (table.T + (behind + trellis.unary[s])).max(axis=1)
         values[s + 1] += behind
     return values[:, :-1]
 
@@ -91,12 +55,12 @@ class _Search:
     """Branch and bound over which step may use a repeated group."""
 
     def __init__(self, problem: Lattice, limit: int) -> None:
-        self.chain = Chain(problem)
+        self.trellis = Trellis(problem)
         self.left = limit
         steps, width = problem.unary.shape
-        columns, _ = assign(self.chain.unary[:, :-1], problem.group, problem.blank)
-        self.path = np.where(columns == BLANK, width, columns)
-        self.best = self.chain.value(self.path)
+        start = decode_beam(problem)
+        self.path = np.where(start.columns == BLANK, width, start.columns)
+        self.best = start.objective
         # Number the groups that two steps can reach; all others can never clash and share number 0.
         self.group = np.zeros((steps, width + 1), dtype=np.int64)
         allowed = problem.unary > -np.inf
@@ -110,7 +74,7 @@ class _Search:
 
     def offer(self, path: IntArray) -> None:
         """Keep a path that obeys the rule if it is the best so far."""
-        value = self.chain.value(path)
+        value = self.trellis.value(path)
         if value > self.best:
             self.best, self.path = value, path
 
@@ -127,12 +91,12 @@ class _Search:
     def relax(self, unary: Float64Array, prices: Float64Array) -> tuple[float, IntArray]:
         """Bound and path when using group g costs prices[g] and each price is paid back once."""
         self.left -= 1
-        value, path = self.chain.viterbi(unary - prices[self.group])
+        value, path = self.trellis.viterbi(unary - prices[self.group])
         return value + float(prices.sum()), path
 
-    def repair(self, unary: Float64Array, path: IntArray) -> None:
-        """Turn a path with repeats into one without, and offer it."""
-        unary = unary.copy()
+    def repair(self, unary: Float64Array, prices: Float64Array, path: IntArray) -> None:
+        """Turn a path with repeats into one without, and offer it; prices keep it off dear groups."""
+        unary = unary - prices[self.group]
         while self.left > 0:
             repeated = np.flatnonzero(self.uses(path) > 1)
             if not len(repeated):
@@ -145,7 +109,7 @@ class _Search:
                 cells[keep] = False
                 unary[cells] = -np.inf
             self.left -= 1
-            value, path = self.chain.viterbi(unary)
+            value, path = self.trellis.viterbi(unary)
             if not np.isfinite(value):
                 return
 
@@ -156,7 +120,7 @@ class _Search:
         bound, path = self.relax(unary, prices)
         lowest = (bound, path, prices)
         pace, stale = 1.0, 0
-        for _ in range(rounds):
+        for turn in range(1, rounds + 1):
             counts = self.uses(path)
             if self.left <= 0 or self.done(lowest[0]) or not np.isfinite(bound):
                 break
@@ -169,6 +133,8 @@ class _Search:
             bound, path = self.relax(unary, prices)
             if (self.uses(path) <= 1).all():
                 self.offer(path)
+            elif turn % REPAIR_EVERY == 0:
+                self.repair(unary, prices, path)
             if bound < lowest[0]:
                 lowest, stale = (bound, path, prices), 0
             else:
@@ -201,7 +167,7 @@ class _Search:
                 return self.best
             if self.left <= 0:
                 return -node.key
-            unary = self.chain.unary.copy()
+            unary = self.trellis.unary.copy()
             for group, keep in node.banned:
                 cells = self.group == group
                 if keep >= 0:  # only this step may use the group
@@ -211,9 +177,11 @@ class _Search:
                 unary[cells] = -np.inf
             if np.isneginf(unary).all(axis=1).any():
                 continue
-            bound, path, prices = self.tighten(unary, node.prices, 60 if serial == 0 else 8)
-            if serial == 0 or serial % 16 == 0:
-                self.repair(unary, path)
+            bound, path, prices = self.tighten(
+                unary, node.prices, ROOT_ROUNDS if serial == 0 else NODE_ROUNDS
+            )
+            if serial == 0 or serial % REPAIR_EVERY == 0:
+                self.repair(unary, prices, path)
             bound, path = self.settle(unary, min(bound, -node.key), path, prices)
             counts = self.uses(path)
             if self.done(bound) or not np.isfinite(bound):
@@ -229,7 +197,7 @@ class _Search:
         return self.best
 
 
-def decode_chain(problem: Lattice, *, limit: int = 3_000) -> Decoding:
+def decode_chain(problem: Lattice, *, limit: int | None = None) -> Decoding:
     """Maximise Σ unary + Σ pair(neighbours both shown) + blank prices, no group twice.
 
     With pins, every other step also gains the mean pull of the pinned pictures, so a pin's
@@ -237,14 +205,16 @@ def decode_chain(problem: Lattice, *, limit: int = 3_000) -> Decoding:
 
     Args:
         problem: the lattice.
-        limit: dynamic programmes run at most; beyond it `bound` tells how much could be missing.
+        limit: dynamic programmes run at most, None for some seconds' worth; beyond it `bound` tells
+            how much could be missing.
     Returns:
         The choice; exact unless the limit was hit.
     Raises:
         DataError: the steps cannot all be served.
     """
-    search = _Search(problem, limit)
+    steps, width = problem.unary.shape
+    affordable = WORK_CELLS // (steps * (width + 1) ** 2)
+    search = _Search(problem, min(max(affordable, 20), 3_000) if limit is None else limit)
     bound = search.run()
-    width = problem.unary.shape[1]
     columns = np.where(search.path == width, BLANK, search.path)
     return Decoding(columns, search.best, max(bound, search.best))

@@ -42,7 +42,7 @@ def decode(problem: Lattice, decoder: str, *, beam_width: int = 8, limit: int | 
     if decoder == "beam":
         return decode_beam(problem, width=beam_width)
     if decoder == "chain":
-        return decode_chain(problem) if limit is None else decode_chain(problem, limit=limit)
+        return decode_chain(problem, limit=limit)
     if decoder == "anchor":
         return decode_anchor(problem) if limit is None else decode_anchor(problem, limit=limit)
     raise ConfigError("decoding: " + unknown("decoder", decoder, DECODERS))
