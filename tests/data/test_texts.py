@@ -487,3 +487,9 @@ def test_real_stories_survive_as_json_and_as_markdown(name):
         story = parse_story(line, format="json", base=root)
         assert texts(story) == [page["text"].strip() for page in row["pages"]]
         assert all(step.pictures[0].path for step in story.steps)
+
+
+def test_long_lists_and_hostile_brackets_end_soon():
+    assert len(parse_story("- a\n" * 20_000, format="markdown").steps) == 1
+    with pytest.raises(DataError, match="brackets"):
+        parse_story("[" * 30_000, format="markdown")

@@ -14,6 +14,8 @@ from limner.errors import DataError
 
 # Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
 _MAX_NESTING = 60
+# Looking for the end of a link takes time quadratic in these.
+_MAX_BRACKETS = 20_000
 _KEY = re.compile(r"[A-Za-z_][\w-]*\s*:(\s|$)")
 _FENCES = ("---", "...")
 
@@ -27,12 +29,18 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
         base: folder that relative picture paths start from, or None.
 
     Raises:
-        DataError: front matter that is not YAML, or lists and quotes nested too deeply.
+        DataError: front matter that is not YAML; lists or quotes nested too deeply; more brackets in one
+            paragraph than can be links.
     """
     from markdown_it import MarkdownIt
 
     document = Document()
     body = _front_matter(text, where, document)
+    if any(part.count("[") > _MAX_BRACKETS for part in re.split(r"\n[ \t]*\n", body)):
+        raise DataError(
+            f"{where}: one paragraph holds more than {_MAX_BRACKETS} opening brackets; expected a readable "
+            "text; read it as plain text"
+        )
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
     # Nothing is followed, and a picture's address must stay exactly as written.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]

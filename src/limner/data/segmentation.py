@@ -4,6 +4,7 @@ Where one picture ends and the next begins is decided here and nowhere else, ali
 Nothing is lost: every word of the document is in a step, is a title, or is listed as left out.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -170,35 +171,31 @@ def _page(blocks: list[Block]) -> list[Step]:
 
 def _lists(sections: list[Section]) -> Cut | None:
     joined = [replace(section, blocks=join_continuations(without_breaks(section))) for section in sections]
-    stepwise = [[block for block in section.blocks if _is_step(block, section)] for section in joined]
-    if sum(map(len, stepwise)) < 2:
+    flagged = [list(zip(_step_flags(section), section.blocks, strict=True)) for section in joined]
+    items = [block for pairs in flagged for is_step, block in pairs if is_step]
+    if len(items) < 2:
         return None
+    stepwise = [any(is_step for is_step, _ in pairs) for pairs in flagged]
     body = [
         block
-        for section in joined
-        if section.level or any(_is_step(b, section) for b in section.blocks)
+        for section, has_steps in zip(joined, stepwise, strict=True)
+        if section.level or has_steps
         for block in section.blocks
     ]
-    items = [block for blocks in stepwise for block in blocks]
     recipe = 2 * letters(items) >= letters(body)
     steps: list[Step] = []
     left_out: list[LeftOut] = []
-    for section in joined:
-        if recipe and not any(_is_step(block, section) for block in section.blocks):
-            left_out.append(
-                omitted("around the steps" if steps else "before the steps", with_heading(section))
-            )
+    for section, pairs, has_steps in zip(joined, flagged, stepwise, strict=True):
+        around = "around the steps" if steps else "before the steps"
+        if recipe and not has_steps:
+            left_out.append(omitted(around, with_heading(section)))
             continue
         if section.level and not section.blocks:
             left_out.append(LeftOut("heading without text", section.title))
-        for is_step, run in groupby(section.blocks, key=lambda block: _is_step(block, section)):
-            blocks = list(run)
+        for is_step, run in groupby(pairs, key=lambda pair: pair[0]):
+            blocks = [block for _, block in run]
             if is_step:
-                steps += [
-                    step
-                    for block in blocks
-                    for step in whole_step([replace(block, kind="paragraph")], section.title)
-                ]
+                steps += _each(blocks, section.title)
             elif recipe:
                 left_out.append(omitted("around the steps" if steps else "before the steps", blocks))
             else:
@@ -206,13 +203,23 @@ def _lists(sections: list[Section]) -> Cut | None:
     return Cut(tuple(steps), "step", _worded(left_out))
 
 
-def _is_step(block: Block, section: Section) -> bool:
-    if block.kind != "item":
-        return False
-    if block.ordered or names_method(section.title):
-        return True
-    own = [other for other in section.blocks if other.kind == "item" and other.list_id == block.list_id]
-    return sum(bool(item.pictures) for item in own) >= 2
+def _each(items: list[Block], title: str) -> list[Step]:
+    """Every item a step, without the mark of its list."""
+    return [step for item in items for step in whole_step([replace(item, kind="paragraph")], title)]
+
+
+def _step_lists(section: Section) -> set[int]:
+    """Ids of the bulleted lists of a section whose items are steps."""
+    bullets = [block for block in section.blocks if block.kind == "item" and not block.ordered]
+    if names_method(section.title):
+        return {block.list_id for block in bullets}
+    pictured = Counter(block.list_id for block in bullets if block.pictures)
+    return {list_id for list_id, count in pictured.items() if count >= 2}
+
+
+def _step_flags(section: Section) -> list[bool]:
+    lists = _step_lists(section)
+    return [block.kind == "item" and (block.ordered or block.list_id in lists) for block in section.blocks]
 
 
 def _headed(sections: list[Section]) -> Cut | None:
