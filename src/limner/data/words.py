@@ -21,7 +21,7 @@ MAX_CAPTION_CHARS = 4000
 _RUBBISH = re.compile(
     r"""((olympus|konica\ minolta|minolta|kodak|samsung|canon|nikon)?\ ?(digital\ )?(still\ )?camera
     |sony\ dsc|samsung(\ csc|\ camera\ pictures)?|maginon|jvc|exif_jpeg_picture|exif[_ ]?jpeg[_ ]?(t?4?2?2?)
-    |dcim\\?\d*|dcf\ 1\.0|my\ beautiful\ picture|<?\s*digimax.*|untitled[ _\-]?\(?\d*\)?|default|charset\s*=.*
+    |dcim\\?\w*|dcf\ 1\.0|my\ beautiful\ picture|<?\s*digimax.*|untitled[ _\-]?\(?\d*\)?|default|charset\s*=.*
     |cof|edf|ptr|sdr|hdr|hdrpl|ozt?ln?|mde|rhdr|nor|_?bokeh|lavc\d.*|(adobe\ )?photoshop.*
     |(created|made|edited|processed)\ with\ (the\ )?(gimp|inkscape|vsco|snapseed|picasa|canva|paint).*
     |file\ (source|written)\ .*|screenshot|image|picture|photo|thumbnail
@@ -37,9 +37,9 @@ _CAMERA_TOKENS = frozenset(
 _FILLERS = frozenset(
     re.split(
         r"\s+",
-        """image picture pic photo scan scanned capture snapshot bild foto untitled unnamed download file
-        received page slide fig figure frame thumb thumbnail copy edit edited final new large small medium original
-        default a i at am pm of the and""",
+        """image picture pic photo scan scanned capture snapshot bild foto untitled unnamed download
+        file received page slide fig figure frame thumb thumbnail copy edit edited final new large small
+        medium original default a i at am pm of the and""",
     )
 )
 _PROGRAMS = re.compile(r"(?i)(screen[ _-]?shot|bildschirmfoto|captura|capture d|whatsapp|signal-\d|telegram)")

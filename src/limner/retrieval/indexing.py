@@ -17,6 +17,7 @@ from types import FrameType
 from limner.data.folder import FoundFile, OtherFile, UnusableFile, count_files, source_path, walk
 from limner.data.hashes import NEAR_BITS
 from limner.data.images import reader_version
+from limner.data.notices import pillow_warnings
 from limner.data.tables import LIST_SUFFIXES
 from limner.data.words import CAPTION_SOURCES, CaptionSource
 from limner.errors import ConfigError, DataError, unknown
@@ -93,7 +94,7 @@ def index(
         roots = tuple(source_path(os.fsdecode(root)) for root in roots)
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
-    with library.writing(), _stop_on_interrupt() as stopped:
+    with library.writing(), pillow_warnings(), _stop_on_interrupt() as stopped:
         run = _Run(
             library,
             roots=roots,

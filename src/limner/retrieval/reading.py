@@ -10,13 +10,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from limner.data.folder import FoundFile
 from limner.data.hashes import phash
 from limner.data.images import PictureError, decode, read_file
 from limner.data.metadata import embedded
+from limner.data.notices import noted
 from limner.data.sidecars import read_sidecars, words_of_name
 from limner.data.words import CaptionSource, Words, merge
 from limner.similarity import ByteArray, ImageEncoder
@@ -85,6 +86,7 @@ class Reader:
     def __call__(self, found: FoundFile) -> ReadFile:
         """Read one file; a file that is not usable comes back with the reason."""
         size, mtime_ns, sha256 = found.size, found.mtime_ns, ""
+        noted()
         try:
             file = read_file(found.path)
             size, mtime_ns, sha256 = file.size, file.mtime_ns, file.sha256
@@ -97,7 +99,8 @@ class Reader:
         pixels = Pixels(
             decoded.width_px, decoded.height_px, decoded.format, f"{phash(decoded.rgb):016x}", prepared
         )
-        words = self._words(found, embedded(decoded.loaded))
+        inside = embedded(decoded.loaded)
+        words = self._words(found, replace(inside, warnings=(*inside.warnings, *noted())))
         return ReadFile(found, size, mtime_ns, sha256, pixels, words)
 
     def _words(self, found: FoundFile, inside: Words) -> Words:
