@@ -1,7 +1,8 @@
 """Picture books with known answers: the way in to `limner.data.picturebook`.
 
-Fixture of tests and demo, and the controlled ground on which each system's mechanism is checked: which picture
-belongs to which page, what the text is to it, and what it shows are known. No own code; it gathers the public names.
+Fixture of tests and demo, and the controlled ground on which each system's mechanism is checked: which
+picture belongs to which page, what the text is to it, and what it shows are known. No own code; it gathers
+the public names.
 """
 
 from limner.data.picturebook.demo import DemoCollection, demo_collection

@@ -1,13 +1,14 @@
 """A supersampled canvas in unit coordinates, with the hand of a `Style`.
 
-Lines wobble, fills follow the palette, soft shadows and paper grain are added, and every labelled part records its
-box. It knows no objects: what is drawn where is up to its callers.
+Lines wobble, fills follow the palette, soft shadows and paper grain are added, and every labelled part
+records its box. It knows no objects: what is drawn where is up to its callers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +25,30 @@ Floats = npt.NDArray[np.float64]
 
 OVERSAMPLE = 3
 NAMED: dict[str, RGB] = {
-    "red": (214, 58, 52), "blue": (58, 112, 190), "green": (78, 152, 84), "yellow": (246, 204, 74),
-    "purple": (134, 88, 168), "pink": (240, 148, 172), "orange": (240, 142, 54), "white": (250, 247, 240),
-    "brown": (140, 94, 58), "grey": (150, 152, 160), "black": (48, 44, 52), "cream": (252, 236, 206),
-    "wood": (188, 136, 84), "skin": (244, 206, 172), "gold": (240, 190, 60), "navy": (48, 62, 108),
-    "leaf": (104, 168, 84), "water": (98, 170, 206), "sand": (240, 216, 158), "snow": (244, 248, 252),
-    "stone": (170, 168, 164), "tomato": (224, 84, 60), "rose": (236, 128, 132),
-}  # fmt: skip
+    "red": (214, 58, 52),
+    "blue": (58, 112, 190),
+    "green": (78, 152, 84),
+    "yellow": (246, 204, 74),
+    "purple": (134, 88, 168),
+    "pink": (240, 148, 172),
+    "orange": (240, 142, 54),
+    "white": (250, 247, 240),
+    "brown": (140, 94, 58),
+    "grey": (150, 152, 160),
+    "black": (48, 44, 52),
+    "cream": (252, 236, 206),
+    "wood": (188, 136, 84),
+    "skin": (244, 206, 172),
+    "gold": (240, 190, 60),
+    "navy": (48, 62, 108),
+    "leaf": (104, 168, 84),
+    "water": (98, 170, 206),
+    "sand": (240, 216, 158),
+    "snow": (244, 248, 252),
+    "stone": (170, 168, 164),
+    "tomato": (224, 84, 60),
+    "rose": (236, 128, 132),
+}
 # palette: saturation, brightness, and a colour everything leans towards with its weight
 PALETTE: dict[str, tuple[float, float, RGB, float]] = {
     "bright": (1.08, 1.0, (255, 250, 235), 0.04),
@@ -159,8 +177,11 @@ class Canvas:
             for key in self._open:
                 old = self.boxes.get(key, found)
                 self.boxes[key] = (
-                    min(old[0], found[0]), min(old[1], found[1]), max(old[2], found[2]), max(old[3], found[3]),
-                )  # fmt: skip
+                    min(old[0], found[0]),
+                    min(old[1], found[1]),
+                    max(old[2], found[2]),
+                    max(old[3], found[3]),
+                )
         return [(float(u) * self.side, float(v) * self.side) for u, v in zip(x, y, strict=True)]
 
     def area(
@@ -223,7 +244,7 @@ class Canvas:
         corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
         points = [
             (a[0] + (b[0] - a[0]) * i / 6, a[1] + (b[1] - a[1]) * i / 6)
-            for a, b in zip(corners[:-1], corners[1:], strict=True)
+            for a, b in pairwise(corners)
             for i in range(6)
         ]
         self.area(points, fill, line=line, alpha=alpha)

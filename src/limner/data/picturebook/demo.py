@@ -1,14 +1,16 @@
 """The demonstration: a small collection of drawn pictures, and three texts that want illustrating.
 
-The texts tell in their own words, with pronouns, what some of the pictures show; others of the pictures only look
-like it. One paragraph has no picture at all. It neither indexes nor illustrates.
+The texts tell in their own words, with pronouns, what some of the pictures show; others of the pictures only
+look like it. One paragraph has no picture at all. It neither indexes nor illustrates.
 """
 
 import json
 import shutil
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -53,44 +55,28 @@ class DemoCollection:
     answers: dict[str, list[str | None]]
 
 
-FINN = Character("Finn", "fox", False, 0, "jumper", "blue", "striped", "scarf", "red", 1.0)
-ADA = Character("Ada", "elephant", True, 0, "dress", "yellow", "dotted", "bow", "pink", 1.0)
-BERTA = Character("Berta", "bear", True, 0, "dress", "green", "dotted", "bow", "red", 1.0)
-ZURI = Character("Zuri", "girl", True, 2, "overalls", "blue", "plain", "straw hat", "red", 0.95)
+@dataclass(frozen=True)
+class _Plan:
+    """One text of the demonstration: its file, its steps, and the book that they belong to."""
 
-KITE = (
-    _Leaf("Finn the fox was up early. A little bluebird was hopping about outside his door, and he wished it a good morning.", "hello", place="garden", time="morning"),
-    _Leaf("At last there was a breeze on the hill! He spread the kite out on the grass and knotted the line to it, tight and neat.", "kite", "before", "hill", "windy"),
-    _Leaf("Then he ran as fast as his legs would go. The wind took hold, and up it soared, high over the meadows.", "kite", "during", "hill", "windy"),
-    _Leaf("Oh dear! One gust too many, and now it was caught among the branches, far out of reach for a small fox.", "kite", "after", "hill", "windy"),
-    _Leaf("Somebody came up the path. It was Ada the elephant, and the two friends waved to each other.", "friends", place="hill", weather="windy", time="sunset", friend=True),
-    _Leaf("When it grew dark he warmed himself by the flames in the woods, with something sweet on the end of a stick.", "campfire", "after", "forest", time="night"),
-    _Leaf("Back home he was asleep as soon as his head touched the pillow.", "bed", place="house", time="night"),
-)  # fmt: skip
-SUPPER = (
-    _Leaf("Cut up the vegetables. A sharp knife makes it easy; keep your paws out of the way.", "soup", "before", "kitchen", time="noon"),
-    _Leaf("Let everything bubble on the stove for an hour. Berta keeps the ladle going so that nothing sticks.", "soup", "during", "kitchen", time="noon"),
-    _Leaf("Serve it in a deep bowl while it is hot, with a thick slice of bread. Taste it: she always does!", "soup", "after", "kitchen", time="noon"),
-    _Leaf("Now for something sweet. Beat eggs, sugar and flour with a whisk until the mixture is smooth.", "cake", "before", "kitchen", time="sunset", flip=True),
-    _Leaf("Slide the tin into the hot oven and wait. Do not open the door, however good it smells.", "cake", "during", "kitchen", time="sunset"),
-    _Leaf("Cover it with pink icing, light the candles, and let the birthday begin. Hooray!", "cake", "after", "kitchen", time="sunset", flip=True),
-)  # fmt: skip
-SHORE = (
-    _Leaf("Zuri sat for a long time over an empty page in the garden. How do you begin, when you have so much to say?", "letter", "before", "garden", time="morning"),
-    _Leaf("Then the words came by themselves. Her pencil could hardly keep up, line after line after line.", "letter", "during", "garden", time="morning"),
-    _Leaf("She sealed it and dropped it into the red post box. “I am coming to see you,” it said.", "letter", "after", "garden", time="noon"),
-    _Leaf("In the capital, meanwhile, the ministers quarrelled about the tax on tea."),
-    _Leaf("On the beach lay some old timber that nobody wanted. The girl picked up her hammer and looked at it.", "boat", "before", "beach", "cloudy"),
-    _Leaf("For days the shore rang with her blows, until the hull was done. All it lacked was a mast.", "boat", "during", "beach", "cloudy"),
-    _Leaf("And then she was away! The white sail filled, and the waves carried her out over the blue water.", "boat", "after", "beach", time="noon"),
-    _Leaf("That evening she rested on a bench on the far side, tired and proud, and a small bird came to keep her company.", "home", place="hill", time="sunset"),
-)  # fmt: skip
+    file: str
+    title: str
+    leaves: tuple[_Leaf, ...]
+    cast: tuple[Character, Character]
+    style: Style
+    captions: Carrier
 
-BOOKS: tuple[tuple[str, str, tuple[_Leaf, ...], tuple[Character, Character], Style, Carrier], ...] = (
-    ("finns-kite.md", "Finn's kite", KITE, (FINN, ADA), Style(11, "bright", 0.004, (58, 44, 54), "paper", 0.0015, True), "exif"),
-    ("birthday-supper.html", "Berta's birthday supper", SUPPER, (BERTA, FINN), Style(12, "earthy", 0.0055, (84, 56, 44), "watercolour", 0.0022, False), "xmp"),
-    ("the-far-shore.txt", "The far shore", SHORE, (ZURI, ADA), Style(13, "retro", 0.0028, (44, 54, 84), "canvas", 0.0008, False), "metadata"),
-)  # fmt: skip
+
+def _plans() -> list[_Plan]:
+    """The table beside this file."""
+    table = files("limner.data.picturebook").joinpath("demo.toml").read_text(encoding="utf-8")
+    found = []
+    for raw in tomllib.loads(table)["book"]:
+        leaves = tuple(_Leaf(step["words"], **step.get("scene", {})) for step in raw["step"])
+        hero, friend = (Character(**who) for who in raw["cast"])
+        style = Style(**(raw["style"] | {"ink": tuple(raw["style"]["ink"])}))
+        found.append(_Plan(raw["file"], raw["title"], leaves, (hero, friend), style, raw["captions"]))
+    return found
 
 
 def _markdown(title: str, leaves: Sequence[_Leaf]) -> str:
@@ -182,27 +168,21 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
         shutil.rmtree(root / part, ignore_errors=True)
         (root / part).mkdir(parents=True)
     pictures, texts, answers = root / "pictures", [], {}
-    for name, title, leaves, cast, style, carrier in BOOKS:
-        book = _book(title, leaves, cast, style)
-        files = _album(
-            pictures / Path(name).stem.split("-")[-1], book, _crowd(book, seed, 8), carrier, seed, size_px
-        )
+    for plan in _plans():
+        name, title, leaves = plan.file, plan.title, plan.leaves
+        book = _book(title, leaves, plan.cast, plan.style)
+        folder_of = pictures / Path(name).stem.split("-")[-1]
+        drawn = _album(folder_of, book, _crowd(book, seed, 8), plan.captions, seed=seed, size_px=size_px)
         path = root / "texts" / name
         path.write_text(_WRITERS[path.suffix](title, leaves), encoding="utf-8")
         texts.append(path)
         numbers = iter(range(len(leaves)))
         answers[name] = [
-            files[next(numbers)].relative_to(pictures).as_posix() if leaf.tale else None for leaf in leaves
+            drawn[next(numbers)].relative_to(pictures).as_posix() if leaf.tale else None for leaf in leaves
         ]
     for book in PictureBook(seed).stories(3, pages=(7, 8)):
-        _album(
-            pictures / book.story.id,
-            book,
-            [(page.scene, i) for i, page in enumerate(book.pages)],
-            "sidecar",
-            seed,
-            size_px,
-        )
+        crowd = [(page.scene, i) for i, page in enumerate(book.pages)]
+        _album(pictures / book.story.id, book, crowd, "sidecar", seed=seed, size_px=size_px)
     mark.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
     return DemoCollection(pictures, tuple(texts), answers)
 
@@ -212,6 +192,7 @@ def _album(
     book: SyntheticStory,
     crowd: Sequence[tuple[Scene, int | None]],
     carrier: Carrier,
+    *,
     seed: int,
     size_px: int,
 ) -> dict[int, Path]:

@@ -1,7 +1,7 @@
 """Scene in, picture and scene graph out.
 
-The same code draws pixels and records boxes, so the graph says what the picture shows. It decides nothing about
-the scene.
+The same code draws pixels and records boxes, so the graph says what the picture shows. It decides nothing
+about the scene.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from limner.data.picturebook import props_kitchen, props_outdoors
+from limner.data.picturebook import props_desk, props_kitchen, props_nature, props_play, props_shore
 from limner.data.picturebook.canvas import Box, Canvas, Draw
 from limner.data.picturebook.figures import draw_figure
 from limner.data.picturebook.finish import finished
-from limner.data.picturebook.places import draw_place, draw_weather
+from limner.data.picturebook.places import draw_place
+from limner.data.picturebook.sky import draw_weather
 from limner.data.picturebook.world import Figure, Scene, Style
 from limner.errors import DataError, unknown
 
 if TYPE_CHECKING:
     from PIL import Image
 
-DRAWN: dict[str, Draw] = props_kitchen.DRAWN | props_outdoors.DRAWN
+DRAWN: dict[str, Draw] = (
+    props_kitchen.DRAWN | props_desk.DRAWN | props_nature.DRAWN | props_play.DRAWN | props_shore.DRAWN
+)
 
 
 def _compose(scene: Scene, canvas: Canvas) -> None:

@@ -1,7 +1,7 @@
 """Write picture books to a folder, in the formats the rest of limner reads.
 
-`stories.jsonl` as the storybook data, `metadata.jsonl` as a Hugging Face image folder, scene graphs, relations and
-the right answers. It chooses nothing and reads nothing back.
+`stories.jsonl` as the storybook data, `metadata.jsonl` as a Hugging Face image folder, scene graphs,
+relations and the right answers. It chooses nothing and reads nothing back.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def xmp_packet(description: str, creator: str, rights: str) -> bytes:
     """An XMP packet with description, creator and rights in Dublin Core."""
     text = f"""<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
-<rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/">
-<dc:description><rdf:Alt><rdf:li xml:lang="x-default">{escape(description)}</rdf:li></rdf:Alt></dc:description>
+<rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:description>
+<rdf:Alt><rdf:li xml:lang="x-default">{escape(description)}</rdf:li></rdf:Alt></dc:description>
 <dc:creator><rdf:Seq><rdf:li>{escape(creator)}</rdf:li></rdf:Seq></dc:creator>
 <dc:rights><rdf:Alt><rdf:li xml:lang="x-default">{escape(rights)}</rdf:li></rdf:Alt></dc:rights>
 </rdf:Description></rdf:RDF></x:xmpmeta>
@@ -49,8 +49,8 @@ def save(picture: Image.Image, path: Path, words: str, creator: str, carrier: Ca
         path: ends in .png or .jpg.
         words: caption.
         creator: who drew it.
-        carrier: exif and xmp are written into the file, sidecar beside it as `name.txt`; metadata and none write
-            nothing here.
+        carrier: exif and xmp are written into the file, sidecar beside it as `name.txt`; metadata and none
+            write nothing here.
     Returns:
         SHA-256 of the file, 64 hex digits.
     """
@@ -107,7 +107,8 @@ def write(
         stories: at least one.
         size_px: side of the pictures.
         suffix: png or jpg.
-        captions: where the literal caption of a picture goes; `metadata` is the column `text` of metadata.jsonl.
+        captions: where the literal caption of a picture goes; `metadata` is the column `text` of
+            metadata.jsonl.
         distractors: further pictures per story that belong to no page.
     Raises:
         DataError: the folder is in use, no stories, or an unknown option.
@@ -129,10 +130,20 @@ def write(
     def add(book: SyntheticStory, scene: Scene, name: str, extra: dict[str, Any]) -> tuple[str, str]:
         words, file_name = caption(scene), f"images/{name}.{suffix}"
         digest = save(draw(scene, book.style, size_px), folder / file_name, words, book.illustrator, captions)
-        row = {"file_name": file_name, "text": words if captions == "metadata" else None, "sha256": digest,
-               "story_id": book.story.id, "split": book.story.split, "credit": book.illustrator,
-               "license": LICENSE, "place": scene.place, "weather": scene.weather, "time": scene.time,
-               "activity": scene.activity, "phase": scene.phase}  # fmt: skip
+        row = {
+            "file_name": file_name,
+            "text": words if captions == "metadata" else None,
+            "sha256": digest,
+            "story_id": book.story.id,
+            "split": book.story.split,
+            "credit": book.illustrator,
+            "license": LICENSE,
+            "place": scene.place,
+            "weather": scene.weather,
+            "time": scene.time,
+            "activity": scene.activity,
+            "phase": scene.phase,
+        }
         rows.append({key: value for key, value in row.items() if value is not None} | extra)
         graphs.append(scene_graph(scene, book.style, name))
         return file_name, digest
@@ -156,8 +167,18 @@ def write(
                 f"{story.id}-x{i + 1:02d}",
                 {"role": "distractor", "page": other.page, "kind": other.kind},
             )
-        books.append({"story_id": story.id, "title": story.title, "license": story.license, "author": story.author,
-                      "illustrator": story.illustrator, "split": story.split, "cover": cover, "pages": pages})  # fmt: skip
+        books.append(
+            {
+                "story_id": story.id,
+                "title": story.title,
+                "license": story.license,
+                "author": story.author,
+                "illustrator": story.illustrator,
+                "split": story.split,
+                "cover": cover,
+                "pages": pages,
+            }
+        )
         answers[story.id] = {"split": story.split, "pictures": [page["image"] for page in pages]}
     write_lines(folder / "stories.jsonl", books)
     write_lines(folder / "metadata.jsonl", rows)

@@ -1,12 +1,29 @@
-"""Things of the house: table, stove, dishes, food, furniture, and what is made with pencil and paint.
+"""Things of the kitchen: table, stove, dishes and food.
 
-Each function draws one thing at the middle of its base, in one of its states. It decides no positions.
+Each function draws one thing at the middle of its base (or where a hand holds it), in one of its states.
+It decides no positions.
 """
 
-from math import cos, pi, sin
+from math import sin
 
 from limner.data.picturebook.canvas import RGB, Canvas, Draw, bend, darker, lighter
 from limner.data.picturebook.world import Prop
+
+
+def _steam(c: Canvas, x: float, y: float, z: float) -> None:
+    for u in (-0.03, 0.005, 0.04):
+        c.stroke(
+            [(x + u * z + 0.010 * sin(k * 1.1 + u * 60), y - 0.016 * k * z) for k in range(8)],
+            0.009,
+            (255, 255, 255),
+            line=0,
+            alpha=190,
+        )
+
+
+def _handle(c: Canvas, p: Prop, width: float, fill: RGB | str) -> None:
+    """A stick from the working end to the hand."""
+    c.stroke([p.at, p.to or p.at], width, fill, line=0.8)
 
 
 def _table(c: Canvas, p: Prop, key: str) -> None:
@@ -23,7 +40,17 @@ def _table(c: Canvas, p: Prop, key: str) -> None:
 
 def _flour(c: Canvas, p: Prop, key: str) -> None:
     (x, y), z = p.at, p.size
-    c.blob([(x - 0.04 * z, y), (x - 0.045 * z, y - 0.09 * z), (x - 0.03 * z, y - 0.12 * z), (x + 0.03 * z, y - 0.12 * z), (x + 0.045 * z, y - 0.09 * z), (x + 0.04 * z, y)], "cream")  # fmt: skip
+    c.blob(
+        [
+            (x - 0.04 * z, y),
+            (x - 0.045 * z, y - 0.09 * z),
+            (x - 0.03 * z, y - 0.12 * z),
+            (x + 0.03 * z, y - 0.12 * z),
+            (x + 0.045 * z, y - 0.09 * z),
+            (x + 0.04 * z, y),
+        ],
+        "cream",
+    )
     c.oval((x, y - 0.115 * z), 0.030 * z, 0.010 * z, "white", line=0.7)
     c.stroke(bend((x, y - 0.025), (x, y - 0.08 * z), 0.1), 0.005, "gold", line=0)
     for i in range(3):
@@ -41,7 +68,17 @@ def _bowl(c: Canvas, p: Prop, key: str) -> None:
     (x, y), z = p.at, p.size
     fill: RGB = (238, 150, 140) if p.state == "batter" else (110, 160, 200)
     inner: RGB = (250, 226, 160) if p.state == "batter" else (232, 130, 70)
-    c.blob([(x - 0.082 * z, y - 0.085 * z), (x - 0.06 * z, y - 0.02 * z), (x - 0.03 * z, y), (x + 0.03 * z, y), (x + 0.06 * z, y - 0.02 * z), (x + 0.082 * z, y - 0.085 * z)], fill)  # fmt: skip
+    c.blob(
+        [
+            (x - 0.082 * z, y - 0.085 * z),
+            (x - 0.06 * z, y - 0.02 * z),
+            (x - 0.03 * z, y),
+            (x + 0.03 * z, y),
+            (x + 0.06 * z, y - 0.02 * z),
+            (x + 0.082 * z, y - 0.085 * z),
+        ],
+        fill,
+    )
     c.oval((x, y - 0.085 * z), 0.084 * z, 0.024 * z, lighter(fill, 0.4))
     with c.part(f"{key}/{p.state}"):
         c.oval((x, y - 0.082 * z), 0.070 * z, 0.018 * z, inner, line=0)
@@ -52,22 +89,6 @@ def _bowl(c: Canvas, p: Prop, key: str) -> None:
         _steam(c, x, y - 0.12 * z, 0.8 * z)
     else:
         c.oval((x - 0.02 * z, y - 0.088 * z), 0.025 * z, 0.007 * z, lighter(inner, 0.5), line=0)
-
-
-def _steam(c: Canvas, x: float, y: float, z: float) -> None:
-    for u in (-0.03, 0.005, 0.04):
-        c.stroke(
-            [(x + u * z + 0.010 * sin(k * 1.1 + u * 60), y - 0.016 * k * z) for k in range(8)],
-            0.009,
-            (255, 255, 255),
-            line=0,
-            alpha=190,
-        )
-
-
-def _handle(c: Canvas, p: Prop, width: float, fill: RGB | str) -> None:
-    """A stick from the working end to the hand."""
-    c.stroke([p.at, p.to or p.at], width, fill, line=0.8)
 
 
 def _whisk(c: Canvas, p: Prop, key: str) -> None:
@@ -278,248 +299,20 @@ def _bread(c: Canvas, p: Prop, key: str) -> None:
         )
 
 
-def _block(c: Canvas, x: float, y: float, half: float, i: int) -> None:
-    fill = ("red", "yellow", "blue", "green", "orange", "purple", "pink")[i % 7]
-    c.slab((x - half, y - 2 * half, x + half, y), fill)
-    c.oval((x, y - half), half * 0.42, half * 0.42, "white", line=0)
-
-
-def _one_block(c: Canvas, p: Prop, key: str) -> None:
-    _block(c, p.at[0], p.at[1] + 0.03, 0.032 * p.size, 4)
-
-
-def _blocks(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    for i, (u, v, turn) in enumerate(((-0.16, -0.005, 0.3), (-0.06, -0.05, 0.0), (0.03, 0.0, 0.6), (0.10, -0.06, 0.0), (0.17, -0.01, 0.4), (0.20, -0.09, 0.0), (-0.02, -0.11, 0.8))):  # fmt: skip
-        cx, cy, h = x + u * z, y + v * z - 0.035 * z, 0.034 * z
-        c.shadow((cx, cy + h), 0.04 * z, 0.010)
-        fill = ("red", "yellow", "blue", "green", "orange", "purple", "pink")[i]
-        c.area(
-            [
-                (
-                    cx + h * 1.414 * cos(turn + pi / 4 + k * pi / 2),
-                    cy + h * 1.414 * sin(turn + pi / 4 + k * pi / 2),
-                )
-                for k in range(4)
-            ],
-            fill,
-        )
-        c.oval((cx, cy), h * 0.42, h * 0.42, "white", line=0)
-
-
-def _tower(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.shadow((x, y), 0.10 * z)
-    rows = (
-        ((-0.075, 0.0, 0.075), (-0.038, 0.038))
-        if p.state == "half"
-        else ((-0.075, 0.0, 0.075), (-0.038, 0.038), (-0.036, 0.036), (0.0,), (0.004,), (-0.003,))
-    )
-    i, base = 0, y
-    for n, row in enumerate(rows):
-        half = (0.036 if n < 3 else 0.034) * z
-        for u in row:
-            _block(c, x + u * z, base, half, i)
-            i += 1
-        base -= 2 * half
-    if p.state == "tall":
-        c.area([(x - 0.045 * z, base), (x, base - 0.07 * z), (x + 0.045 * z, base)], "red")
-    else:
-        for u, k in ((0.17, 2), (-0.16, 5)):
-            _block(c, x + u * z, y + 0.01, 0.034 * z, k)
-
-
-def _paper(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.area(
-        [
-            (x - 0.085 * z, y - 0.004),
-            (x - 0.045 * z, y - 0.058 * z),
-            (x + 0.095 * z, y - 0.058 * z),
-            (x + 0.065 * z, y - 0.004),
-        ],
-        (252, 252, 250),
-    )
-
-
-def _letter(c: Canvas, p: Prop, key: str) -> None:
-    _paper(c, p, key)
-    (x, y), z = p.at, p.size
-    for i in range(4):
-        v, lead = 0.048 - 0.011 * i, 0.008 * i
-        c.stroke(
-            [(x + (-0.036 - lead) * z, y - v * z), (x + (0.075 - lead - 0.03 * (i == 3)) * z, y - v * z)],
-            0.0045,
-            (70, 84, 140),
-            line=0,
-        )
-
-
-def _pencil(c: Canvas, p: Prop, key: str) -> None:
-    x, y = p.at
-    if p.state == "writing":
-        c.stroke([(x, y - 0.012), (x - 0.035, y - 0.085)], 0.013, "yellow", line=0.8)
-        c.area([(x + 0.002, y), (x - 0.008, y - 0.014), (x + 0.007, y - 0.018)], (70, 60, 60), line=0)
-    else:
-        c.stroke([(x - 0.05, y - 0.010), (x + 0.05, y - 0.016)], 0.014, "yellow", line=0.8)
-        c.area(
-            [(x + 0.056, y - 0.023), (x + 0.074, y - 0.018), (x + 0.056, y - 0.010)],
-            (236, 206, 170),
-            line=0.6,
-        )
-
-
-def _envelope(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.slab((x - 0.052 * z, y - 0.035 * z, x + 0.052 * z, y + 0.035 * z), (252, 248, 238))
-    c.stroke(
-        [(x - 0.05 * z, y - 0.032 * z), (x, y + 0.006 * z), (x + 0.05 * z, y - 0.032 * z)],
-        0.005,
-        (150, 140, 130),
-        line=0,
-    )
-    c.oval((x, y + 0.006 * z), 0.011 * z, 0.011 * z, "red", line=0)
-
-
-def _mailbox(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.shadow((x, y), 0.09 * z)
-    c.slab((x - 0.022 * z, y - 0.16 * z, x + 0.022 * z, y), (110, 84, 70))
-    c.blob(
-        [
-            (x - 0.10 * z, y - 0.15 * z),
-            (x - 0.105 * z, y - 0.30 * z),
-            (x - 0.07 * z, y - 0.36 * z),
-            (x + 0.07 * z, y - 0.36 * z),
-            (x + 0.105 * z, y - 0.30 * z),
-            (x + 0.10 * z, y - 0.15 * z),
-        ],
-        "red",
-    )
-    c.slab((x - 0.065 * z, y - 0.295 * z, x + 0.065 * z, y - 0.275 * z), (60, 40, 44), line=0.6)
-    c.slab((x - 0.042 * z, y - 0.245 * z, x + 0.042 * z, y - 0.19 * z), "white", line=0.6)
-    c.stroke([(x - 0.026 * z, y - 0.225 * z), (x + 0.026 * z, y - 0.225 * z)], 0.004, "grey", line=0)
-
-
-def _easel(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.shadow((x, y), 0.16 * z)
-    for u0, u1 in ((-0.04, -0.14), (0.04, 0.14), (0.0, 0.02)):
-        c.stroke([(x + u0 * z, y - 0.52 * z), (x + u1 * z, y)], 0.018 * z, "wood")
-    box = (x - 0.15 * z, y - 0.47 * z, x + 0.15 * z, y - 0.20 * z)
-    sheet = f"{key}/painting" if p.state == "painting" else f"{key}/canvas"
-    with c.part(sheet):
-        c.slab(box, (252, 250, 244))
-        if p.state != "blank":
-            c.slab(
-                (
-                    box[0] + 0.012,
-                    box[1] + 0.012,
-                    box[2] - 0.012,
-                    box[3] - (0.012 if p.state == "painting" else 0.13),
-                ),
-                (168, 212, 236),
-                line=0,
-            )
-        if p.state == "painting":
-            c.oval((x + 0.06 * z, y - 0.39 * z), 0.04 * z, 0.04 * z, (255, 206, 80), line=0)
-            c.area(
-                [
-                    (box[0] + 0.012, box[3] - 0.012),
-                    (x - 0.08 * z, y - 0.32 * z),
-                    (x, y - 0.27 * z),
-                    (x + 0.07 * z, y - 0.31 * z),
-                    (box[2] - 0.012, box[3] - 0.012),
-                ],
-                (104, 170, 96),
-                line=0,
-            )
-            c.oval((x - 0.06 * z, y - 0.25 * z), 0.02, 0.02, (226, 84, 80), line=0)
-        elif p.state == "begun":
-            c.oval((x + 0.06 * z, y - 0.39 * z), 0.035 * z, 0.035 * z, (255, 206, 80), line=0)
-            c.stroke(
-                [(x - 0.13 * z, y - 0.31 * z), (x - 0.05 * z, y - 0.325 * z)], 0.018, (104, 170, 96), line=0
-            )
-    c.slab((x - 0.17 * z, y - 0.20 * z, x + 0.17 * z, y - 0.18 * z), "wood")
-
-
-def _brush(c: Canvas, p: Prop, key: str) -> None:
-    x, y = p.at
-    c.stroke([(x, y), (x - 0.062, y + 0.045)], 0.010, (150, 96, 60), line=0.7)
-    c.stroke([(x, y), (x + 0.014, y - 0.010)], 0.016, (230, 190, 70), line=0.7)
-
-
-def _palette(c: Canvas, p: Prop, key: str) -> None:
-    x, y = p.at
-    c.oval((x, y), 0.052, 0.034, (222, 180, 130))
-    for i, fill in enumerate(("red", "yellow", "blue", "green")):
-        c.oval((x - 0.03 + 0.02 * i, y - 0.012 + 0.008 * (i % 2)), 0.008, 0.007, fill, line=0)
-
-
-def _book(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    for u in (-1, 1):
-        c.area(
-            [
-                (x, y),
-                (x + 0.075 * u * z, y - 0.022 * z),
-                (x + 0.085 * u * z, y - 0.105 * z),
-                (x, y - 0.080 * z),
-            ],
-            "tomato",
-        )
-    for u in (-1, 1):
-        c.area(
-            [
-                (x, y - 0.010),
-                (x + 0.064 * u * z, y - 0.028 * z),
-                (x + 0.070 * u * z, y - 0.096 * z),
-                (x, y - 0.078 * z),
-            ],
-            "cream",
-            line=0.5,
-        )
-
-
-def _lamp(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.shadow((x, y), 0.06 * z)
-    c.oval((x, y - 0.008), 0.055 * z, 0.014 * z, (96, 76, 72))
-    c.stroke([(x, y - 0.01), (x, y - 0.36 * z)], 0.012, (96, 76, 72))
-    c.glow((x, y - 0.38 * z), 0.20 * z, (255, 240, 180), 0.6)
-    c.area(
-        [
-            (x - 0.085 * z, y - 0.33 * z),
-            (x - 0.05 * z, y - 0.45 * z),
-            (x + 0.05 * z, y - 0.45 * z),
-            (x + 0.085 * z, y - 0.33 * z),
-        ],
-        (255, 224, 130),
-    )
-
-
-def _bed(c: Canvas, p: Prop, key: str) -> None:
-    (x, y), z = p.at, p.size
-    c.shadow((x, y), 0.36 * z)
-    for u in (-0.33, 0.33):
-        c.slab((x + u * z - 0.018, y - (0.19 if u < 0 else 0.30) * z, x + u * z + 0.018, y), (150, 102, 70))
-    c.slab((x - 0.33 * z, y - 0.115 * z, x + 0.33 * z, y - 0.03 * z), (124, 160, 206))
-    c.slab((x - 0.33 * z, y - 0.125 * z, x + 0.33 * z, y - 0.095 * z), "white")
-    c.blob(
-        [
-            (x + 0.13 * z, y - 0.12 * z),
-            (x + 0.15 * z, y - 0.18 * z),
-            (x + 0.28 * z, y - 0.20 * z),
-            (x + 0.31 * z, y - 0.12 * z),
-        ],
-        (250, 240, 226),
-    )
-
-
 DRAWN: dict[str, Draw] = {
-    "table": _table, "flour": _flour, "egg": _egg, "bowl": _bowl, "whisk": _whisk, "spoon": _spoon,
-    "ladle": _ladle, "knife": _knife, "carrot": _carrot, "leek": _leek, "pot": _pot, "stove": _stove,
-    "oven": _oven, "cake": _cake, "bread": _bread, "block": _one_block, "blocks": _blocks, "tower": _tower,
-    "paper": _paper, "letter": _letter, "pencil": _pencil, "envelope": _envelope, "mailbox": _mailbox,
-    "easel": _easel, "brush": _brush, "palette": _palette, "book": _book, "lamp": _lamp, "bed": _bed,
-}  # fmt: skip
+    "table": _table,
+    "flour": _flour,
+    "egg": _egg,
+    "bowl": _bowl,
+    "whisk": _whisk,
+    "spoon": _spoon,
+    "ladle": _ladle,
+    "knife": _knife,
+    "carrot": _carrot,
+    "leek": _leek,
+    "pot": _pot,
+    "stove": _stove,
+    "oven": _oven,
+    "cake": _cake,
+    "bread": _bread,
+}

@@ -70,7 +70,8 @@ class Distractor:
     Attributes:
         scene: what it shows.
         page: 0-based page it could be mistaken for.
-        kind: ``character`` (same place and deed, other character) or ``deed`` (same character and place, other deed).
+        kind: ``character`` (same place and deed, other character) or ``deed`` (same character and place,
+            other deed).
         caption: literal description.
     """
 
@@ -243,7 +244,7 @@ class PictureBook:
                 flip=bool(rng.random() < 0.4),
                 zoom=float(rng.choice([1.0, 1.06, 1.12])),
             )
-            text = wording.write_page(scene, tale, hero, friend, style, rng, first=i == 0)
+            text = wording.write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0)
             pages.append(Page(scene, text, caption(scene)))
         split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
         illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"

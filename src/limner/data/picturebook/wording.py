@@ -1,9 +1,10 @@
 """What is said on a page, and how it relates to the picture.
 
-Sentences come from the tables with their entities marked, so that every label follows from what was written and
-what was drawn. Labels: CITE questions Q2 to Q8 and the six Clue relations. It draws nothing.
+Sentences come from the tables with their entities marked, so that every label follows from what was written
+and what was drawn. Labels: CITE questions Q2 to Q8 and the six Clue relations. It draws nothing.
 
-Source: CITE (Alikhani et al., 2019) and Clue (Alikhani et al., 2020), as coherence relations of image and text.
+Source: CITE (Alikhani et al., 2019) and Clue (Alikhani et al., 2020), as coherence relations of image and
+text.
 """
 
 import re
@@ -48,12 +49,25 @@ IRRELEVANT = (
 )
 MARK = re.compile(r"\[([^\]|]+)(?:\|([^\]]+))?\]")
 PLACE_WORDS = {
-    "kitchen": "in the kitchen", "house": "in the living room", "school": "in the classroom",
-    "forest": "in the forest", "beach": "on the beach", "street": "in the street", "farm": "on the farm",
-    "river": "by the river", "garden": "in the garden", "hill": "on the hill",
-}  # fmt: skip
+    "kitchen": "in the kitchen",
+    "house": "in the living room",
+    "school": "in the classroom",
+    "forest": "in the forest",
+    "beach": "on the beach",
+    "street": "in the street",
+    "farm": "on the farm",
+    "river": "by the river",
+    "garden": "in the garden",
+    "hill": "on the hill",
+}
 TIME_WORDS = {"morning": "in the morning", "noon": "at noon", "sunset": "at sunset", "night": "at night"}
-WEATHER_WORDS = {"rainy": "in the rain", "snowy": "in the snow", "windy": "on a windy day", "cloudy": "under grey clouds", "sunny": ""}  # fmt: skip
+WEATHER_WORDS = {
+    "rainy": "in the rain",
+    "snowy": "in the snow",
+    "windy": "on a windy day",
+    "cloudy": "under grey clouds",
+    "sunny": "",
+}
 EXTRA_KINDS = ("story", "subjective", "quantity", "deictic", "meta", "watcher", "none")
 EXTRA_SHARES = (0.16, 0.16, 0.13, 0.09, 0.04, 0.08, 0.34)
 
@@ -64,7 +78,8 @@ class PageText:
 
     Attributes:
         text: one to three sentences.
-        kinds: kind of each sentence: says, action, story, subjective, quantity, deictic, meta, irrelevant, watcher.
+        kinds: kind of each sentence: says, action, story, subjective, quantity, deictic, meta, irrelevant,
+            watcher.
         mentions: entities named, as labels, states or names.
         relations: CITE and CLUE relation → whether it holds.
     """
@@ -134,9 +149,10 @@ def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -
         kinds: kinds of the sentences.
         mentions: entities the text names.
     Returns:
-        Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is not there.
-        *temporal_before*: the picture shows the preparation of what the text tells (i < t); *temporal_after*: its
-        result (i > t); *temporal_during*: the very moment (i = t). *elaboration_i_tool*: a tool is seen, not named.
+        Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is
+        not there. *temporal_before*: the picture shows the preparation of what the text tells (i < t);
+        *temporal_after*: its result (i > t); *temporal_during*: the very moment (i = t).
+        *elaboration_i_tool*: a tool is seen, not named.
     """
     tells, does = "says" in kinds, "action" in kinds
     phase = scene.phase
@@ -169,9 +185,9 @@ def write_page(
     tale: Tale,
     hero: Character,
     friend: Character | None,
+    *,
     style: Style,
     rng: np.random.Generator,
-    *,
     first: bool = False,
 ) -> PageText:
     """Write the text of one page.
