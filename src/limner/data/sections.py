@@ -104,7 +104,7 @@ def join_continuations(blocks: list[Block]) -> list[Block]:
         block, end = blocks[place], place + 1
         if place in follows:
             end = follows[place]
-        elif place in places:
+        elif block.kind == "item" and block.ordered:
             while end < len(blocks) and not blocks[end].text and blocks[end].pictures:
                 end += 1
         result.append(join_blocks(block, blocks[place + 1 : end]))
