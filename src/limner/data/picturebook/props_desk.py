@@ -6,7 +6,7 @@ It decides no positions.
 
 from math import cos, pi, sin
 
-from limner.data.picturebook.canvas import Canvas, Draw
+from limner.data.picturebook.canvas import RGB, Canvas, Draw, lighter
 from limner.data.picturebook.world import Prop
 
 
