@@ -145,7 +145,8 @@ XMP = """<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <dc:creator><rdf:Seq><rdf:li>Ada Ndlovu</rdf:li></rdf:Seq></dc:creator>
 <dc:rights><rdf:Alt><rdf:li xml:lang="x-default">CC BY 4.0</rdf:li></rdf:Alt></dc:rights>
 <Iptc4xmpCore:AltTextAccessibility><rdf:Alt>
-<rdf:li xml:lang="x-default">A man holds a peel with loaves</rdf:li></rdf:Alt></Iptc4xmpCore:AltTextAccessibility>
+<rdf:li xml:lang="x-default">A man holds a peel with loaves</rdf:li>
+</rdf:Alt></Iptc4xmpCore:AltTextAccessibility>
 </rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>""".encode()
 
 

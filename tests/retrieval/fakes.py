@@ -12,7 +12,9 @@ from limner.similarity import ImageVectors
 class FakeImages:
     """Mean colours of a 4 × 4 grid as the vector; counts and may record what it encodes."""
 
-    def __init__(self, name="grid", space="visual", fingerprint="grid-1", delay_s=0.0, log=None, labels=True):
+    def __init__(
+        self, name="grid", space="visual", *, fingerprint="grid-1", delay_s=0.0, log=None, labels=True
+    ):
         self.name, self.space, self.fingerprint = name, space, fingerprint
         self.delay_s, self.log, self.labels = delay_s, log, labels
         self.spaces = {space: 48}
