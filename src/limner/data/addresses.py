@@ -6,6 +6,7 @@ network. The check is made on the address that is connected to, so a name cannot
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
@@ -14,7 +15,8 @@ import httpcore
 
 from limner.errors import DataError
 
-_SAFE = "%/:=&?~#+!$,;'@()*[]"
+_SAFE = "%/:=&?~+!$,;'@()*[]"
+_HOST = re.compile(r"[a-zA-Z0-9._-]+|[0-9a-fA-F:.]+")
 _EMBEDDED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -33,21 +35,19 @@ def plain_url(url: str) -> str:
         host, port = parts.hostname or "", parts.port
         if parts.scheme.lower() not in ("http", "https"):
             raise AddressError(f"{url[:100]!r}: scheme {parts.scheme!r}, expected http or https")
-        if not host:
-            raise AddressError(f"{url[:100]!r}: no host")
         if parts.username is not None or parts.password is not None:
             raise AddressError(f"{host}: the URL holds a user name or password; expected none")
         name = host if ":" in host else host.encode("idna").decode("ascii")
-    except UnicodeError as error:
-        raise AddressError(f"{url[:100]!r}: not a host name ({error})") from error
-    except ValueError as error:
-        if isinstance(error, AddressError):
-            raise
+        if not _HOST.fullmatch(name):
+            raise AddressError(f"{url[:100]!r}: {name!r} is no host name")
+        path = quote(parts.path or "/", safe=_SAFE.replace("?", ""))
+        query = f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""
+    except AddressError:
+        raise
+    except ValueError as error:  # of which UnicodeError is one
         raise AddressError(f"{url[:100]!r}: not a URL ({error})") from error
     place = f"[{name}]" if ":" in name else name
     place += f":{port}" if port is not None else ""
-    path = quote(parts.path or "/", safe=_SAFE.replace("?", "").replace("#", ""))
-    query = f"?{quote(parts.query, safe=_SAFE.replace('#', ''))}" if parts.query else ""
     return f"{parts.scheme.lower()}://{place}{path}{query}"
 
 

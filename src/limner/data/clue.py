@@ -89,6 +89,9 @@ def read_clue_tsv(
     """
     file = Path(path) / TSV_NAME if Path(path).is_dir() else Path(path)
     rows = read_table(file, "\t", _COLUMNS, quoted=False)
+    for row in rows:  # captions are never quoted, a comment with quotation marks is
+        if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
+            row["Comment"] = row["Comment"][1:-1].replace('""', '"')
     pairs = tuple(_pair(f"{file.name}: row {n}", row, n, "", model_from) for n, row in enumerate(rows))
     return _with_pictures(PairSet("clue-tsv", RELATIONS, pairs), file.parent, pictures, missing, max_missing)
 

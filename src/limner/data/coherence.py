@@ -14,7 +14,7 @@ import numpy as np
 
 from limner.data.pairs import Pair, row_of
 from limner.data.presence import MissingPicture
-from limner.data.splits import MIN_TOKENS, SplitName, duplicate_groups, row_keys
+from limner.data.splits import MIN_TOKENS, SplitName, duplicate_groups, row_keys, text_id
 from limner.errors import ConfigError, DataError, MissingError, unknown
 
 SplitKind = Literal["grouped", "released", "random"]
@@ -71,6 +71,22 @@ def pair_groups(
     """
     least = 0 if strict else min_tokens
     return duplicate_groups([row_keys(row_of(pair), min_tokens=least, sequences=sequences) for pair in pairs])
+
+
+def identities(
+    pairs: Sequence[Pair],
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Numbers by which equal texts and equal pictures are known, so that a loss can leave duplicates out.
+
+    Args:
+        pairs: (N,).
+    Returns:
+        (N,) int64 of the texts and (N,) int64 of the pictures: equal where `text_id` and `image_id` are.
+    Source: SPEC 1.1, the mask of true negatives.
+    """
+    texts = duplicate_groups([[text_id(pair.text)] for pair in pairs])
+    images = duplicate_groups([[pair.image_id] for pair in pairs])
+    return np.array(texts, np.int64), np.array(images, np.int64)
 
 
 def split_pairs(
@@ -134,8 +150,8 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     """Deal whole groups to splits, so that every split gets its share of large and of small groups.
 
     Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
-    of its size. (Dealing to the split that lacks most rows would give all large groups to train, and with
-    them every text a captioning model wrote.)
+    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
+    train, and with them every text a captioning model wrote.)
 
     Args:
         groups: (N,) group number per item.
@@ -158,7 +174,11 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     lacking = dict(sizes)
     given: dict[int, SplitName] = {}
     for group in order:
-        name = max(sizes, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
+        room = [choice for choice in sizes if lacking[choice] >= len(members[group])]
+        if room:
+            name = max(room, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
+        else:
+            name = max(sizes, key=lambda choice: lacking[choice])
         lacking[name] -= len(members[group])
         for item in members[group]:
             given[item] = name
