@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limner.errors import NumericsError
-from limner.retrieval.gallery import HalfArray, Space
+from limner.retrieval.gallery import BoolArray, HalfArray, Space
 from limner.similarity import FloatArray
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class Coarse:
 
     Attributes:
         matrix: (M, D) bfloat16 rows.
-        present: (M,) bool tensor, or None where every picture is present.
+        present: (M,) bool, or None where every picture is present.
         error: largest Euclidean distance between a row and its copy.
     """
 
     matrix: "Tensor"
-    present: "Tensor | None"
+    present: BoolArray | None
     error: float
 
     def query(self, texts: FloatArray) -> tuple["Tensor", FloatArray]:
@@ -55,7 +55,7 @@ class Coarse:
         return rounded.T.contiguous(), bound.numpy()
 
 
-def coarse(name: str, space: Space, *, block_rows: int = 32_768) -> Coarse:
+def coarse(name: str, space: Space, *, block_rows: int = 8_192) -> Coarse:
     """Copy a space to bfloat16 in blocks; of a memory map, pages already copied are let go.
 
     Args:
@@ -81,8 +81,20 @@ def coarse(name: str, space: Space, *, block_rows: int = 32_768) -> Coarse:
             )
         error = max(error, worst)
         _let_go(space.matrix)
-    present = None if space.present.all() else torch.from_numpy(np.array(space.present))
+    present = None if space.present.all() else np.array(space.present)
     return Coarse(copy, present, error)
+
+
+def widened(product: "Tensor") -> FloatArray:
+    """(R, N) bfloat16 → (N, R) float32, exact.
+
+    In NumPy on purpose: passes this short cost more in waking torch's threads than in work.
+    """
+    import torch
+
+    bits = product.view(torch.int16).numpy().view(np.uint16).T.astype(np.uint32, order="C")
+    bits <<= 16
+    return bits.view(np.float32)
 
 
 def _let_go(matrix: HalfArray) -> None:

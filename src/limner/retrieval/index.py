@@ -7,21 +7,17 @@ bound does not suffice the doubtful rows are scored too. It neither encodes nor 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import ConfigError, NumericsError
 from limner.retrieval.channels import EncodedChannel
-from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse
+from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse, widened
 from limner.retrieval.gallery import BoolArray, Gallery
 from limner.retrieval.moments import Moments, moments
 from limner.shapes import expect
 from limner.similarity import FloatArray, scores
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
@@ -82,7 +78,7 @@ class Index:
     """
 
     def __init__(
-        self, gallery: Gallery, *, known: dict[str, Moments] | None = None, block_rows: int = 32_768
+        self, gallery: Gallery, *, known: dict[str, Moments] | None = None, block_rows: int = 131_072
     ) -> None:
         if block_rows < 1:
             raise ConfigError(f"index: block_rows is {block_rows}, expected at least 1")
@@ -94,7 +90,7 @@ class Index:
     def moments(self, space: str) -> Moments:
         """Moments of one space, computed on first use."""
         if space not in self._moments:
-            self._moments[space] = moments(self.gallery.space(space), block_rows=self._block_rows)
+            self._moments[space] = moments(self.gallery.space(space))
         return self._moments[space]
 
     def search(
@@ -135,7 +131,7 @@ class Index:
             return self._gather(plans, np.zeros((count, 0), dtype=np.int64), np.full(count, -np.inf))
         kept = min(k * oversample, available)
         rough = self._scan(plans, usable, kept)
-        rows, best = self._rerank(plans, rough.rows, width)
+        rows, best = self._rerank(plans, rough, width)
         unsure = (best[:, -1] < rough.lowest + rough.error) & (kept < available)
         if unsure.any():
             doubtful = best[:, -1].astype(np.float64) - rough.error
@@ -175,89 +171,78 @@ class Index:
                 mean = std = np.zeros(len(channel.texts))
             else:
                 mean, std = self.moments(channel.space).of_cosines(channel.texts)
-            plans.append(_Plan(channel, *channel.evidence.affine(mean, std)))
+            scale, shift = channel.evidence.affine(mean, std)
+            if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
+                raise NumericsError(f"index channel {channel.name}: its calibration is not finite")
+            plans.append(_Plan(channel, scale, shift))
         return plans
 
-    def _blocks(self, plans: list[_Plan], usable: BoolArray) -> Iterator[tuple[int, "Tensor"]]:
+    def _blocks(self, plans: list[_Plan], usable: BoolArray) -> Iterator[tuple[int, FloatArray]]:
         """First row and coarse scores (N, R) of each block; −inf where not usable."""
-        import torch
-
         parts = []
         for plan in plans:
             rough = self._copy(plan.channel.space)
             query, _ = rough.query(plan.channel.texts)
-            scale = torch.from_numpy(plan.scale).float()[:, None]
-            shift = torch.from_numpy(plan.shift).float()[:, None]
+            scale, shift = (part.astype(np.float32)[:, None] for part in (plan.scale, plan.shift))
             parts.append((rough, query, scale, shift))
-        everything = bool(usable.all())
-        barred = torch.from_numpy(~usable)
+        barred = None if usable.all() else ~usable
         for start in range(0, len(self.gallery), self._block_rows):
             stop = min(start + self._block_rows, len(self.gallery))
-            total = None
+            total: FloatArray = np.zeros((0, 0), dtype=np.float32)
             for rough, query, scale, shift in parts:
-                cosines = (rough.matrix[start:stop] @ query).T.float().contiguous()
-                share = cosines.mul_(scale).add_(shift)
+                share = widened(rough.matrix[start:stop] @ query)
+                share *= scale
+                share += shift
                 if rough.present is not None:
-                    share.mul_(rough.present[start:stop])
-                total = share if total is None else total.add_(share)
-            if total is None:  # _plans refuses an empty list
-                return
-            if not everything:
-                total.masked_fill_(barred[start:stop], -torch.inf)
+                    share *= rough.present[start:stop]
+                total = total + share if total.size else share
+            if barred is not None:
+                total[:, barred[start:stop]] = -np.inf
             yield start, total
 
     def _copy(self, space: str) -> Coarse:
         if space not in self._coarse:
-            self._coarse[space] = coarse(space, self.gallery.space(space), block_rows=self._block_rows)
+            self._coarse[space] = coarse(space, self.gallery.space(space))
         return self._coarse[space]
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, kept: int) -> "_Rough":
         """Coarse pass: the best `kept` rows per text, and the sum of everything."""
-        import torch
-
         count = len(plans[0].channel.texts)
-        best = torch.full((count, 0), -torch.inf)
-        rows = torch.zeros((count, 0), dtype=torch.int64)
-        mass = torch.full((count,), -torch.inf, dtype=torch.float64)
+        pools = [_Pool(kept) for _ in range(count)]
+        mass: Float64Array = np.full(count, -np.inf)
         for start, total in self._blocks(plans, usable):
-            mass = torch.logaddexp(mass, torch.logsumexp(total, dim=1).double())
-            size = min(kept, total.shape[1])
-            if best.shape[1] == kept:  # only what beats the worst kept can enter; most blocks bring little
-                size = min(size, int((total > best.min(dim=1, keepdim=True).values).sum(dim=1).max()))
-            if size == 0:
-                continue
-            values, where = total.topk(size, dim=1)
-            best = torch.cat([best, values], dim=1)
-            rows = torch.cat([rows, where + start], dim=1)
-            if best.shape[1] > kept:
-                best, order = best.topk(kept, dim=1)
-                rows = rows.gather(1, order)
+            mass = np.logaddexp(mass, _log_sum_exp(total))
+            for pool, values in zip(pools, total, strict=True):
+                pool.add(values, start)
         error = np.zeros(count)
         for plan in plans:
             _, bound = self._copy(plan.channel.space).query(plan.channel.texts)
             # The product itself is rounded to bfloat16 too: at most ROUNDOFF of a cosine below 1.
             error += np.abs(plan.scale) * (bound + ROUNDOFF * 1.02) + 1e-5 * (1 + np.abs(plan.shift))
-        if not bool(torch.isfinite(mass).all()):
-            raise NumericsError("index.search: a score is not finite; check the channels' calibration")
-        return _Rough(rows.numpy(), best.double().numpy(), mass.numpy(), error)
+        best = [pool.best() for pool in pools]
+        values = np.stack([own for own, _ in best]).astype(np.float64)
+        return _Rough(np.stack([rows for _, rows in best]), values, mass, error)
 
-    def _rerank(self, plans: list[_Plan], rows: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-        """The best `width` of each text's own rows (N, K) by exact score."""
-        union, inverse = np.unique(rows, return_inverse=True)
-        exact = np.take_along_axis(self._score(plans, union).scores, inverse.reshape(rows.shape), axis=1)
-        order = np.lexsort((rows, -exact), axis=1)[:, :width]
-        return np.take_along_axis(rows, order, axis=1), np.take_along_axis(exact, order, axis=1)
+    def _rerank(self, plans: list[_Plan], rough: "_Rough", width: int) -> tuple[IntArray, FloatArray]:
+        """The best `width` of each text's own rows by exact score."""
+        # Two scores that differ by more than both errors cannot change places.
+        reach = -np.sort(-rough.values, axis=1)[:, width - 1] - 2 * rough.error
+        hopeful = rough.values >= reach[:, None]
+        union = np.unique(rough.rows[hopeful])
+        where = np.minimum(np.searchsorted(union, rough.rows), len(union) - 1)
+        exact = np.take_along_axis(self._score(plans, union).scores, where, axis=1)
+        exact = np.where(hopeful, exact, np.float32(-np.inf))
+        order = np.lexsort((rough.rows, -exact), axis=1)[:, :width]
+        return np.take_along_axis(rough.rows, order, axis=1), np.take_along_axis(exact, order, axis=1)
 
     def _rescan(
         self, plans: list[_Plan], usable: BoolArray, floor: Float64Array, rows: IntArray, best: FloatArray
     ) -> IntArray:
         """Score exactly every row whose coarse score reaches a text's floor."""
-        import torch
-
         width = rows.shape[1]
-        limit = torch.from_numpy(floor).float()[:, None]
+        limit = floor.astype(np.float32)[:, None]
         for start, total in self._blocks(plans, usable):
-            found = np.flatnonzero((total >= limit).any(dim=0).numpy()) + start
+            found = np.flatnonzero((total >= limit).any(axis=0)) + start
             if not len(found):
                 continue
             fresh = np.broadcast_to(found, (len(rows), len(found)))
@@ -298,6 +283,36 @@ class Index:
         return Hits(rows, np.take_along_axis(scored.scores, where, axis=1), shares, present, evidence)
 
 
+class _Pool:
+    """The best `kept` values of one text so far, and their rows."""
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._floor = -np.inf
+        self._values: FloatArray = np.zeros(0, dtype=np.float32)
+        self._rows: IntArray = np.zeros(0, dtype=np.int64)
+
+    def add(self, values: FloatArray, start: int) -> None:
+        """Take in the values of one block; only those above the worst kept can matter."""
+        found = np.flatnonzero(values > self._floor)
+        if len(found):
+            self._values = np.concatenate([self._values, values[found]])
+            self._rows = np.concatenate([self._rows, found + start])
+        if len(self._values) > 2 * self._kept:
+            self._cut()
+
+    def best(self) -> tuple[FloatArray, IntArray]:
+        """(kept,) values and rows, in no order."""
+        if len(self._values) > self._kept:
+            self._cut()
+        return self._values, self._rows
+
+    def _cut(self) -> None:
+        order = np.argpartition(-self._values, self._kept - 1)[: self._kept]
+        self._values, self._rows = self._values[order], self._rows[order]
+        self._floor = float(self._values.min())
+
+
 @dataclass(frozen=True)
 class _Rough:
     """What the coarse pass found: (N, K) rows and scores, (N,) log mass and error bounds."""
@@ -323,6 +338,15 @@ class _Rough:
         return evidence
 
 
+def _log_sum_exp(total: FloatArray) -> Float64Array:
+    """(N,) log Σ exp over each row of (N, R)."""
+    top = total.max(axis=1)
+    top = np.where(np.isneginf(top), np.float32(0), top)
+    mass = np.exp(total - top[:, None]).sum(axis=1, dtype=np.float64)
+    logs: Float64Array = np.log(mass, out=np.full(len(mass), -np.inf), where=mass > 0)
+    return logs + top
+
+
 def _contained(found: IntArray, rows: IntArray) -> BoolArray:
     """(N, R) True where a found row is already among a text's own rows."""
     return np.array([np.isin(found, own) for own in rows], dtype=bool).reshape(len(rows), len(found))
@@ -333,7 +357,7 @@ def search(
     channels: Sequence[EncodedChannel],
     k: int,
     *,
-    block_rows: int = 32_768,
+    block_rows: int = 131_072,
     exclude: BoolArray | None = None,
 ) -> Hits:
     """The k best pictures of a gallery for each text, for one search; see `Index.search`.

@@ -49,7 +49,7 @@ class Moments:
         return queries @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
 
 
-def moments(space: Space, *, block_rows: int = 32_768) -> Moments:
+def moments(space: Space, *, block_rows: int = 8_192) -> Moments:
     """Moments of the present rows of a space, in blocks.
 
     The mean comes first and is taken off before the products, so that a narrow cone of vectors

@@ -1,0 +1,164 @@
+"""Search: one text of ten steps against many pictures, compared with the plain ways.
+
+Prints ratios of times taken in turn in one run (best of several), recall against a float32 scan, and
+the peak memory of a fresh process that searches a memory-mapped matrix. Vectors are made up.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from limner.retrieval.channels import EncodedChannel, Evidence
+from limner.retrieval.gallery import Gallery, Space
+from limner.retrieval.index import Index
+
+STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
+
+
+class Numbers:
+    """Row numbers as ids, without a million strings."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, row):
+        return str(row)
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def make(path, count):
+    """Clustered unit vectors, float16, and ten texts from ten of the clusters."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((1_000, WIDTH), dtype=np.float32)
+    matrix = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(count, WIDTH))
+    for start in range(0, count, BLOCK):
+        size = min(BLOCK, count - start)
+        noise = rng.standard_normal((size, WIDTH), dtype=np.float32)
+        matrix[start : start + size] = unit(centres[rng.integers(0, 1_000, size)] + 1.5 * noise)
+    matrix.flush()
+    return unit(centres[:STEPS] + 1.5 * rng.standard_normal((STEPS, WIDTH), dtype=np.float32))
+
+
+def index_of(path):
+    matrix = np.load(path, mmap_mode="r")
+    count = len(matrix)
+    space = Space(matrix, np.ones(count, dtype=bool))
+    return Index(Gallery(Numbers(count), Numbers(count), {"clip": space}))
+
+
+def channel(texts):
+    return EncodedChannel("clip", "clip", Evidence(slope=10.0, z_slope=1.0, offset=0.0), texts)
+
+
+def resident(field):
+    """Resident memory of this process in bytes: VmRSS now or VmHWM at its peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+
+
+def memory(path, texts):
+    """In a fresh process: peak above what the imports take, over the bytes stored."""
+    import torch
+
+    torch.mm(torch.ones(64, 64).bfloat16(), torch.ones(64, 64).bfloat16())
+    before = resident("VmRSS")
+    index_of(path).search([channel(np.load(texts))], BEST)
+    print(json.dumps({"ratio": (resident("VmHWM") - before) / path.stat().st_size}))
+
+
+def timed(call):
+    start = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start, result
+
+
+def plain(matrix, texts):
+    table = texts @ matrix.T
+    top = np.argpartition(-table, BEST, axis=1)[:, :BEST]
+    return np.take_along_axis(top, np.argsort(-np.take_along_axis(table, top, axis=1), axis=1), axis=1)
+
+
+def lance(folder, path, texts):
+    """Ten queries of a LanceDB table without an index."""
+    import lancedb
+    import pyarrow as pa
+
+    stored = np.load(path, mmap_mode="r")
+    kind = pa.schema([("row", pa.int64()), ("vector", pa.list_(pa.float16(), WIDTH))])
+
+    def batches():
+        for start in range(0, len(stored), BLOCK):
+            part = np.ascontiguousarray(stored[start : start + BLOCK])
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), WIDTH)
+            rows = pa.array(np.arange(start, start + len(part)))
+            yield pa.record_batch([rows, vectors], schema=kind)
+
+    table = lancedb.connect(folder).create_table("t", data=batches(), schema=kind)
+
+    def search():
+        return [
+            table.search(text.astype(np.float16))
+            .distance_type("dot")
+            .select(["row", "_distance"])
+            .limit(BEST)
+            .to_arrow()
+            for text in texts
+        ]
+
+    return search
+
+
+def compare(count, rounds):
+    with tempfile.TemporaryDirectory() as folder:
+        path, question = Path(folder) / "matrix.npy", Path(folder) / "texts.npy"
+        texts = make(path, count)
+        np.save(question, texts)
+        command = [sys.executable, __file__, "--memory", str(path), str(question)]
+        told = subprocess.run(command, check=True, capture_output=True, env=os.environ).stdout
+        index = index_of(path)
+        cold, hits = timed(lambda: index.search([channel(texts)], BEST))
+        single = np.load(path).astype(np.float32)
+        ask = lance(folder, path, texts)
+        times = {"limner": [], "numpy": [], "lancedb": []}
+        for _ in range(rounds):
+            times["limner"].append(timed(lambda: index.search([channel(texts)], BEST))[0])
+            took, best = timed(lambda: plain(single, texts))
+            times["numpy"].append(took)
+        for _ in range(2):
+            times["lancedb"].append(timed(ask)[0])
+            times["limner"].append(timed(lambda: index.search([channel(texts)], BEST))[0])
+        ours = min(times["limner"])
+        recall = np.mean([len(set(a) & set(b)) / BEST for a, b in zip(best, hits.rows, strict=True)])
+        print(
+            f"{count:>9,} x {WIDTH}: {ours * 1e3:.0f} ms warm, {cold * 1e3:.0f} ms cold; "
+            f"numpy float32 / limner {min(times['numpy']) / ours:.1f}; "
+            f"10 LanceDB queries / limner {min(times['lancedb']) / ours:.1f}; "
+            f"recall@{BEST} {recall:.4f}; peak memory {json.loads(told)['ratio']:.2f} x stored",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--memory", type=Path, nargs=2, metavar=("MATRIX", "TEXTS"))
+    options = parser.parse_args()
+    if options.memory:
+        memory(*options.memory)
+    else:
+        for rows in options.rows:
+            compare(rows, options.rounds)
