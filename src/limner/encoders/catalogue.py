@@ -6,14 +6,18 @@ nothing: missing weights are an error that says what to run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
-from limner.encoders.weights import WeightFile, find, read_sentence_files, read_state
-from limner.errors import ConfigError, unknown
+from limner.encoders.downloads import Progress, fetch
+from limner.encoders.weights import WeightFile, find, find_clip, hub_folder, read_sentence_files, read_state
+from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.similarity import ImageEncoder, TextEncoder
 
 if TYPE_CHECKING:
+    from limner.encoders.clip import ClipEncoder
     from limner.encoders.conse import ConSE
     from limner.encoders.pixels import Precision
 
@@ -37,23 +41,33 @@ TORCHVISION = {
 }
 
 
+CLIP = "clip:"
+Engine = Literal["torch", "openvino"]
+
+
 def image_encoders() -> list[str]:
-    """Names that `image_encoder` takes."""
-    return [COLOUR, *TORCHVISION]
+    """Names that `image_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
+    return [COLOUR, *TORCHVISION, f"{CLIP}ViT-B-32"]
 
 
 def text_encoders() -> list[str]:
-    """Names that `text_encoder` takes."""
-    return [SENTENCES]
+    """Names that `text_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
+    return [SENTENCES, f"{CLIP}ViT-B-32"]
 
 
-def text_encoder(name: str = SENTENCES, *, device: str = "cpu") -> TextEncoder:
+def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: str = "cpu") -> TextEncoder:
     """A ready text encoder.
 
+    Args:
+        name: ``minilm`` or ``clip:ARCHITECTURE``.
+        weights: for CLIP, as in `image_encoder`.
+        device: torch device that computes.
     Raises:
         ConfigError: unknown name.
         MissingError: its package or weights are not there.
     """
+    if name.startswith(CLIP):
+        return clip_encoder(name, weights=weights, device=device)
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     from limner.encoders.minilm import MiniLM
@@ -67,16 +81,18 @@ def image_encoder(
     weights: Path | None = None,
     sentences: TextEncoder | None = None,
     precision: Precision = "bfloat16",
+    engine: Engine = "torch",
     device: str = "cpu",
 ) -> ImageEncoder:
     """A ready image encoder.
 
     Args:
-        name: one of `image_encoders`.
+        name: one of `image_encoders`, or ``clip:ARCHITECTURE``.
         weights: a file, or a folder to look in; None looks in the usual places.
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
         precision: of the backbone; ``colour`` has none.
-        device: torch device that computes.
+        engine: ``openvino`` runs a torchvision backbone faster on a CPU (extra ``fast``).
+        device: torch device that computes; OpenVINO computes on the CPU.
     Raises:
         ConfigError: unknown name or precision.
         MissingError: no weights; the message says what to run.
@@ -86,6 +102,10 @@ def image_encoder(
         from limner.encoders.colour import ColourEncoder
 
         return ColourEncoder()
+    if engine not in get_args(Engine):
+        raise ConfigError("encoder: " + unknown("engine", engine, get_args(Engine)))
+    if name.startswith(CLIP):
+        return clip_encoder(name, weights=weights, precision=precision, device=device)
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
     from limner.encoders.pixels import PixelEncoder, build, check_precision
@@ -96,7 +116,42 @@ def image_encoder(
     conse = None
     if backbone.head is not None and len(backbone.head[0]) == len(class_names(name)):
         conse = _conse(name, sentences)
+    if engine == "openvino":
+        from limner.encoders.openvino import OpenVinoEncoder
+
+        return OpenVinoEncoder(name, backbone, file.sha256, conse=conse, precision=precision)
     return PixelEncoder(name, backbone, file.sha256, conse=conse, precision=precision, device=device)
+
+
+def clip_encoder(
+    name: str, *, weights: Path | None = None, precision: Precision = "bfloat16", device: str = "cpu"
+) -> ClipEncoder:
+    """A ready CLIP model, both text encoder and image encoder.
+
+    Args:
+        name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32``.
+        weights: as in `image_encoder`.
+        precision: of the picture side.
+        device: torch device that computes.
+    Raises:
+        ConfigError: unknown architecture or precision.
+        MissingError: the extra or the weights are not there.
+        CheckpointError: the file is not of this architecture.
+    """
+    from limner.encoders.clip import ClipEncoder, architectures
+
+    architecture = name.removeprefix(CLIP)
+    if architecture not in architectures():
+        raise ConfigError("clip: " + unknown("architecture", architecture, architectures()))
+    file = find_clip(architecture, weights)
+    return ClipEncoder(
+        architecture,
+        read_state(file),
+        file.sha256,
+        where=str(file.path),
+        precision=precision,
+        device=device,
+    )
 
 
 def weight_file(name: str, given: Path | None = None) -> WeightFile:
@@ -116,6 +171,53 @@ def class_names(name: str) -> list[str]:
     from torchvision.models import get_model_weights
 
     return list(get_model_weights(name)[TORCHVISION[name]].meta["categories"])
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """What a machine has of one encoder.
+
+    Attributes:
+        name: of the encoder.
+        file: its weights, or None where it needs none or has none.
+        missing: why it cannot be used, or "".
+    """
+
+    name: str
+    file: WeightFile | None
+    missing: str = ""
+
+
+def at_hand(weights: Mapping[str, Path] | None = None) -> list[AtHand]:
+    """Every named encoder, with its weights or the line that says how to get them.
+
+    Args:
+        weights: name → file or folder, as given by ``--weights NAME=FILE``.
+    """
+    rows = [AtHand(COLOUR, None)]
+    for name in TORCHVISION:
+        try:
+            rows.append(AtHand(name, weight_file(name, (weights or {}).get(name))))
+        except (MissingError, CheckpointError) as error:
+            rows.append(AtHand(name, None, str(error)))
+    return rows
+
+
+def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress | None = None) -> Path:
+    """Download the published weights of an architecture; only ever called on a user's request.
+
+    Args:
+        name: one of torchvision's in `image_encoders`.
+        folder: by default the torch hub cache, where every encoder looks.
+        progress: see `limner.encoders.downloads.fetch`.
+    Raises:
+        ConfigError: no published weights under this name.
+        MissingError: the network or the disk refuses.
+        CheckpointError: what came is not what was published.
+    """
+    if name not in TORCHVISION:
+        raise ConfigError(unknown("downloadable model", name, TORCHVISION))
+    return fetch(official_url(name), folder or hub_folder(), progress=progress)
 
 
 def _conse(name: str, sentences: TextEncoder | None) -> ConSE:

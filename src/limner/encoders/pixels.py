@@ -30,7 +30,7 @@ FRAMING: Framing = "squash"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 _METHOD = "pixels/1"
-_SIDE_PX = 224
+SIDE_PX = 224
 
 
 def check_precision(name: str) -> None:
@@ -149,7 +149,7 @@ class PixelEncoder:
         self._head = backbone.head if conse is not None else None
         self._trunk = backbone.trunk.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         described = conse.description if conse else "no labels"
-        settings = f"{_METHOD} {name} {sha256} {precision} {framing} {_SIDE_PX} {described}"
+        settings = f"{_METHOD} {name} {sha256} {precision} {framing} {SIDE_PX} {described}"
         self._fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @property
@@ -165,11 +165,11 @@ class PixelEncoder:
     @property
     def side_px(self) -> int:
         """Pixels of the shorter side that `prepare` makes use of."""
-        return shorter_side_px(_SIDE_PX, self._framing)
+        return shorter_side_px(SIDE_PX, self._framing)
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (224, 224, 3) bytes."""
-        return frame(image, _SIDE_PX, self._framing)
+        return frame(image, SIDE_PX, self._framing)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
         """(B, 224, 224, 3) bytes → vectors and the five most probable classes.
@@ -200,9 +200,9 @@ def checked(name: str, batch: ByteArray) -> ByteArray:
     Raises:
         ShapeError: it is not.
     """
-    if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (_SIDE_PX, _SIDE_PX, 3):
+    if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (SIDE_PX, SIDE_PX, 3):
         raise ShapeError(
-            f"{name}: batch is {batch.dtype} {batch.shape}, expected uint8 (B, {_SIDE_PX}, {_SIDE_PX}, 3)"
+            f"{name}: batch is {batch.dtype} {batch.shape}, expected uint8 (B, {SIDE_PX}, {SIDE_PX}, 3)"
         )
     return batch
 

@@ -138,6 +138,50 @@ def find(name: str, given: Path | None = None, official: str = "") -> WeightFile
     )
 
 
+def find_clip(architecture: str, given: Path | None = None) -> WeightFile:
+    """The weights of an open_clip architecture: as `find`, then the cache of Hugging Face.
+
+    Raises:
+        MissingError: there are none.
+        CheckpointError: several and none of them is the obvious one.
+    """
+    try:
+        return find(architecture, given)
+    except MissingError:
+        if given is not None and not given.exists():
+            raise
+        cached = sorted(
+            path
+            for snapshot in hf_folder().glob("models--*/snapshots/*")
+            if f"-{architecture}-".lower() in snapshot.parents[1].name.lower()
+            for path in (snapshot / "open_clip_model.safetensors", snapshot / "open_clip_pytorch_model.bin")
+            if path.is_file()
+        )
+        if given is None and cached:
+            return WeightFile(_one_snapshot(architecture, cached), "open_clip cache")
+    raise MissingError(
+        f"no weights of clip:{architecture}; get open_clip's file of this architecture "
+        f"and pass --weights clip:{architecture}=FILE"
+    )
+
+
+def _one_snapshot(architecture: str, cached: list[Path]) -> Path:
+    """The only cached model, safetensors before pickle; several models are for the user to tell apart."""
+    if len({path.parents[2] for path in cached}) > 1:
+        names = ", ".join(sorted({path.parents[2].name for path in cached}))
+        raise CheckpointError(
+            f"clip:{architecture}: the cache holds several ({names}); pass --weights clip:{architecture}=FILE"
+        )
+    return min(cached, key=lambda path: path.suffix != ".safetensors")
+
+
+def hf_folder() -> Path:
+    """Model cache of Hugging Face, by the rules of ``huggingface_hub`` and without it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"))
+    home = Path(os.environ.get("HF_HOME", str(cache / "huggingface")))
+    return Path(os.environ.get("HF_HUB_CACHE", str(home / "hub"))).expanduser()
+
+
 def _obvious(name: str, found: list[Path], official: str) -> Path:
     """The one file meant among several: NAME itself, then the publisher's file name."""
     if len(found) == 1:

@@ -1,0 +1,99 @@
+"""Encoders by name: a file in, a ready encoder out, and clear lines for everything else."""
+
+import hashlib
+import re
+
+import numpy as np
+import pytest
+import torch
+from torchvision import models
+
+from limner.encoders import catalogue
+from limner.errors import ConfigError, MissingError
+
+
+class Words:
+    """A text encoder with cheap vectors."""
+
+    name, fingerprint, dim = "words", "w", 8
+
+    def encode_text(self, texts):
+        return np.eye(8, dtype=np.float32)[np.arange(len(texts)) % 8]
+
+
+@pytest.fixture(autouse=True)
+def empty_machine(tmp_path, monkeypatch):
+    monkeypatch.delenv("LIMNER_WEIGHTS", raising=False)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+
+
+def saved(tmp_path, classes):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = models.get_model("resnet18", weights=None, num_classes=classes)
+    torch.save(model.state_dict(), tmp_path / "resnet18-0000.pth")
+    return tmp_path
+
+
+def test_a_classifier_of_imagenet_answers_words(tmp_path):
+    encoder = catalogue.image_encoder("resnet18", weights=saved(tmp_path, 1000), sentences=Words())
+    assert encoder.spaces == {"visual": 512, "labels": 8}
+    found = encoder.encode_pixels(np.zeros((2, 224, 224, 3), np.uint8))
+    assert [len(row) for row in found.labels] == [5, 5]
+    assert {name for row in found.labels for name, _ in row} <= set(catalogue.class_names("resnet18"))
+
+
+def test_another_number_of_classes_gives_features_only(tmp_path):
+    encoder = catalogue.image_encoder("resnet18", weights=saved(tmp_path, 11))
+    assert encoder.spaces == {"visual": 512}
+
+
+def test_colour_needs_nothing():
+    assert catalogue.image_encoder("colour").spaces == {"colour": 437}
+
+
+def test_missing_weights_never_give_an_encoder():
+    for name in catalogue.TORCHVISION:
+        with pytest.raises(MissingError, match=f"limner models get {name}"):
+            catalogue.image_encoder(name)
+
+
+def test_unknown_names():
+    with pytest.raises(ConfigError, match="did you mean 'resnet50'"):
+        catalogue.image_encoder("resnet5O")
+    with pytest.raises(ConfigError, match="unknown text encoder 'minilmm'; did you mean 'minilm'"):
+        catalogue.text_encoder("minilmm")
+    with pytest.raises(ConfigError, match="unknown engine 'openvin'"):
+        catalogue.image_encoder("resnet18", engine="openvin")
+    with pytest.raises(ConfigError, match="unknown downloadable model 'colour'"):
+        catalogue.fetch_weights("colour")
+
+
+def test_what_is_at_hand_is_listed(tmp_path):
+    rows = {row.name: row for row in catalogue.at_hand({"resnet18": saved(tmp_path, 3)})}
+    assert set(rows) == {"colour", *catalogue.TORCHVISION}
+    assert rows["colour"].missing == ""
+    file = rows["resnet18"].file
+    assert file is not None
+    assert file.sha256 == hashlib.sha256((tmp_path / "resnet18-0000.pth").read_bytes()).hexdigest()
+    assert "limner models get resnet50" in rows["resnet50"].missing
+
+
+def test_published_addresses_carry_their_hash_and_a_thousand_names():
+    for name in catalogue.TORCHVISION:
+        assert re.fullmatch(
+            r"https://download\.pytorch\.org/models/\w+-[0-9a-f]{8}\.pth", catalogue.official_url(name)
+        )
+        assert len(catalogue.class_names(name)) == 1000
+
+
+def test_fetch_goes_to_the_hub_cache_where_find_looks(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(catalogue, "fetch", lambda url, folder, progress: asked.append((url, folder)))
+    catalogue.fetch_weights("resnet50")
+    assert asked == [
+        (
+            "https://download.pytorch.org/models/resnet50-0676ba61.pth",
+            tmp_path / "torch" / "hub" / "checkpoints",
+        )
+    ]

@@ -1,0 +1,116 @@
+"""CLIP through open_clip, with a tiny model made on the spot."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from limner.encoders import catalogue
+from limner.encoders.clip import ClipEncoder
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
+
+NAME = "limner-tiny"
+CONFIG = {
+    "embed_dim": 16,
+    "vision_cfg": {"image_size": 32, "layers": 2, "width": 64, "patch_size": 16},
+    "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 64, "heads": 1, "layers": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def open_clip(tmp_path_factory):
+    module = pytest.importorskip("open_clip")
+    file = tmp_path_factory.mktemp("config") / f"{NAME}.json"
+    file.write_text(json.dumps(CONFIG))
+    module.add_model_config(file)
+    return module
+
+
+@pytest.fixture(scope="module")
+def model(open_clip):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return open_clip.create_model(NAME, pretrained=None, load_weights=False).eval()
+
+
+@pytest.fixture(scope="module")
+def encoder(model):
+    return ClipEncoder(NAME, model.state_dict(), "0" * 64, precision="float32")
+
+
+def test_texts_equal_open_clips_own(open_clip, model, encoder):
+    texts = ["a goat on a boat", "Ünïcode 犬", "The kettle boils."]
+    with torch.inference_mode():
+        due = model.encode_text(open_clip.get_tokenizer(NAME)(texts), normalize=True).numpy()
+    np.testing.assert_allclose(encoder.encode_text(texts), due, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_text(texts[1:2])[0], due[1], atol=1e-5)
+
+
+def test_pictures_equal_open_clips_own(open_clip, model, encoder):
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
+    mean, std = np.array(open_clip.OPENAI_DATASET_MEAN), np.array(open_clip.OPENAI_DATASET_STD)
+    values = torch.from_numpy(((pixels / 255 - mean) / std).transpose(0, 3, 1, 2)).float()
+    with torch.inference_mode():
+        due = model.encode_image(values, normalize=True).numpy()
+    found = encoder.encode_pixels(pixels)
+    np.testing.assert_allclose(found.spaces["clip"], due, atol=1e-5)
+    assert found.labels == []
+    assert encoder.spaces == {"clip": encoder.dim} == {"clip": 16}
+
+
+def test_long_texts_are_windowed_not_cut(encoder):
+    start = "a goat on a boat " * 40
+    first, second = encoder.encode_text([start, start + "kettles whistle while rain falls " * 40])
+    assert abs(float(np.linalg.norm(second)) - 1) < 1e-5
+    assert not np.allclose(first, second, atol=1e-4)
+    words = ["goat"] * 38 + ["boat"] * 38  # 76 word pieces: one too many for one window
+    halves = encoder.encode_text([" ".join(words[:38]), " ".join(words[38:])])
+    due = halves.sum(axis=0)
+    np.testing.assert_allclose(
+        encoder.encode_text([" ".join(words)])[0], due / np.linalg.norm(due), atol=1e-5
+    )
+
+
+def test_refusals(model, encoder):
+    with pytest.raises(DataError, match=r"text 1 of 1 .* has no words"):
+        encoder.encode_text([" "])
+    with pytest.raises(ShapeError, match=r"\(B, 32, 32, 3\)"):
+        encoder.encode_pixels(np.zeros((1, 224, 224, 3), np.uint8))
+    state = dict(model.state_dict())
+    del state["text_projection"]
+    with pytest.raises(CheckpointError, match="file: lacks text_projection"):
+        ClipEncoder(NAME, state, "0", where="file")
+    with pytest.raises(ConfigError, match="unknown architecture 'limner-tini'; did you mean 'limner-tiny'"):
+        ClipEncoder("limner-tini", state, "0")
+    with pytest.raises(ConfigError, match="needs a tokenizer from a network"):
+        ClipEncoder("ViT-B-16-SigLIP", state, "0")
+
+
+def test_half_precision_is_close(model, encoder):
+    pixels = np.random.default_rng(1).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
+    half = ClipEncoder(NAME, model.state_dict(), "0" * 64)
+    cosines = (half.encode_pixels(pixels).spaces["clip"] * encoder.encode_pixels(pixels).spaces["clip"]).sum(
+        1
+    )
+    assert cosines.min() > 0.99
+    assert half.fingerprint != encoder.fingerprint
+
+
+def test_through_the_catalogue_from_a_file(model, encoder, tmp_path):
+    torch.save(model.state_dict(), tmp_path / f"{NAME}.pth")
+    made = catalogue.image_encoder(f"clip:{NAME}", weights=tmp_path, precision="float32")
+    square = made.prepare(Image.new("RGB", (80, 40), (200, 10, 10)))
+    np.testing.assert_array_equal(
+        made.encode_pixels(square[None]).spaces["clip"], encoder.encode_pixels(square[None]).spaces["clip"]
+    )
+    words = catalogue.text_encoder(f"clip:{NAME}", weights=tmp_path)
+    np.testing.assert_allclose(words.encode_text(["a goat"]), encoder.encode_text(["a goat"]), atol=1e-6)
+
+
+def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "open_clip", None)
+    with pytest.raises(MissingError, match=r"pip install 'limner\[clip\]'"):
+        catalogue.text_encoder("clip:ViT-B-32")
