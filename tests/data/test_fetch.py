@@ -94,7 +94,7 @@ def test_unusual_but_sound_answers_are_taken(server, tmp_path, path):
         ("declared/1", "too large: 5,368,709,120 bytes", True),
         ("streamed/1", "too large: more than 100,000 bytes", True),
         ("truncated/1", "connection failed", False),
-        ("cut/1", "not a usable picture: damaged", True),
+        ("cut/1", "not a usable picture: truncated", True),
         ("reset/1", "connection failed", False),
         ("nonsense/1", "connection failed", False),
         ("broken/1", "HTTP 503", False),
@@ -134,8 +134,14 @@ def test_private_addresses_are_refused_by_default(server, tmp_path):
 
 
 def test_a_host_that_is_not_there_is_no_end(tmp_path):
-    report = fetch_pictures({"http://127.0.0.1:1/a": "0.jpg", "http://a.invalid/b": "1.jpg"}, tmp_path, QUICK)
-    assert report.reasons == {"connection failed": 2}
+    wanted = {
+        "http://127.0.0.1:1/a": "0.jpg",
+        "http://a.invalid/b": "1.jpg",
+        "http://[bad": "2.jpg",
+        "": "3.jpg",
+    }
+    report = fetch_pictures(wanted, tmp_path, QUICK)
+    assert report.reasons == {"connection failed": 2, "address refused": 2}
 
 
 def test_what_may_pass_is_tried_again(server, tmp_path):

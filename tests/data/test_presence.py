@@ -4,6 +4,8 @@ import hashlib
 import io
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from limner.data.pairs import Pair
@@ -15,6 +17,9 @@ def picture(colour="red", form="JPEG"):
     file = io.BytesIO()
     Image.effect_noise((64, 48), 50).convert("RGB").save(file, form)
     return file.getvalue()
+
+
+PICTURES = {form: picture(form=form) for form in ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF")}
 
 
 def some(number):
@@ -32,16 +37,28 @@ def test_whole_pictures_have_no_fault(form):
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (b"", "empty"),
+        (b"", "empty file"),
         (b"<html><body>Not found</body></html>", "not a picture"),
-        (picture()[:700], "damaged"),
-        (picture(form="PNG")[:-900], "damaged"),
+        (picture()[:700], "truncated"),
+        (picture(form="PNG")[:-900], "truncated"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n", "not a picture"),
     ],
 )
 def test_anything_else_has_one(data, fault):
     assert fault in picture_fault(data)
     assert "\n" not in picture_fault(data)
+
+
+@given(
+    st.sampled_from(["JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF"]),
+    st.lists(st.tuples(st.integers(0, 3000), st.binary(max_size=4)), max_size=6),
+)
+@settings(max_examples=60, deadline=None)
+def test_damaged_bytes_are_judged_and_never_raise(form, changes):
+    data = bytearray(PICTURES[form])
+    for place, change in changes:
+        data[place : place + len(change)] = change
+    assert "\n" not in picture_fault(bytes(data))
 
 
 def test_a_bomb_is_refused_before_it_unfolds():

@@ -130,7 +130,7 @@ class _Run:
             if known and (self._in_place(known) or (known.state == "dead" and known.lasting and not again)):
                 self._count[known.state] += 1
                 continue
-            self._queues.setdefault(urlsplit(url).netloc.lower() if "//" in url else "", []).append(url)
+            self._queues.setdefault(_host(url), []).append(url)
         self._todo = sum(map(len, self._queues.values()))
         stored = sum(one.size_bytes for one in manifest.known.values() if one.state == "done")
         self._transfer = Transfer(settings, stored)
@@ -252,6 +252,14 @@ class _Run:
             and path.is_file()
             and path.stat().st_size == known.size_bytes
         )
+
+
+def _host(url: str) -> str:
+    """What a host's queue is known by; one queue for whatever is no URL."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _write(path: Path, data: bytes) -> None:
