@@ -77,13 +77,16 @@ class Setting:
 
 
 def _sketch(raw: Mapping[str, Any], tool: str) -> Sketch:
+    tool = str(raw.get("tool", tool))
+    if not any(re.match(rf"{tool}[: ]", line) for line in raw["draw"]):
+        tool = ""
     return Sketch(
         tuple(raw["draw"]),
         tuple(raw["links"]),
         tuple(raw.get("inside", ())),
         str(raw["doing"]),
         tuple(raw["says"]),
-        str(raw.get("tool", tool)),
+        tool,
     )
 
 

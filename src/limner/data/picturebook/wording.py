@@ -27,7 +27,7 @@ CITE = (
 )
 CLUE = ("visible", "subjective", "action", "story", "meta", "irrelevant")
 MEDIUM = {
-    "paper": "ink and wash on rough paper",
+    "paper": "ink and wash",
     "crayon": "wax crayons",
     "watercolour": "watercolours",
     "canvas": "oils on linen",
@@ -208,6 +208,9 @@ def write_page(
     )
     if first and not lead:
         lead = ["says"]
+    if scene.phase == "after":
+        # The deed came before what is seen.
+        lead = lead[::-1]
     extra = str(rng.choice(EXTRA_KINDS, p=EXTRA_SHARES))
     if not lead:
         kinds = [str(rng.choice(["story", "subjective", "meta", "irrelevant"], p=[0.45, 0.15, 0.12, 0.28]))]
