@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.evaluation.uncertainty import difference, interval
+from limner.evaluation.uncertainty import difference, interval, interval_of, weighted_median
 
 STATISTIC = {"mean": np.mean, "median": np.median}
 
@@ -105,3 +105,20 @@ def test_missed_queries_keep_a_median():
 def test_what_cannot_be_resampled_is_refused(call, error):
     with pytest.raises(error):
         call()
+
+
+def test_undefined_resamples_are_left_out_counted_and_refused_when_most():
+    drawn = np.array([1.0, np.nan, 2.0, 3.0])
+    found = interval_of(2.0, drawn, 4)
+    assert (found.resamples, found.low, found.high) == (3, 1.0, 3.0)
+    with pytest.raises(DataError, match="undefined in 3 of 4"):
+        interval_of(2.0, np.array([1.0, np.nan, np.nan, np.nan]), 4)
+
+
+def test_a_weighted_median_equals_the_median_of_copies_and_is_undefined_for_none():
+    values = np.array([5.0, 1.0, 3.0])
+    weights = np.array([[1, 2, 0], [1, 1, 1], [0, 0, 0], [3, 1, 0]])
+    found = weighted_median(values, weights)
+    copies = [np.median(np.repeat(values, row)) for row in weights[[0, 1, 3]]]
+    assert found[[0, 1, 3]].tolist() == copies
+    assert np.isnan(found[2])

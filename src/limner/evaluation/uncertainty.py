@@ -4,7 +4,7 @@ Pages of one story are not independent, so whole groups are drawn again, not que
 of a resample are counts, so no value is ever copied. It knows no metric and no model.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unk
 
 Statistic = Literal["mean", "median"]
 Values = NDArray[np.float64]
+Weights = NDArray[np.int64]
 RESAMPLES = 10_000
 _CELLS = 1 << 22
 
@@ -44,6 +45,85 @@ class Difference(Interval):
     p_value: float
 
 
+def group_numbers(groups: Sequence[Hashable]) -> tuple[NDArray[np.int64], int]:
+    """(N,) number of each item's group, counted by first appearance, and how many groups there are."""
+    numbers: dict[Hashable, int] = {}
+    owner = np.array([numbers.setdefault(group, len(numbers)) for group in groups], dtype=np.int64)
+    return owner, len(numbers)
+
+
+def bootstrap(
+    statistics: Sequence[Callable[[Weights], Values]],
+    groups: int,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    width: int = 1,
+) -> list[Values]:
+    """Any statistics of the same resamples of whole groups.
+
+    Args:
+        statistics: each takes (r, G) counts of how often every group was drawn and gives (r,) values, NaN
+            where a resample leaves it undefined.
+        groups: G, at least 1.
+        resamples: R, at least 1.
+        seed: of the draws.
+        width: numbers a statistic holds per resample, which bounds the memory of a block.
+    Returns:
+        Per statistic (R,) values.
+    Raises:
+        ConfigError, DataError: a setting out of range, or no groups.
+    """
+    if resamples < 1:
+        raise ConfigError(f"bootstrap: {resamples} resamples, expected at least 1")
+    if groups < 1:
+        raise DataError("bootstrap: no values; an interval of nothing is not defined")
+    rng = np.random.default_rng(seed)
+    drawn: list[list[Values]] = [[] for _ in statistics]
+    step = max(1, _CELLS // max(width, groups))
+    for start in range(0, resamples, step):
+        weights = rng.multinomial(groups, np.full(groups, 1.0 / groups), size=min(step, resamples - start))
+        for statistic, parts in zip(statistics, drawn, strict=True):
+            parts.append(statistic(weights))
+    return [np.concatenate(parts) for parts in drawn]
+
+
+def interval_of(value: float, drawn: Values, groups: int, level: float = 0.95) -> Interval:
+    """The interval of resampled values; `resamples` counts those in which the statistic is defined.
+
+    Raises:
+        ConfigError: level outside (0, 1).
+        DataError: undefined in more than half of the resamples.
+    """
+    kept = _defined(drawn, level)
+    low, high = _percentiles(kept, level)
+    return Interval(value=value, low=low, high=high, level=level, resamples=len(kept), groups=groups)
+
+
+def difference_of(value: float, gaps: Values, groups: int, level: float = 0.95) -> Difference:
+    """The paired difference of resampled gaps; see `interval_of`."""
+    kept = _defined(gaps, level)
+    low, high = _percentiles(kept, level)
+    tail = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
+    p_value = min(1.0, 2.0 * (tail + 1) / (len(kept) + 1))
+    return Difference(
+        value=value, low=low, high=high, level=level, resamples=len(kept), groups=groups, p_value=p_value
+    )
+
+
+def weighted_median(values: Values, weights: Weights) -> Values:
+    """(R,) medians of the multisets in which value i occurs weights[r, i] times; NaN for an empty one."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    reached = np.cumsum(weights[:, order], axis=1)
+    size = reached[:, -1:]
+    lower = np.argmax(reached > (size - 1) // 2, axis=1)
+    upper = np.argmax(reached > size // 2, axis=1)
+    # halves first: a median between two infinite ranks stays infinite, never NaN
+    middle: Values = 0.5 * ordered[lower] + 0.5 * ordered[upper]
+    return np.where(size[:, 0] > 0, middle, np.nan)
+
+
 def interval(
     values: Values,
     groups: Sequence[Hashable],
@@ -67,8 +147,7 @@ def interval(
             setting out of range.
     """
     drawn, found, sizes = _resample([values], groups, statistic, resamples=resamples, level=level, seed=seed)
-    low, high = _percentiles(drawn[0], level)
-    return Interval(value=found[0], low=low, high=high, level=level, resamples=resamples, groups=sizes)
+    return interval_of(found[0], drawn[0], sizes, level)
 
 
 def difference(
@@ -95,18 +174,7 @@ def difference(
     drawn, found, sizes = _resample(
         [first, second], groups, statistic, resamples=resamples, level=level, seed=seed
     )
-    gaps = drawn[0] - drawn[1]
-    low, high = _percentiles(gaps, level)
-    tail = min(int((gaps <= 0).sum()), int((gaps >= 0).sum()))
-    return Difference(
-        value=found[0] - found[1],
-        low=low,
-        high=high,
-        level=level,
-        resamples=resamples,
-        groups=sizes,
-        p_value=min(1.0, 2.0 * (tail + 1) / (resamples + 1)),
-    )
+    return difference_of(found[0] - found[1], drawn[0] - drawn[1], sizes, level)
 
 
 def _resample(
@@ -133,42 +201,32 @@ def _resample(
             raise NumericsError(f"bootstrap: value {int(np.argmax(np.isnan(column)))} is NaN")
         if statistic == "mean" and not np.isfinite(column).all():
             raise NumericsError(f"bootstrap: value {int(np.argmin(np.isfinite(column)))} is infinite")
-    numbers: dict[Hashable, int] = {}
-    owner = np.array([numbers.setdefault(group, len(numbers)) for group in groups])
-    total = len(numbers)
+    owner, total = group_numbers(groups)
     found = [float(np.mean(column) if statistic == "mean" else np.median(column)) for column in columns]
-    rng = np.random.default_rng(seed)
-    drawn: list[list[Values]] = [[] for _ in columns]
-    step = max(1, _CELLS // len(owner))
-    for start in range(0, resamples, step):
-        weights = rng.multinomial(total, np.full(total, 1.0 / total), size=min(step, resamples - start))
-        for column, parts in zip(columns, drawn, strict=True):
-            parts.append(
-                _mean(column, owner, weights) if statistic == "mean" else _median(column, owner, weights)
-            )
-    return [np.concatenate(parts) for parts in drawn], found, total
+
+    def resampled(column: Values) -> Callable[[Weights], Values]:
+        if statistic == "median":
+            return lambda weights: weighted_median(column, weights[:, owner])
+        sums, sizes = np.bincount(owner, column, minlength=total), np.bincount(owner, minlength=total)
+        return lambda weights: (weights @ sums) / (weights @ sizes)
+
+    drawn = bootstrap(
+        [resampled(column) for column in columns], total, resamples=resamples, seed=seed, width=len(owner)
+    )
+    return drawn, found, total
 
 
-def _mean(values: Values, owner: NDArray[np.int64], weights: NDArray[np.int64]) -> Values:
-    """(R,) weighted means: group sums and sizes are enough."""
-    groups = weights.shape[1]
-    sums = np.bincount(owner, values, minlength=groups)
-    sizes = np.bincount(owner, minlength=groups)
-    means: Values = (weights @ sums) / (weights @ sizes)
-    return means
-
-
-def _median(values: Values, owner: NDArray[np.int64], weights: NDArray[np.int64]) -> Values:
-    """(R,) medians of the multisets in which value i occurs weights[r, owner[i]] times."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    reached = np.cumsum(weights[:, owner[order]], axis=1)
-    size = reached[:, -1:]
-    lower = np.argmax(reached > (size - 1) // 2, axis=1)
-    upper = np.argmax(reached > size // 2, axis=1)
-    # halves first: a median between two infinite ranks stays infinite, never NaN
-    middle: Values = 0.5 * ordered[lower] + 0.5 * ordered[upper]
-    return middle
+def _defined(drawn: Values, level: float) -> Values:
+    """The resamples in which a statistic is defined."""
+    if not 0 < level < 1:
+        raise ConfigError(f"bootstrap: level {level}, expected more than 0 and less than 1")
+    kept = drawn[~np.isnan(drawn)]
+    if 2 * len(kept) < len(drawn):
+        raise DataError(
+            f"bootstrap: undefined in {len(drawn) - len(kept)} of {len(drawn)} resamples; too few groups hold"
+            " what is counted; use more data or give no interval"
+        )
+    return kept
 
 
 def _percentiles(drawn: Values, level: float) -> tuple[float, float]:

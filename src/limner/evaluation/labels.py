@@ -1,0 +1,206 @@
+"""How well coherence relations are predicted: average precision beside prevalence, with intervals.
+
+Relations are rare or common, so a precision says nothing without the share of positives, and rows of
+one duplicate group are no independent evidence. It trains and predicts nothing.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import DataError, NumericsError, ShapeError
+from limner.evaluation.uncertainty import (
+    RESAMPLES,
+    Difference,
+    Interval,
+    Values,
+    Weights,
+    bootstrap,
+    difference_of,
+    group_numbers,
+    interval,
+    interval_of,
+)
+
+Labels = NDArray[np.int64] | NDArray[np.bool_] | Sequence[int]
+
+
+def average_precision(scores: Values, labels: Labels) -> float:
+    """Average precision of one relation; rows of equal score are one threshold.
+
+    AP = Σ over thresholds of (share of the positives gained there) × (precision down to there). Constant
+    scores give the prevalence.
+
+    Args:
+        scores: (N,) finite, more is more probable; or (S, N) of S seeds, whose precisions are averaged.
+        labels: (N,) 0 or 1, at least one of them 1.
+    Raises:
+        ShapeError: lengths differ.
+        NumericsError: a score is not finite.
+        DataError: no row, no positive, or a label other than 0 and 1.
+    Source: SPEC 1.8.
+    """
+    runs, truth = _checked(scores, labels)
+    every = np.arange(len(truth))
+    once = np.ones((1, len(truth)), dtype=np.int64)
+    return float(_statistic(runs, truth, every)(once)[0])
+
+
+def prevalence(labels: Labels, groups: Sequence[Hashable], *, resamples: int = RESAMPLES) -> Interval:
+    """Share of positives, which is what chance gives in average precision, with its interval."""
+    return interval(np.asarray(labels, dtype=np.float64), groups, resamples=resamples)
+
+
+def precision_interval(
+    scores: Values,
+    labels: Labels,
+    groups: Sequence[Hashable],
+    *,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Interval:
+    """`average_precision` with a percentile interval from resampling whole groups.
+
+    Resamples without a positive are left out; `Interval.resamples` counts the others.
+
+    Args:
+        scores: (N,) or (S, N), as in `average_precision`.
+        labels: (N,).
+        groups: (N,) duplicate group of every row.
+        resamples: as in `uncertainty.interval`.
+        level: as in `uncertainty.interval`.
+        seed: as in `uncertainty.interval`.
+    Raises:
+        DataError: more than half of the resamples hold no positive.
+    """
+    runs, truth = _checked(scores, labels)
+    owner, total = _owner(groups, truth)
+    statistic = _statistic(runs, truth, owner)
+    (drawn,) = bootstrap([statistic], total, resamples=resamples, seed=seed, width=len(truth))
+    return interval_of(average_precision(scores, labels), drawn, total, level)
+
+
+def precision_difference(
+    first: Values,
+    second: Values,
+    labels: Labels,
+    groups: Sequence[Hashable],
+    *,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """Paired bootstrap of AP(first) − AP(second) on the same rows.
+
+    Args:
+        first: (N,) or (S, N) scores of one system.
+        second: (N,) or (S', N) of the other.
+        labels: (N,).
+        groups: (N,).
+        resamples: as in `uncertainty.interval`.
+        level: as in `uncertainty.interval`.
+        seed: as in `uncertainty.interval`.
+    """
+    runs, truth = _checked(first, labels)
+    others, _ = _checked(second, labels)
+    owner, total = _owner(groups, truth)
+    statistics = [_statistic(runs, truth, owner), _statistic(others, truth, owner)]
+    one, two = bootstrap(statistics, total, resamples=resamples, seed=seed, width=len(truth))
+    value = average_precision(first, labels) - average_precision(second, labels)
+    return difference_of(value, one - two, total, level)
+
+
+def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
+    """The best average precision open to anyone who sees the pair and not the annotator.
+
+    Copies of one pair must get one score; the share of positives among them is the best one. Pairs that
+    occur once cannot disagree, so this is an upper bound, and a loose one where copies are few.
+
+    Args:
+        pairs: (N,) identity of each row's (text, picture) pair.
+        labels: (N,).
+    Source: SPEC 1.3.1.
+    """
+    truth = np.asarray(labels, dtype=np.float64)
+    owner, total = group_numbers(pairs)
+    shares = np.bincount(owner, truth, total) / np.bincount(owner, minlength=total)
+    return average_precision(shares[owner], labels)
+
+
+def second_opinion(pairs: Sequence[Hashable], labels: Labels) -> tuple[float, NDArray[np.int64]]:
+    """Average precision of the other annotations of the same pair as a predictor, on repeated pairs.
+
+    Args:
+        pairs: (N,) as in `disagreement_ceiling`.
+        labels: (N,).
+    Returns:
+        The precision and the rows it is of.
+    Raises:
+        DataError: no pair is repeated, or none of those is positive.
+    """
+    truth = np.asarray(labels, dtype=np.float64)
+    owner, total = group_numbers(pairs)
+    sizes = np.bincount(owner, minlength=total)
+    rows = np.flatnonzero(sizes[owner] > 1)
+    if not len(rows):
+        raise DataError("second opinion: no pair is repeated; there is nothing to compare")
+    positives = np.bincount(owner, truth, total)
+    others = (positives[owner] - truth)[rows] / (sizes[owner] - 1)[rows]
+    return average_precision(others, truth[rows].astype(np.int64)), rows
+
+
+def _checked(scores: Values, labels: Labels) -> tuple[Values, NDArray[np.float64]]:
+    """(S, N) scores and (N,) labels."""
+    runs = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    truth = np.asarray(labels, dtype=np.float64)
+    if truth.ndim != 1 or runs.ndim != 2 or runs.shape[1] != len(truth):
+        raise ShapeError(f"average precision: scores {np.shape(scores)}, labels {truth.shape}")
+    if not len(truth) or not len(runs):
+        raise DataError("average precision: no rows; a precision of nothing is not defined")
+    if not np.isin(truth, (0.0, 1.0)).all():
+        raise DataError("average precision: a label is neither 0 nor 1")
+    if not truth.any():
+        raise DataError("average precision: no positive row; the relation cannot be measured here")
+    if not np.isfinite(runs).all():
+        run, row = np.argwhere(~np.isfinite(runs))[0]
+        raise NumericsError(f"average precision: score of row {row} (seed {run}) is {runs[run, row]}")
+    return runs, truth
+
+
+def _owner(groups: Sequence[Hashable], truth: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+    if len(groups) != len(truth):
+        raise ShapeError(f"average precision: {len(groups)} groups for {len(truth)} rows")
+    return group_numbers(groups)
+
+
+def _statistic(
+    runs: Values, truth: NDArray[np.float64], owner: NDArray[np.int64]
+) -> Callable[[Weights], Values]:
+    """Counts of every group, (R, G) → (R,) mean over the seeds of the precision; NaN without a positive."""
+    sorted_runs = []
+    for scores in runs:
+        order = np.argsort(-scores, kind="stable")
+        ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
+        sorted_runs.append((owner[order], truth[order], ends))
+
+    def precisions(weights: Weights) -> Values:
+        means: Values = np.mean([_weighted(weights, *run) for run in sorted_runs], axis=0)
+        return means
+
+    return precisions
+
+
+def _weighted(
+    weights: Weights, owner: NDArray[np.int64], truth: NDArray[np.float64], ends: NDArray[np.int64]
+) -> Values:
+    """Rows in falling order of score, row i counted weights[r, owner[i]] times."""
+    counts = weights[:, owner]
+    seen = np.cumsum(counts, axis=1)[:, ends]
+    found = np.cumsum(counts * truth, axis=1)[:, ends]
+    gained = np.diff(found, axis=1, prepend=0.0)
+    precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
+    total = found[:, -1]
+    summed: Values = (gained * precision).sum(axis=1)
+    return np.divide(summed, total, out=np.full_like(summed, np.nan), where=total > 0)
