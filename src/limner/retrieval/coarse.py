@@ -55,7 +55,7 @@ class Coarse:
         return rounded.T.contiguous(), bound.numpy()
 
 
-def coarse(name: str, space: Space, *, block_rows: int = 8_192) -> Coarse:
+def coarse(name: str, space: Space, *, block_rows: int = 4_096) -> Coarse:
     """Copy a space to bfloat16 in blocks; of a memory map, pages already copied are let go.
 
     Args:
@@ -80,7 +80,7 @@ def coarse(name: str, space: Space, *, block_rows: int = 8_192) -> Coarse:
                 f"space {name}: a row between {start} and {stop - 1} is not finite; index its pictures again"
             )
         error = max(error, worst)
-        _let_go(space.matrix)
+        let_go(space.matrix)
     present = None if space.present.all() else np.array(space.present)
     return Coarse(copy, present, error)
 
@@ -97,8 +97,12 @@ def widened(product: "Tensor") -> FloatArray:
     return bits.view(np.float32)
 
 
-def _let_go(matrix: HalfArray) -> None:
-    """Tell the system that the pages of a read-only memory map may leave this process."""
+def let_go(matrix: HalfArray) -> None:
+    """Tell the system that the pages of a read-only memory map may leave this process.
+
+    Args:
+        matrix: (M, D) rows; anything but a read-only map is left alone.
+    """
     owner: object = matrix
     while isinstance(owner, np.ndarray):
         owner = owner.base

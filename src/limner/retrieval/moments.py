@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import NumericsError
+from limner.retrieval.coarse import let_go
 from limner.retrieval.gallery import Space
 from limner.shapes import expect
 from limner.similarity import FloatArray
@@ -49,7 +50,7 @@ class Moments:
         return queries @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
 
 
-def moments(space: Space, *, block_rows: int = 8_192) -> Moments:
+def moments(space: Space, *, block_rows: int = 4_096) -> Moments:
     """Moments of the present rows of a space, in blocks.
 
     The mean comes first and is taken off before the products, so that a narrow cone of vectors
@@ -69,6 +70,7 @@ def moments(space: Space, *, block_rows: int = 8_192) -> Moments:
     mean = torch.zeros(width, dtype=torch.float64)
     for start in starts:
         mean += _present(space, start, block_rows).sum(dim=0, dtype=torch.float64)
+        let_go(space.matrix)
     if not bool(torch.isfinite(mean).all()):
         raise NumericsError("moments: the space has a row that is not finite; index its pictures again")
     mean /= max(count, 1)
@@ -77,6 +79,7 @@ def moments(space: Space, *, block_rows: int = 8_192) -> Moments:
     for start in starts:
         block = _present(space, start, block_rows).sub_(centre)
         covariance += block.T @ block
+        let_go(space.matrix)
     return Moments(count, mean.numpy(), (covariance / max(count, 1)).numpy())
 
 
@@ -87,5 +90,5 @@ def _present(space: Space, start: int, block_rows: int) -> "torch.Tensor":  # ty
     stop = start + block_rows
     present = space.present[start:stop]
     block = space.matrix[start:stop]
-    kept = np.ascontiguousarray(block) if present.all() else block[present]
-    return torch.from_numpy(np.array(kept)).float()
+    kept = np.array(block) if present.all() else block[present]
+    return torch.from_numpy(kept).float()
