@@ -20,6 +20,7 @@ from limner.evaluation.ranking import Metric, Ranking, Ties, rank
 from limner.evaluation.uncertainty import RESAMPLES, Difference, Interval, difference, interval
 from limner.retrieval.channels import Channel, EncodedChannel
 from limner.retrieval.index import Index
+from limner.retrieval.storyboard import step_texts
 from limner.similarity import FloatArray
 
 Scorer = Callable[[Story], FloatArray]
@@ -242,7 +243,7 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
     rows = np.arange(len(index.gallery))
 
     def score(story: Story) -> FloatArray:
-        texts = [step.text for step in story.steps]
+        texts = step_texts(story)
         if not channels:
             return np.zeros((len(texts), len(rows)), dtype=np.float32)
         encoded = [EncodedChannel.encode(channel, texts) for channel in channels]

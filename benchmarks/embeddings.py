@@ -1,0 +1,159 @@
+"""Vectors of the data sets beside the project, computed once and kept in a folder.
+
+Other benchmarks import it, so that calibration and results see the same vectors. Not a benchmark
+itself. Run it to fill the folder: python benchmarks/embeddings.py --cache DIR storybook flickr8k
+"""
+
+import argparse
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from limner.data.captions import CaptionSet, read_captions
+from limner.data.images import decode, read_file
+from limner.data.stories import StorySet, read_stories
+from limner.encoders.catalogue import image_encoder, text_encoder
+from limner.similarity import FloatArray, ImageEncoder, TextEncoder
+
+BATCH = 32
+CHUNK = 512
+SETS = ("storybook", "flickr8k", "howto", "recipes")
+
+
+def data_folder() -> Path:
+    """The folder of data sets: $LIMNER_DATA/data, by default beside the repository."""
+    place = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
+    if not place.is_dir():
+        raise SystemExit(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
+    return place
+
+
+class CachedText:
+    """A text encoder that remembers every text in a folder."""
+
+    def __init__(self, encoder: TextEncoder, cache: Path) -> None:
+        self.encoder, self.name, self.dim = encoder, encoder.name, encoder.dim
+        self.fingerprint = encoder.fingerprint
+        self.folder = cache / f"{encoder.name}-{encoder.fingerprint[:12]}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) unit rows, as the encoder itself gives them."""
+        key = hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:24]
+        path = self.folder / f"{key}.npy"
+        if not path.exists():
+            save(path, self.encoder.encode_text(texts))
+        return np.load(path, allow_pickle=False)
+
+
+def save(path: Path, array: FloatArray) -> None:
+    """Write whole or not at all."""
+    part = path.with_suffix(f".{os.getpid()}.part")
+    with part.open("wb") as stream:
+        np.save(stream, array, allow_pickle=False)
+    part.replace(path)
+
+
+def picture_vectors(
+    encoder: ImageEncoder, name: str, files: Sequence[str], cache: Path
+) -> dict[str, FloatArray]:
+    """Space → (M, D) vectors of the files of a data set, in their order; chunks already there are read."""
+    folder = cache / f"{encoder.name}-{encoder.fingerprint[:12]}" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[FloatArray]] = {space: [] for space in encoder.spaces}
+    for start in range(0, len(files), CHUNK):
+        chunk = list(files[start : start + CHUNK])
+        key = hashlib.sha256(json.dumps(chunk).encode()).hexdigest()[:24]
+        paths = {space: folder / f"{key}-{space}.npy" for space in encoder.spaces}
+        if not all(path.exists() for path in paths.values()):
+            for space, vectors in _encode(encoder, chunk).items():
+                save(paths[space], vectors)
+            print(f"{encoder.name} {name}: {min(start + CHUNK, len(files))} of {len(files)}", flush=True)
+        for space, path in paths.items():
+            found[space].append(np.load(path, allow_pickle=False))
+    return {space: np.concatenate(parts) for space, parts in found.items()}
+
+
+def _encode(encoder: ImageEncoder, files: Sequence[str]) -> dict[str, FloatArray]:
+    def prepare(file: str) -> np.ndarray:
+        data = read_file(os.fsencode(file)).data
+        return encoder.prepare(decode(data, encoder.side_px, Path(file).suffix.lower()).rgb)
+
+    parts: dict[str, list[FloatArray]] = {space: [] for space in encoder.spaces}
+    with ThreadPoolExecutor(2) as pool:
+        pixels = list(pool.map(prepare, files))
+    for start in range(0, len(files), BATCH):
+        made = encoder.encode_pixels(np.stack(pixels[start : start + BATCH]))
+        for space, vectors in made.spaces.items():
+            parts[space].append(vectors)
+    return {space: np.concatenate(vectors) for space, vectors in parts.items()}
+
+
+def open_set(name: str) -> StorySet | CaptionSet:
+    """Read one data set."""
+    folder = data_folder() / name
+    return read_captions(folder) if name == "flickr8k" else read_stories(folder)
+
+
+def files_of(data: StorySet | CaptionSet) -> dict[str, str]:
+    """Picture id → file, by first appearance; for captioned pictures the id is the name."""
+    if isinstance(data, CaptionSet):
+        return {picture.name: picture.path for picture in data.pictures if picture.path}
+    refs = [ref for story in data.stories for step in story.steps for ref in step.pictures]
+    files: dict[str, str] = {}
+    for ref in refs:
+        if ref.sha256 and ref.path:
+            files.setdefault(ref.sha256, ref.path)
+    return files
+
+
+class Pictures:
+    """Vectors of one data set by picture id."""
+
+    def __init__(self, name: str, encoders: Sequence[ImageEncoder], cache: Path) -> None:
+        self.data = open_set(name)
+        files = files_of(self.data)
+        self.row = {picture: row for row, picture in enumerate(files)}
+        self.spaces: dict[str, FloatArray] = {}
+        for encoder in encoders:
+            self.spaces |= picture_vectors(encoder, name, list(files.values()), cache)
+
+    def vectors(self, space: str, ids: Sequence[str]) -> FloatArray:
+        """(len(ids), D) in their order."""
+        return self.spaces[space][[self.row[picture] for picture in ids]]
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """Arguments that all of them share."""
+    arguments = argparse.ArgumentParser(description=description)
+    arguments.add_argument("--cache", type=Path, required=True, help="folder for vectors, reused")
+    arguments.add_argument("--weights", type=Path, help="file or folder of the ResNet-50 weights")
+    return arguments
+
+
+def encoders(options: argparse.Namespace) -> tuple[CachedText, list[ImageEncoder]]:
+    """Sentences, and the picture encoders: ResNet-50 (visual, labels) and colour."""
+    import torch
+
+    torch.set_num_threads(min(2, os.cpu_count() or 1))
+    sentences = text_encoder()
+    pixels = image_encoder("resnet50", weights=options.weights, sentences=sentences)
+    return CachedText(sentences, options.cache), [pixels, image_encoder("colour")]
+
+
+def main() -> None:
+    arguments = parser(__doc__.splitlines()[0])
+    arguments.add_argument("sets", nargs="+", choices=SETS)
+    options = arguments.parse_args()
+    _, pictures = encoders(options)
+    for name in options.sets:
+        Pictures(name, pictures, options.cache)
+
+
+if __name__ == "__main__":
+    main()

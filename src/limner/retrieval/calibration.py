@@ -1,0 +1,125 @@
+"""The shipped calibration: how cosines become nats, how strongly pictures pull, when to abstain.
+
+Fitted once on held-out data by `benchmarks/calibrate.py` and packaged as `calibration.json`, so that
+untrained use gives evidence and not bare cosines. It reads; it fits nothing.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from pydantic import ValidationError
+
+from limner.data.records import Record
+from limner.errors import ConfigError, DataError, unknown
+from limner.retrieval.channels import Evidence
+from limner.retrieval.suitability import Suitability
+
+FILE_NAME = "calibration.json"
+
+
+class Pull(Record):
+    """How much two pictures of one space say for each other.
+
+    Attributes:
+        evidence: cosine → log P(same story) / P(different stories); the standardised part is the
+            mean of both pictures' standard scores.
+        weights: decoder → factor on the evidence. Below 1 because a step has many neighbours'
+            worlds to fall for, and the texts' evidence is weak.
+    """
+
+    evidence: Evidence
+    weights: dict[str, float]
+
+    def weight(self, decoder: str) -> float:
+        """Factor for one decoder.
+
+        Raises:
+            ConfigError: no weight was chosen for it.
+        """
+        if decoder not in self.weights:
+            raise ConfigError("calibration: " + unknown("decoder", decoder, self.weights))
+        return self.weights[decoder]
+
+
+class Calibration(Record):
+    """All calibrated numbers of untrained use.
+
+    Attributes:
+        schema_version: of this form.
+        channels: channel → evidence of its cosines.
+        pulls: gallery space that compares pictures → pull.
+        suitability: channels joined by ``+`` in alphabetical order → when a library holds nothing
+            fitting; ``*`` for every other set of channels.
+        provenance: what each number was fitted on, and how it did on data it had not seen.
+    """
+
+    schema_version: Literal[1] = 1
+    channels: dict[str, Evidence]
+    pulls: dict[str, Pull]
+    suitability: dict[str, Suitability]
+    provenance: dict[str, str]
+
+    def evidence(self, channel: str) -> Evidence:
+        """How a channel's cosine becomes nats.
+
+        Raises:
+            ConfigError: the channel has no calibration.
+        """
+        if channel not in self.channels:
+            raise ConfigError("calibration: " + unknown("channel", channel, self.channels))
+        return self.channels[channel]
+
+    def pull(self, space: str) -> Pull:
+        """How pictures of a space pull each other.
+
+        Raises:
+            ConfigError: the space has no calibration.
+        """
+        if space not in self.pulls:
+            raise ConfigError("calibration: " + unknown("space of pictures", space, self.pulls))
+        return self.pulls[space]
+
+    def suitable(self, channels: Iterable[str]) -> Suitability:
+        """When to leave a step blank, for the channels that take part.
+
+        Raises:
+            ConfigError: a channel has no calibration, or none takes part.
+        """
+        names = sorted(set(channels))
+        if not names:
+            raise ConfigError("calibration: no channel takes part; suitability needs at least one")
+        for name in names:
+            self.evidence(name)
+        return self.suitability.get("+".join(names), self.suitability["*"])
+
+
+@cache
+def load() -> Calibration:
+    """The calibration that comes with the package.
+
+    Raises:
+        DataError: the packaged file is damaged; install limner again.
+    """
+    text = resources.files("limner.retrieval").joinpath(FILE_NAME).read_text(encoding="utf-8")
+    return parse(text)
+
+
+def parse(text: str) -> Calibration:
+    """A calibration from its JSON text.
+
+    Raises:
+        DataError: it is not one, in one line.
+    """
+    try:
+        found = Calibration.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(
+            f"{FILE_NAME}: {key}: {first['msg']}; make it with benchmarks/calibrate.py"
+        ) from error
+    if "*" not in found.suitability:
+        raise DataError(f"{FILE_NAME}: suitability: no entry '*'; make it with benchmarks/calibrate.py")
+    return found
