@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limner.errors import NumericsError
 from limner.retrieval.gallery import BoolArray, HalfArray, Space
@@ -18,8 +19,13 @@ from limner.similarity import FloatArray
 if TYPE_CHECKING:
     from torch import Tensor
 
+IntArray = NDArray[np.int64]
+
 ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (8 significant bits)."""
+
+GATHERED_ROWS = 128
+"""Scattered rows read before the pages around them are let go."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,22 @@ def widened(product: "Tensor") -> FloatArray:
     bits = product.view(torch.int16).numpy().view(np.uint16).T.astype(np.uint32, order="C")
     bits <<= 16
     return bits.view(np.float32)
+
+
+def exact_rows(matrix: HalfArray, rows: IntArray) -> FloatArray:
+    """Some rows in float32, (R, D); of a memory map, few neighbouring pages stay behind.
+
+    A system may map megabytes around every row touched; letting go now and then bounds that.
+
+    Args:
+        matrix: (M, D) rows.
+        rows: (R,) row numbers.
+    """
+    exact: FloatArray = np.empty((len(rows), matrix.shape[1]), dtype=np.float32)
+    for start in range(0, len(rows), GATHERED_ROWS):
+        exact[start : start + GATHERED_ROWS] = matrix[rows[start : start + GATHERED_ROWS]]
+        let_go(matrix)
+    return exact
 
 
 def let_go(matrix: HalfArray) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from limner.errors import ConfigError, NumericsError
 from limner.retrieval.channels import EncodedChannel
-from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse, widened
+from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse, exact_rows, widened
 from limner.retrieval.gallery import BoolArray, Gallery
 from limner.retrieval.moments import Moments, moments
 from limner.shapes import expect
@@ -261,7 +261,7 @@ class Index:
         total: FloatArray = np.zeros((len(plans[0].channel.texts), len(rows)), dtype=np.float32)
         for plan in plans:
             space = self.gallery.space(plan.channel.space)
-            cosines = scores(plan.channel.texts, np.asarray(space.matrix[rows], dtype=np.float32))
+            cosines = scores(plan.channel.texts, exact_rows(space.matrix, rows))
             here = np.asarray(space.present[rows], dtype=bool)
             nats = plan.scale[:, None] * cosines + plan.shift[:, None]
             share = np.where(here, nats, 0.0).astype(np.float32)
