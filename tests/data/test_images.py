@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 from limner.data import images
-from limner.data.images import PictureError, decode, read_file
+from limner.data.images import decode, read_file
 from limner.data.notices import noted, pillow_warnings
+from limner.data.rgb import PictureError
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
 

@@ -61,3 +61,13 @@ def noise_picture(seed, size=(40, 30)):
     rng = np.random.default_rng(seed)
     small = rng.integers(0, 256, (5, 6, 3), dtype=np.uint8)
     return Image.fromarray(small).resize(size, Image.Resampling.BICUBIC)
+
+
+def content(library):
+    """Every table as sorted rows."""
+    tables = {}
+    for name in library.store.names():
+        columns = library.store._table(name).schema.names
+        rows = [row for batch in library.store.scan(name, columns) for row in batch.to_pylist()]
+        tables[name] = sorted(rows, key=str)
+    return tables

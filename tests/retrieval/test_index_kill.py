@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes import FakeImages, FakeTexts, noise_picture
+from fakes import FakeImages, FakeTexts, content, noise_picture
 
 import limner
 from limner.retrieval.indexing import index
@@ -65,16 +65,6 @@ def start(folder, library, log, delay_s):
     while not started.exists() and process.poll() is None:
         time.sleep(0.005)
     return process
-
-
-def content(library):
-    """Every table as sorted rows; paths relative, so that two libraries compare."""
-    tables = {}
-    for name in library.store.names():
-        columns = library.store._table(name).schema.names
-        rows = [row for batch in library.store.scan(name, columns) for row in batch.to_pylist()]
-        tables[name] = sorted(rows, key=str)
-    return tables
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ from fakes import FakeImages, FakeTexts, noise_picture
 from limner.errors import DataError, MissingError
 from limner.retrieval.digests import DigestSet
 from limner.retrieval.indexing import index
-from limner.retrieval.library import FORMAT, Library, Settings
+from limner.retrieval.library import Library
+from limner.retrieval.settings import FORMAT, Settings
 
 
 @pytest.fixture

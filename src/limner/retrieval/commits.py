@@ -1,4 +1,4 @@
-"""Write one batch of what was read: vectors first, then pictures, then files.
+"""Write one batch of what was read: pictures first, then vectors, then files.
 
 The rows of `files` come last and are the mark that a file is done. A kill between the writes leaves work
 that the next run does again with the same result. It reads no files and runs no encoder.
@@ -111,10 +111,11 @@ def write(
     import pyarrow as pa
 
     rows = {row["key"]: row for row in files}
+    pictures = _pictures(store, rows, pixels, labels)
+    # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
+    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=pictures_schema()))
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table)
-    pictures = _pictures(store, rows, pixels, labels)
-    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=pictures_schema()))
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=files_schema()))
 
 

@@ -31,9 +31,10 @@ from limner.retrieval.completion import (
     link_near,
 )
 from limner.retrieval.digests import KnownFile, KnownFiles
-from limner.retrieval.library import Library, SpaceInfo
+from limner.retrieval.library import Library
 from limner.retrieval.reading import Reader, ReadFile, ahead, default_workers
 from limner.retrieval.reports import IndexReport, Problem, Progress, Silent
+from limner.retrieval.settings import SpaceInfo
 from limner.retrieval.store import FILES, files_schema, vectors_name, vectors_schema
 from limner.similarity import ImageEncoder, TextEncoder
 

@@ -6,60 +6,32 @@ encoder; `indexing` fills it.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field, ValidationError
 
 from limner.data.images import display
 from limner.data.records import Picture, Record
-from limner.errors import DataError, MissingError, unknown
+from limner.errors import DataError, unknown
 from limner.retrieval.gallery import Gallery, Space
 from limner.retrieval.matrices import cached_space, present_pictures, rows_of
+from limner.retrieval.settings import (
+    SETTINGS_FILE,
+    Settings,
+    SpaceInfo,
+    only_writer,
+    read_settings,
+    write_settings,
+)
 from limner.retrieval.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
 
-FORMAT = 1
-_SETTINGS = "library.json"
 _NAMES_COMPARED = 20_000
 _ID_DIGITS = 6
-
-
-class SpaceInfo(Record):
-    """Who made the vectors of a space.
-
-    Attributes:
-        encoder: its name.
-        fingerprint: of its weights and settings.
-        dim: D.
-    """
-
-    encoder: str
-    fingerprint: str
-    dim: int
-
-
-class Settings(Record):
-    """What `library.json` holds.
-
-    Attributes:
-        format: version of the layout on disk.
-        spaces: vector space → who made it.
-        sources: folders and lists indexed so far, absolute; odd bytes as surrogates.
-        reader: what opened the pictures; refused files are tried again when it changes.
-        grouped: False while near-duplicate groups are out of date.
-    """
-
-    format: int = FORMAT
-    spaces: dict[str, SpaceInfo] = Field(default={})
-    sources: tuple[str, ...] = ()
-    reader: str = ""
-    grouped: bool = True
 
 
 class SkippedFile(Record):
@@ -112,7 +84,7 @@ class Library:
             DataError: the folder holds other things.
         """
         path = Path(folder)
-        if (path / _SETTINGS).exists():
+        if (path / SETTINGS_FILE).exists():
             return cls.open(path)
         # Tables without settings are what a kill during creation leaves.
         others = [entry.name for entry in path.iterdir() if entry.name not in _OWN] if path.is_dir() else []
@@ -136,60 +108,20 @@ class Library:
             DataError: its settings are damaged, or a newer limner wrote it.
         """
         path = Path(folder)
-        try:
-            values = json.loads((path / _SETTINGS).read_text(encoding="utf-8"))
-            found = int(values["format"])
-        except FileNotFoundError:
-            raise MissingError(
-                f"{path}: no picture library here; make one with 'limner index PICTURES --library {path}'"
-            ) from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"{path / _SETTINGS}: damaged ({error}); index again into a new folder"
-            ) from error
-        if found > FORMAT:
-            raise DataError(
-                f"{path}: library format {found}; this limner reads {FORMAT}; install a newer limner"
-            )
-        try:
-            return cls(path, Settings.model_validate(values))
-        except ValidationError as error:
-            raise DataError(f"{path / _SETTINGS}: damaged ({error.errors()[0]['msg']})") from error
+        return cls(path, read_settings(path))
 
     def save(self, **changes: object) -> None:
         """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""
         self.settings = self.settings.model_copy(update=changes)
-        draft = self.folder / f"{_SETTINGS}.tmp"
-        with draft.open("w", encoding="utf-8") as stream:
-            # ASCII keeps the surrogates that stand for odd bytes in names.
-            stream.write(json.dumps(self.settings.model_dump(mode="python"), indent=1, sort_keys=True))
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(self.folder / _SETTINGS)
+        write_settings(self.folder, self.settings)
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> AbstractContextManager[None]:
         """Keep other writers out while indexing.
 
         Raises:
             DataError: another process is indexing into this library.
         """
-        with (self.folder / "lock").open("w") as handle:
-            try:
-                if os.name == "nt":
-                    import msvcrt
-
-                    msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-                else:
-                    import fcntl
-
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise DataError(
-                    f"{self.folder}: another process is indexing into it; wait for it to end"
-                ) from None
-            # The system lets the lock go with the file, also after a kill.
-            yield
+        return only_writer(self.folder)
 
     def __len__(self) -> int:
         """Number of pictures with a present file."""
@@ -343,7 +275,7 @@ class Library:
         )
 
 
-_OWN = frozenset((_SETTINGS, f"{_SETTINGS}.tmp", "tables", "cache", "lock"))
+_OWN = frozenset((SETTINGS_FILE, f"{SETTINGS_FILE}.tmp", "tables", "cache", "lock"))
 
 
 def picture_of(row: dict[str, Any]) -> Picture:

@@ -20,7 +20,7 @@ from limner.retrieval.gallery import Space
 from limner.retrieval.store import PICTURES, Store
 
 if TYPE_CHECKING:
-    from limner.retrieval.library import SpaceInfo
+    from limner.retrieval.settings import SpaceInfo
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limner.data.folder import FoundFile
 from limner.data.hashes import phash
-from limner.data.images import PictureError, decode, read_file
+from limner.data.images import decode, read_file
 from limner.data.metadata import embedded
 from limner.data.notices import noted
+from limner.data.rgb import PictureError
 from limner.data.sidecars import read_sidecars, words_of_name
 from limner.data.words import CaptionSource, Words, merge
 from limner.similarity import ByteArray, ImageEncoder
