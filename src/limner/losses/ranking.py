@@ -1,0 +1,170 @@
+"""Losses that push a true pair above the wrong ones in its batch.
+
+Every hinge takes the mask of true negatives, because a duplicate of the right picture would otherwise be the
+hardest wrong one. It weighs no pairs and keeps no memory between batches.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from limner.errors import ConfigError, NumericsError, ShapeError, unknown
+from limner.shapes import expect
+
+Reduction = Literal["sum", "mean"]
+Geometry = Literal["euclidean", "cosine"]
+_CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
+
+
+def negatives(text_ids: Tensor, image_ids: Tensor) -> Tensor:
+    """Which pairs of a batch are truly wrong: another text and another picture.
+
+    Args:
+        text_ids: (B,) integers, equal for equal texts.
+        image_ids: (B,) integers, equal for equal pictures.
+    Returns:
+        (B, B) bool, symmetric, False on the diagonal.
+    Source: SPEC 1.1.
+    """
+    expect("negatives", text_ids=(text_ids, "B"), image_ids=(image_ids, "B"))
+    return (text_ids[:, None] != text_ids) & (image_ids[:, None] != image_ids)
+
+
+def sum_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction = "sum") -> Tensor:
+    """Hinge on every wrong candidate, both directions.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        margin: score units, > 0.
+        neg: (B, B) bool, as `negatives` gives it; also rules the transposed direction.
+        reduction: "sum" over the pairs, or "mean" per pair (÷ B).
+    Returns:
+        (): 0 for a batch without a wrong candidate.
+    Raises:
+        ShapeError: not square.
+        NumericsError: a score is not finite.
+        ConfigError: margin not positive, or no such reduction.
+    Source: SPEC 1.9, VSE0. Departs: duplicates are no candidates.
+    """
+    table, wrong = _checked("sum_hinge", scores, margin, neg)
+    true = table.diagonal()
+    by_text = (margin - true[:, None] + table).clamp(min=0).masked_fill(~wrong, 0)
+    by_image = (margin - true + table).clamp(min=0).masked_fill(~wrong.t(), 0)
+    return _reduced((by_text + by_image).sum(), len(table), reduction)
+
+
+def max_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction = "sum") -> Tensor:
+    """Hinge on the hardest wrong candidate, both directions.
+
+    Args:
+        scores: as in `sum_hinge`.
+        margin: as in `sum_hinge`.
+        neg: as in `sum_hinge`; a query without a wrong candidate adds 0.
+        reduction: "sum" over the pairs, or "mean" per pair (÷ B).
+    Returns:
+        (): the gradient goes to the hardest candidate only.
+    Raises:
+        ShapeError: not square.
+        NumericsError: a score is not finite.
+        ConfigError: margin not positive, or no such reduction.
+    Source: SPEC 1.9, VSE++; with "mean" SPEC 2.6, `paper` (CMCM, Equation 1). Departs: duplicates are no
+    candidates; the sign is the one that penalises violations, which Equation 1 as printed rewards.
+    """
+    table, wrong = _checked("max_hinge", scores, margin, neg)
+    true = table.diagonal()
+    hardest_image = table.masked_fill(~wrong, -torch.inf).max(dim=1).values
+    hardest_text = table.masked_fill(~wrong.t(), -torch.inf).max(dim=0).values
+    # −inf, where a query has no wrong candidate, is clamped to 0.
+    cost = (margin - true + hardest_image).clamp(min=0) + (margin - true + hardest_text).clamp(min=0)
+    return _reduced(cost.sum(), len(table), reduction)
+
+
+def batch_hard(
+    texts: Tensor,
+    images: Tensor,
+    margin: float,
+    neg: Tensor,
+    *,
+    geometry: Geometry = "euclidean",
+    within: bool = True,
+) -> Tensor:
+    """Hinge on the closest wrong item of a batch, every text and every picture an anchor.
+
+    Args:
+        texts: (B, D) rows of unit length; row i belongs to row i of `images`.
+        images: (B, D) rows of unit length.
+        margin: distance units, > 0.
+        neg: (B, B) bool, symmetric, as `negatives` gives it.
+        geometry: "euclidean" distance, or "cosine" distance 1 − s.
+        within: also take wrong items of the anchor's own kind (text against text, picture against picture).
+    Returns:
+        (): mean over the anchors that have a wrong candidate.
+    Raises:
+        ShapeError: sizes differ, the mask is not symmetric, or no anchor has a wrong candidate (B = 1).
+        NumericsError: an embedding is not finite.
+        ConfigError: margin not positive, or no such geometry.
+    Source: SPEC 2.6, `release`. Departs: duplicates are no candidates, and anchors left without any do not
+    count in the mean.
+    """
+    sizes = expect("batch_hard", texts=(texts, "B D"), images=(images, "B D"))
+    if geometry not in get_args(Geometry):
+        raise ConfigError("batch_hard: " + unknown("geometry", geometry, get_args(Geometry)))
+    if (
+        neg.dtype != torch.bool
+        or tuple(neg.shape) != (sizes["B"], sizes["B"])
+        or not bool((neg == neg.t()).all())
+    ):
+        raise ShapeError(
+            f"batch_hard: mask is {neg.dtype} {tuple(neg.shape)}, expected a symmetric bool (B, B)"
+        )
+    _positive("batch_hard", margin)
+    stacked = _wide(torch.cat([images, texts]))  # (2B, D)
+    _finite("batch_hard", "embedding", stacked)
+    products = stacked @ stacked.t()
+    if geometry == "cosine":
+        apart = 1 - products
+    else:
+        squares = (stacked * stacked).sum(dim=1)
+        apart = (squares[:, None] + squares - 2 * products).clamp(min=_CLOSEST).sqrt()
+    own = neg if within else torch.zeros_like(neg)
+    wrong = torch.cat([torch.cat([own, neg], dim=1), torch.cat([neg, own], dim=1)])  # (2B, 2B)
+    usable = wrong.any(dim=1)
+    if not bool(usable.any()):
+        raise ShapeError(f"batch_hard: none of {sizes['B']} pairs has a wrong candidate; use larger batches")
+    to_true = apart.diagonal(sizes["B"]).repeat(2)
+    to_wrong = apart.masked_fill(~wrong, torch.inf).min(dim=1).values
+    return (to_true - to_wrong + margin).clamp(min=0)[usable].mean()
+
+
+def _checked(where: str, scores: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores in at least single precision, and the mask."""
+    size = expect(where, scores=(scores, "B B"), neg=(neg, "B B"))["B"]
+    if neg.dtype != torch.bool or bool(neg.diagonal().any()):
+        raise ShapeError(f"{where}: mask must be bool and False on the diagonal of its {size} true pairs")
+    _positive(where, margin)
+    _finite(where, "score", scores)
+    return _wide(scores), neg
+
+
+def _wide(values: Tensor) -> Tensor:
+    """At least single precision, because half of it cannot hold the sums."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def _finite(where: str, what: str, values: Tensor) -> None:
+    finite = values.isfinite().all(dim=1)
+    if not bool(finite.all()):
+        row = int((~finite).nonzero()[0])
+        raise NumericsError(f"{where}: {what} in row {row} of {len(values)} is not finite; check that sample")
+
+
+def _positive(where: str, margin: float) -> None:
+    if not margin > 0:
+        raise ConfigError(f"{where}: margin {margin}, expected more than 0")
+
+
+def _reduced(total: Tensor, size: int, reduction: Reduction) -> Tensor:
+    if reduction not in get_args(Reduction):
+        raise ConfigError("hinge: " + unknown("reduction", reduction, get_args(Reduction)))
+    return total / size if reduction == "mean" else total
