@@ -96,12 +96,13 @@ def main():
     found = {label: encode(encoder, pixels) for label, encoder in made.items()}
     print(f"{asked.name}, {len(timed)} pictures × {asked.rounds} rounds, load {os.getloadavg()[0]:.1f}")
     for label, spaces in found.items():
+        effort = 1000 * min(work[label]) / len(timed)
         rate = len(timed) / min(seconds[label])
         cosine = (spaces["visual"] * found["torch float32"]["visual"]).sum(axis=1)
         story = same_story(spaces["visual"], owners, hashes)
         search = text_to_picture(texts, spaces["labels"], hashes)
         print(
-            f"{label:18} {rate:6.1f} pictures/s, {1000 * min(work[label]) / len(timed):5.1f} ms of processor | "
+            f"{label:18} {rate:6.1f} pictures/s, {effort:5.1f} ms of processor | "
             f"cosine to float32 min {cosine.min():.4f} mean {cosine.mean():.5f} | "
             f"same story R@1 {story[0]:.3f} R@5 {story[1]:.3f} | "
             f"text→picture R@5 {search[0]:.3f} R@10 {search[1]:.3f} MedR {search[2]:.0f}"
