@@ -304,6 +304,13 @@ def test_sizes_are_met_and_large_groups_spread():
         assert abs(large[name] - 400 * size / 1000) <= 8
 
 
+def test_a_large_group_goes_where_there_is_room():
+    # three groups of 12: train and test have room, val would run over with the third
+    groups = [0] * 12 + [1] * 12 + [2] * 12 + list(range(3, 67))
+    sizes = {"train": 72, "val": 8, "test": 20}
+    assert Counter(balanced_split(groups, sizes)) == sizes
+
+
 def test_the_same_seed_gives_the_same_split_and_another_gives_another():
     data = made_up(200)
     for kind in ("grouped", "random"):

@@ -169,12 +169,28 @@ def test_lasting_deaths_are_not_asked_again_and_passing_ones_are(server, tmp_pat
     assert server.asked["/gone/1"] == 2
 
 
-def test_a_removed_or_shortened_file_is_fetched_anew(server, tmp_path):
+def test_a_removed_file_is_fetched_anew_and_a_damaged_one_told(server, tmp_path):
     wanted = {server.url(f"ok/{n}"): f"{n}.jpg" for n in range(3)}
     fetch_pictures(wanted, tmp_path, QUICK)
     (tmp_path / "1.jpg").unlink()
     assert fetch_pictures(wanted, tmp_path, QUICK).requests == 1
     assert (tmp_path / "1.jpg").read_bytes() == jpeg(1)
+    (tmp_path / "2.jpg").write_bytes(jpeg(2)[:-400])
+    assert fetch_pictures(wanted, tmp_path, QUICK).reasons == {"file in the way": 1}
+    (tmp_path / "2.jpg").unlink()
+    assert fetch_pictures(wanted, tmp_path, QUICK).done == 3
+
+
+def test_a_file_takes_its_name_only_when_it_is_on_disk(server, tmp_path, monkeypatch):
+    seen = []
+
+    def fsync(descriptor):
+        seen.append(sorted(file.name for file in tmp_path.glob("*.jpg")))
+
+    monkeypatch.setattr(fetch_module.os, "fsync", fsync)
+    fetch_pictures({server.url("ok/0"): "0.jpg"}, tmp_path, QUICK)
+    # first the picture under another name, then the line of the manifest
+    assert seen == [[], ["0.jpg"]]
 
 
 def test_a_picture_in_place_is_kept_and_a_foreign_file_never_overwritten(server, tmp_path):

@@ -44,13 +44,14 @@ def test_default_tokens_lose_no_letter(text):
 
 
 def test_words_count_from_two_most_frequent_first():
-    vocabulary = Vocabulary.build(["b a", "a c", "b a"])
-    assert vocabulary.words == ("a", "b", "c")
+    vocabulary = Vocabulary.build(["d b", "a d", "d b"])
+    assert vocabulary.words == ("d", "b", "a")
     assert len(vocabulary) == 5
-    assert vocabulary.numbers("a c new b") == [2, 4, UNKNOWN, 3]
+    assert vocabulary.numbers("d a new b") == [2, 4, UNKNOWN, 3]
     assert vocabulary.numbers("") == [UNKNOWN]
     assert ("a" in vocabulary, "new" in vocabulary) == (True, False)
-    assert Vocabulary.build(["b a", "a c", "b a"], min_count=2).words == ("a", "b")
+    assert Vocabulary.build(["d b", "a d", "d b"], min_count=2).words == ("d", "b")
+    assert Vocabulary.build(["b a c"]).words == ("a", "b", "c")
 
 
 def test_a_batch_is_padded_at_the_end_and_cut():

@@ -30,8 +30,6 @@ def test_rows_follow_the_vocabulary(learned):
     assert learned.matrix.dtype == np.float32
     assert not learned.matrix[0].any()
     assert learned.matrix[1].any()
-    import zlib
-
     oracle = Word2Vec(
         [text.split() for text in TEXTS],
         vector_size=8,
@@ -40,7 +38,6 @@ def test_rows_follow_the_vocabulary(learned):
         min_count=1,
         seed=3,
         workers=1,
-        hashfxn=lambda text: zlib.crc32(text.encode()),
     )
     for word in learned.vocabulary.words:
         (number,) = learned.vocabulary.numbers(word)

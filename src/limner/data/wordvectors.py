@@ -7,7 +7,6 @@ It trains no encoder, and no text outside the training split belongs here.
 import json
 import os
 import secrets
-import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -66,7 +65,7 @@ def learn_vectors(
 ) -> WordVectors:
     """Learn CBOW vectors; the same texts, words and seed give the same bits.
 
-    One worker and a string hash of our own make it so, whatever PYTHONHASHSEED is. Words of the vocabulary
+    One worker makes it so. Words of the vocabulary
     that the texts lack are drawn like the unknown word.
 
     Args:
@@ -98,7 +97,6 @@ def learn_vectors(
         epochs=chosen.epochs,
         seed=chosen.seed,
         workers=1,
-        hashfxn=_stable_hash,
     )
     random = np.random.default_rng(chosen.seed)
     spread = 0.5 / chosen.width  # as gensim starts its own
@@ -152,8 +150,3 @@ def load_vectors(path: Path | str) -> WordVectors:
             "learn them again"
         )
     return WordVectors(vocabulary, matrix, settings)
-
-
-def _stable_hash(text: str) -> int:
-    """A string hash that does not change between processes, unlike Python's own."""
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
