@@ -6,7 +6,7 @@ predicted relations. It trains nothing, and measures ranks only through what it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
@@ -173,8 +173,13 @@ def gaps(scores: FloatArray) -> NDArray[np.float64]:
     expect("refinement", scores=(scores, "N M"))
     if scores.shape[1] < 2:
         return np.full(len(scores), np.inf)
-    best = np.partition(scores, -2, axis=1)[:, -2:].astype(np.float64)
-    apart: NDArray[np.float64] = best[:, 1] - best[:, 0]
+    apart = np.empty(len(scores))
+    for rows in _blocks(scores.shape):
+        block = np.array(scores[rows])  # a copy: the best is struck out to find the second
+        lines, first = np.arange(len(block)), block.argmax(axis=1)
+        best = block[lines, first].astype(np.float64)
+        block[lines, first] = -np.inf
+        apart[rows] = best - block.max(axis=1)
     return apart
 
 
@@ -189,13 +194,10 @@ def confidence(logits: PairLogits, strength: float, form: Form = "multiply") -> 
         (N, M) float32.
     Source: SPEC 2.8, step 3; SPEC 1.12, shortcut 2.
     """
-    rows, size, relations = logits.shape
-    found = np.empty((rows, size), dtype=np.float32)
-    step = max(1, _BLOCK_CELLS // max(size, 1))
-    for start in range(0, rows, step):
-        stop = min(start + step, rows)
-        found[start:stop] = logits.confidence(start, stop, strength, form)
-    return found if form == "multiply" else found / np.float32(max(relations, 1))
+    found = np.empty(logits.shape[:2], dtype=np.float32)
+    for rows in _blocks(logits.shape[:2]):
+        found[rows] = _eta(logits, rows, strength, form)
+    return found
 
 
 def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> FloatArray:
@@ -215,9 +217,9 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
     _fitting(scores, logits)
     refined = np.array(scores, dtype=np.float32)
     difficult = np.flatnonzero(gaps(scores) < refinement.threshold)
-    if len(difficult):
-        some = logits.take(difficult, np.arange(scores.shape[1]))
-        refined[difficult] = _changed(refined[difficult], some, refinement)
+    some = logits.take(difficult, np.arange(scores.shape[1]))
+    for rows in _blocks((len(difficult), scores.shape[1])):
+        refined[difficult[rows]] = _changed(refined[difficult[rows]], rows, some, refinement)
     return refined
 
 
@@ -253,7 +255,7 @@ def choose(
     tried: list[tuple[float, float, float, float]] = []
     for strength in strengths:
         # One pass per strength: a threshold only says for which queries the refined rank counts.
-        fine = ranks(_changed(np.asarray(scores, np.float32), logits, Refinement(strength, np.inf, form)))
+        fine = ranks(refine(scores, logits, Refinement(strength, np.inf, form)))
         for threshold in thresholds:
             found = np.where(apart < threshold, fine, plain)
             tried.append((float(np.median(found)), -float(np.mean(1 / found)), threshold, strength))
@@ -261,13 +263,25 @@ def choose(
     return Refinement(strength, threshold, form)
 
 
-def _changed(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> FloatArray:
-    """Refined scores of every row, whatever its gap."""
-    boost = confidence(logits, refinement.strength, refinement.form)
-    changed: FloatArray = (
-        scores * boost if refinement.form == "multiply" else scores + np.float32(refinement.strength) * boost
-    )
-    return changed
+def _eta(logits: PairLogits, rows: slice, strength: float, form: Form) -> FloatArray:
+    """η of some texts with every picture."""
+    found = logits.confidence(rows.start, rows.stop, strength, form)
+    return found if form == "multiply" else found / np.float32(max(logits.shape[2], 1))
+
+
+def _changed(scores: FloatArray, rows: slice, logits: PairLogits, refinement: Refinement) -> FloatArray:
+    """Refined scores of some texts."""
+    eta = _eta(logits, rows, refinement.strength, refinement.form)
+    if refinement.form == "multiply":
+        return np.multiply(scores, eta, out=eta)
+    return np.asarray(scores + np.float32(refinement.strength) * eta)
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Rows in blocks that stay in the cache."""
+    step = max(1, _BLOCK_CELLS // max(shape[1], 1))
+    for start in range(0, shape[0], step):
+        yield slice(start, min(start + step, shape[0]))
 
 
 def _fitting(scores: FloatArray, logits: PairLogits) -> None:
