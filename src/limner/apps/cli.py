@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from limner import __version__
-from limner.errors import ConfigError, LimnerError
+from limner.errors import ConfigError, LimnerError, unknown
 
 _COMMANDS = {
     "index": "Read folders of pictures into a library.",
@@ -27,16 +27,21 @@ Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --
 --debug anywhere on the line shows the full traceback of an error."""
 
 
-def build_app() -> App:
-    """The application with all commands, none of them imported yet."""
+def build_app(words: Sequence[str] = ()) -> App:
+    """The application with all commands, none of them imported yet.
+
+    Args:
+        words: the command line; the command it names shows its own full help, the others a line.
+    """
     app = App(
         name="limner",
         help="Illustrate a text with pictures from your own collection.",
-        help_epilogue=_EPILOGUE,
+        help_epilogue="" if set(words) & _COMMANDS.keys() else _EPILOGUE,
         version=__version__,
     )
     for name, summary in _COMMANDS.items():
-        app.command(f"limner.apps.commands.{name}:{name}", name=name, help=summary)
+        own = None if name in words[:1] else summary
+        app.command(f"limner.apps.commands.{name}:{name}", name=name, help=own)
     return app
 
 
@@ -53,8 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(words: list[str], *, debug: bool = False) -> int:
     """Run one command; returns the exit status instead of leaving."""
+    if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
+        _say(unknown("command", words[0], _COMMANDS))
+        return 2
     try:
-        build_app()(words, exit_on_error=False, print_error=False, result_action="return_value")
+        build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         _say(" ".join(str(error).split()))
         return 2

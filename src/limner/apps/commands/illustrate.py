@@ -17,8 +17,8 @@ from limner.data.storyboards import Storyboard
 from limner.data.texts import read_story_report
 from limner.retrieval.library import Library
 
-Many = Annotated[tuple[str, ...], Parameter(negative="")]
-Flag = Annotated[bool, Parameter(negative="")]
+Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def illustrate(

@@ -18,11 +18,11 @@ def index(
     *sources: Path,
     library: Path,
     encoder: Annotated[tuple[str, ...], Parameter(negative="")] = (AUTO,),
-    weights: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     captions: bool = True,
     workers: int | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Read folders of pictures into a library; run it again to catch up with changes.
 

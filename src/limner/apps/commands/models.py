@@ -16,7 +16,7 @@ models = App(name="models", help="List, fetch and check pretrained weights.\n\nE
 
 
 @models.command(name="list")
-def list_weights(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=False)] = False) -> None:
     """List the picture encoders and where their weights are.
 
     Example: limner models list

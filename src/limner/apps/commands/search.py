@@ -31,8 +31,8 @@ def search(
     *,
     library: Path,
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
-    channel: Annotated[tuple[str, ...], Parameter(negative="")] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Find pictures by words.
 
