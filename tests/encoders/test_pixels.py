@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torchvision import models
 
 from limner.encoders.conse import ConSE
-from limner.encoders.pixels import PixelEncoder, build, checked, normalised
+from limner.encoders.pixels import PixelEncoder, build, checked, normalised, transform_of
 from limner.encoders.weights import WeightFile, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, NumericsError, ShapeError
 
@@ -71,6 +71,17 @@ def test_features_and_labels_are_those_of_the_whole_model(model, state, pictures
         order = np.argsort(-row)[:5]
         assert [name for name, _ in labels] == [CLASSES[index] for index in order]
         np.testing.assert_allclose([share for _, share in labels], row[order], rtol=1e-4)
+
+
+def test_pooled_features_are_the_vectors_before_they_get_unit_length(state, pictures):
+    one = encoder(state, precision="float32")
+    features = one.features(pictures)
+    lengths = np.linalg.norm(features, axis=1, keepdims=True)
+    assert np.abs(lengths - 1).min() > 0.1
+    np.testing.assert_allclose(features / lengths, one.encode_pixels(pictures).spaces["visual"], atol=1e-6)
+    with pytest.raises(ShapeError, match="expected uint8"):
+        one.features(pictures[:, :100])
+    assert transform_of("float32") == "squash 224 float32"
 
 
 def test_both_formats_and_half_precision_files_load(state, pictures, tmp_path):

@@ -43,6 +43,11 @@ def check_precision(name: str) -> None:
         raise ConfigError("encoder: " + unknown("precision", name, get_args(Precision)))
 
 
+def transform_of(precision: Precision, framing: Framing = FRAMING) -> str:
+    """How pixels become features beside the weights, in words: framing, side and precision."""
+    return f"{framing} {SIDE_PX} {precision}"
+
+
 @dataclass(frozen=True)
 class Backbone:
     """A classifier cut before its last layer.
@@ -179,6 +184,16 @@ class PixelEncoder:
             NumericsError: a feature is not finite.
         """
         return vectors(self.name, self._forward(checked(self.name, batch)), self._head, self._conse)
+
+    def features(self, batch: ByteArray) -> FloatArray:
+        """(B, 224, 224, 3) bytes → (B, F) pooled features as they leave the backbone, not of unit length.
+
+        For training on stored features, where the length of a feature carries information.
+
+        Raises:
+            ShapeError: not B such squares.
+        """
+        return self._forward(checked(self.name, batch))
 
     def _forward(self, batch: ByteArray) -> FloatArray:
         """Bytes → (B, F) features."""

@@ -1,0 +1,89 @@
+"""Backbone features of a data set's pictures, computed where they are not stored yet.
+
+Training knows no backbone and the feature store no weights; this brings them together. It trains nothing.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limner.data.coherence import PairSet
+from limner.data.features import FeatureKey, Features, extract, open_features
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
+
+if TYPE_CHECKING:
+    from limner.encoders.pixels import Precision
+
+
+def picture_features(
+    data: PairSet,
+    root: Path,
+    *,
+    backbone: str = "resnet50",
+    weights: Path | None = None,
+    precision: "Precision" = "bfloat16",
+    device: str = "cpu",
+    workers: int = 2,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Features:
+    """Pooled features of every different picture of a data set, one row per `Pair.image_id`.
+
+    Where the store is complete the backbone is not loaded, but its weight file must be at hand: its hash is
+    part of the key.
+
+    Args:
+        data: read with its pictures.
+        root: folder of all feature stores.
+        backbone: one of the torchvision encoders of `encoders.catalogue`.
+        weights: a file, or a folder to look in; None looks in the usual places.
+        precision: of the backbone.
+        device: torch device that computes.
+        workers: threads that decode.
+        report: called with rows done and rows due.
+    Raises:
+        ConfigError: no such backbone.
+        MissingError: its weights are not at hand.
+        DataError: the set was read without pictures, or a picture cannot be read.
+        CheckpointError: the store does not fit, see `data.features.extract`.
+    """
+    from limner.encoders.catalogue import TORCHVISION, weight_file
+    from limner.encoders.pixels import PixelEncoder, build, transform_of
+    from limner.encoders.weights import read_state
+
+    if backbone not in TORCHVISION:
+        raise ConfigError(unknown("backbone", backbone, TORCHVISION))
+    unread = [pair for pair in data.pairs if not pair.image_hash]
+    if unread:
+        raise DataError(
+            f"{data.name}: pair {unread[0].id!r} has no picture at hand ({len(unread)} of {len(data.pairs)});"
+            " give the folder of the pictures"
+        )
+    file = weight_file(backbone, weights)
+    key = FeatureKey(
+        data=data.name,
+        backbone=backbone,
+        weights_sha256=file.sha256,
+        transform=transform_of(precision),
+    )
+    pictures = {pair.image_id: pair.image for pair in data.pairs}
+    try:
+        return open_features(root, key, list(pictures))
+    except (MissingError, CheckpointError):
+        pass  # not begun, or not at its end: the extraction goes on, and says what is wrong if anything is
+    encoder = PixelEncoder(
+        backbone,
+        build(backbone, read_state(file), str(file.path)),
+        file.sha256,
+        precision=precision,
+        device=device,
+    )
+    return extract(
+        root,
+        key,
+        pictures,
+        prepare=encoder.prepare,
+        forward=encoder.features,
+        side_px=encoder.side_px,
+        workers=workers,
+        report=report,
+    )
