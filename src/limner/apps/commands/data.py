@@ -51,7 +51,7 @@ def audit(
     name
         cite, cite++ (train.csv and test.csv), clue (the CSVs) or clue-tsv.
     annotations
-        Folder of the annotation files; data/<set> below $LIMNER_DATA unless given.
+        Folder of the annotation files; data/SET below $LIMNER_DATA unless given.
     pictures
         Folder of the pictures; the texts alone are read unless given.
     missing
