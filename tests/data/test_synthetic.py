@@ -249,3 +249,11 @@ def test_tales_keep_to_their_places():
             assert page.scene.place in tales()[page.scene.activity].places
             assert page.scene.outdoors == (page.scene.place not in INDOORS)
     assert isinstance(books()[0].pages[0].text, PageText)
+
+
+def test_a_story_repeats_itself_only_when_it_has_run_out_of_words():
+    lines = [step.text for book in books() for step in book.story.steps]
+    for book in books():
+        texts = [step.text for step in book.story.steps]
+        assert len(set(texts)) == len(texts)
+    assert len(set(lines)) > 0.75 * len(lines)

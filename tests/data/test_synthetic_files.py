@@ -8,8 +8,9 @@ import sys
 import pytest
 from PIL import Image
 
+from limner.data.picturebook import demo
 from limner.data.picturebook.files import save, xmp_packet
-from limner.data.synthetic import PictureBook, demo_collection, write
+from limner.data.synthetic import PictureBook, caption, demo_collection, write
 from limner.errors import DataError
 
 
@@ -96,48 +97,48 @@ def test_wrong_requests_are_refused(tmp_path):
     with pytest.raises(DataError, match="no stories to write"):
         write(tmp_path, [])
     (tmp_path / "stories.jsonl").write_text("")
-    with pytest.raises(DataError, match="holds a stories.jsonl already"):
+    with pytest.raises(DataError, match=r"holds a stories\.jsonl already"):
         write(tmp_path, stories)
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def shown(tmp_path_factory):
     return demo_collection(tmp_path_factory.mktemp("demo"), size_px=32)
 
 
-def test_the_demonstration_is_of_the_promised_size(demo):
-    pictures = [p for p in demo.pictures.rglob("*") if p.suffix in (".jpg", ".png")]
+def test_the_demonstration_is_of_the_promised_size(shown):
+    pictures = [p for p in shown.pictures.rglob("*") if p.suffix in (".jpg", ".png")]
     assert 60 <= len(pictures) <= 80
     assert len({p.read_bytes() for p in pictures}) == len(pictures)
-    assert [text.suffix for text in demo.texts] == [".md", ".html", ".txt"]
+    assert [text.suffix for text in shown.texts] == [".md", ".html", ".txt"]
 
 
-def test_demo_answers_match_the_texts(demo):
+def test_demo_answers_match_the_texts(shown):
     steps = {
         ".md": lambda text: text.split("\n---\n"),
         ".html": lambda text: text.split("<li>")[1:],
         ".txt": lambda text: text.strip().split("\n\n"),
     }
     used = []
-    for text in demo.texts:
-        answers = demo.answers[text.name]
+    for text in shown.texts:
+        answers = shown.answers[text.name]
         assert len(steps[text.suffix](text.read_text(encoding="utf-8"))) == len(answers)
         used += [name for name in answers if name]
     assert len(set(used)) == len(used) == 20
-    assert all((demo.pictures / name).is_file() for name in used)
-    assert [sum(name is None for name in answers) for answers in demo.answers.values()] == [0, 0, 1]
-    assert json.loads((demo.pictures.parent / "answers.json").read_text()) == demo.answers
+    assert all((shown.pictures / name).is_file() for name in used)
+    assert [sum(name is None for name in answers) for answers in shown.answers.values()] == [0, 0, 1]
+    assert json.loads((shown.pictures.parent / "answers.json").read_text()) == shown.answers
 
 
-def test_demo_texts_do_not_repeat_the_captions(demo):
-    rows = lines(demo.pictures / "shore" / "metadata.jsonl")
-    text = (demo.pictures.parent / "texts" / "the-far-shore.txt").read_text(encoding="utf-8").lower()
+def test_demo_texts_do_not_repeat_the_captions(shown):
+    rows = lines(shown.pictures / "shore" / "metadata.jsonl")
+    text = (shown.pictures.parent / "texts" / "the-far-shore.txt").read_text(encoding="utf-8").lower()
     for row in rows:
         words = row["text"].split()
         assert not any(" ".join(words[i : i + 5]) in text for i in range(len(words) - 4))
 
 
-def test_the_demonstration_is_the_same_in_another_process(demo, tmp_path):
+def test_the_demonstration_is_the_same_in_another_process(shown, tmp_path):
     code = f"from limner.data.synthetic import demo_collection as d; d({str(tmp_path / 'd')!r}, size_px=32)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -145,7 +146,7 @@ def test_the_demonstration_is_the_same_in_another_process(demo, tmp_path):
         files = sorted(p for p in root.rglob("*") if p.is_file())
         return [(p.relative_to(root).as_posix(), hashlib.sha256(p.read_bytes()).hexdigest()) for p in files]
 
-    assert digest(tmp_path / "d") == digest(demo.pictures.parent)
+    assert digest(tmp_path / "d") == digest(shown.pictures.parent)
 
 
 def test_a_second_call_replaces_and_a_foreign_folder_is_left_alone(tmp_path):
@@ -159,3 +160,12 @@ def test_a_second_call_replaces_and_a_foreign_folder_is_left_alone(tmp_path):
     stray.write_bytes(b"x")
     demo_collection(root, size_px=16)
     assert not stray.exists()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_look_alikes_are_found_whatever_the_seed(seed):
+    for plan in demo._plans():
+        book = demo._book(plan.title, plan.leaves, plan.cast, plan.style)
+        crowd = demo._crowd(book, seed, 8)
+        assert [page for _, page in crowd] == [*range(len(book.pages)), *[None] * 8]
+        assert len({caption(scene) for scene, _ in crowd}) == len(crowd)

@@ -139,9 +139,11 @@ def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[Scene, int
     rng = np.random.default_rng([seed, book.style.seed])
     crowd: list[tuple[Scene, int | None]] = [(page.scene, i) for i, page in enumerate(book.pages)]
     seen = {page.caption for page in book.pages}
-    while len(crowd) < len(book.pages) + count:
-        # One of each kind per draw; the kinds take turns.
-        other = book.distractors(2, seed=int(rng.integers(2**31)))[len(crowd) % 2]
+    # The kinds take turns; a small world may run out of other deeds, hence the bound and the spare turns.
+    for attempt in range(20 * count):
+        if len(crowd) == len(book.pages) + count:
+            break
+        other = book.distractors(2, seed=int(rng.integers(2**31)))[attempt % 2]
         if other.caption not in seen:
             seen.add(other.caption)
             crowd.append((other.scene, None))

@@ -233,6 +233,7 @@ class PictureBook:
         friend = draw_character(rng, (hero,))
         plan = _plan(rng, int(rng.integers(low, high + 1)))
         pages: list[Page] = []
+        told: set[str] = set()
         for i, (tale, phase, setting) in enumerate(plan):
             watches = room_for_friend(tale, phase) and float(rng.random()) < 0.35
             scene = compose(
@@ -244,7 +245,9 @@ class PictureBook:
                 flip=bool(rng.random() < 0.4),
                 zoom=float(rng.choice([1.0, 1.06, 1.12])),
             )
-            text = wording.write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0)
+            text = wording.write_page(
+                scene, tale, hero, friend, style=style, rng=rng, first=i == 0, told=told
+            )
             pages.append(Page(scene, text, caption(scene)))
         split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
         illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"

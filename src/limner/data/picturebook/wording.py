@@ -189,6 +189,7 @@ def write_page(
     style: Style,
     rng: np.random.Generator,
     first: bool = False,
+    told: set[str] | None = None,
 ) -> PageText:
     """Write the text of one page.
 
@@ -200,8 +201,10 @@ def write_page(
         style: named by remarks on how the picture was made.
         rng: source of chance.
         first: whether this is the first page, which names the hero in full.
+        told: wordings the story has used; they are avoided while others are left, and this page's are added.
     """
     sketch = tale.sketches[scene.phase]
+    told = set() if told is None else told
     draw = float(rng.random())
     lead = (
         ["says"] if draw < 0.36 else ["action"] if draw < 0.78 else ["says", "action"] if draw < 0.90 else []
@@ -231,7 +234,9 @@ def write_page(
     for i, kind in enumerate(kinds):
         if not pools[kind] or (kind == "watcher" and friend is None):
             continue
-        line = str(rng.choice(list(pools[kind])))
+        fresh = [line for line in pools[kind] if line not in told] or list(pools[kind])
+        line = str(rng.choice(fresh))
+        told.add(line)
         # Pronouns need somebody to point back to: the first sentence that speaks of the hero names it.
         how = _subject(rng, first) if i == 0 else "pronoun"
         if kind == "meta":
