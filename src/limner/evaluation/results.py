@@ -1,0 +1,266 @@
+"""Result files: what one evaluated run found, query by query, so that tables can resample and compare.
+
+A figure alone cannot be paired with another system's; ranks and probabilities can. Tables and figures read
+these files and nothing else. It trains, encodes and scores nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from limner.data.pairs import Pair
+from limner.data.records import Record
+from limner.data.splits import duplicate_groups, text_id
+from limner.errors import DataError, MissingError, ShapeError
+from limner.evaluation.protocol import POOL_COUNT, POOL_SIZE, Pool, draw
+from limner.evaluation.ranking import rank
+
+FOLDER = "results"
+Scores = NDArray[np.floating]
+Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
+"""(Q, P) plain scores of a pool, its (Q,) rows and (P,) columns → (Q, P) refined scores."""
+
+
+class PoolRanks(Record):
+    """Ranks in one pool.
+
+    Attributes:
+        seed: what drew the pool; None for the full set.
+        pictures: in the pool.
+        queries: rows of the result, in the order of the ranks.
+        plain: 1-based ranks, ties counted half.
+        refined: those after refinement; empty where there is none.
+    """
+
+    seed: int | None
+    pictures: int = Field(ge=1)
+    queries: tuple[int, ...]
+    plain: tuple[float, ...]
+    refined: tuple[float, ...] = ()
+
+    @model_validator(mode="after")
+    def _lengths(self) -> "PoolRanks":
+        if len(self.plain) != len(self.queries) or len(self.refined) not in (0, len(self.queries)):
+            raise ValueError("as many ranks as queries are due")
+        return self
+
+
+class About(Record):
+    """What a result is of; every result file says it.
+
+    Attributes:
+        system: row of the tables, such as ``CMCM_Story``.
+        data: data set.
+        split: grouped, released or random.
+        part: val or test.
+        seed: of training.
+        preset: paper, release, sound, or "" where none applies.
+        commit: of the code, "" where unknown.
+        missing: pairs left out because of their picture.
+        refinement: its settings, chosen on validation; empty where there is none.
+        config: of the run, as resolved.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    system: str = Field(min_length=1)
+    data: str
+    split: Literal["grouped", "released", "random"]
+    part: Literal["val", "test"] = "test"
+    seed: int = 0
+    preset: str = ""
+    commit: str = ""
+    missing: int = Field(default=0, ge=0)
+    refinement: Mapping[str, float] = Field(default_factory=dict)
+    config: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class Result(Record):
+    """One evaluated run on one part of one split.
+
+    Attributes:
+        format: of the file.
+        about: what it is of.
+        ids: (N,) pairs, in the order of all that follows.
+        groups: (N,) duplicate groups, the units of the bootstrap.
+        pairs: (N,) equal for rows with the same text and the same picture.
+        labels: relation → (N,) 0 or 1.
+        probabilities: relation → (N,) predicted for the pair itself; absent where not predicted.
+        pools: ranks per pool, the full set among them; empty for a system that retrieves nothing.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    format: Literal["limner-result-1"] = "limner-result-1"
+    about: About
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    pairs: tuple[int, ...]
+    labels: Mapping[str, tuple[int, ...]]
+    probabilities: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
+    pools: tuple[PoolRanks, ...] = ()
+
+    @model_validator(mode="after")
+    def _lengths(self) -> "Result":
+        rows = len(self.ids)
+        counted = (("groups", self.groups), ("pairs", self.pairs))
+        for what, values in (*counted, *self.labels.items(), *self.probabilities.items()):
+            if len(values) != rows:
+                raise ValueError(f"{what} has {len(values)} values for {rows} pairs")
+        for pool in self.pools:
+            if pool.queries and not 0 <= min(pool.queries) <= max(pool.queries) < rows:
+                raise ValueError(f"a pool names a query outside 0…{rows - 1}")
+        return self
+
+    @property
+    def full(self) -> PoolRanks | None:
+        """Ranks against all pictures, or None."""
+        return next((pool for pool in self.pools if pool.seed is None), None)
+
+    @property
+    def drawn(self) -> tuple[PoolRanks, ...]:
+        """Ranks in the pools that were drawn."""
+        return tuple(pool for pool in self.pools if pool.seed is not None)
+
+
+def measure(
+    about: About,
+    pairs: Sequence[Pair],
+    relations: Sequence[str],
+    *,
+    scores: Scores | None = None,
+    refine: Refine | None = None,
+    probabilities: Mapping[str, NDArray[np.floating]] | None = None,
+    pool_size: int = POOL_SIZE,
+    pool_count: int = POOL_COUNT,
+) -> Result:
+    """Rank every text's picture in the shared pools and in the full set, plain and refined.
+
+    Probabilities are kept for every row; of a pair that is repeated only the first row is a query.
+
+    Args:
+        about: what is measured.
+        pairs: (N,) all rows of the part, with groups filled in.
+        relations: whose labels are kept.
+        scores: (N, M) rows are texts, columns the different pictures in order of first appearance
+            (by `Pair.image_id`); None for a system that retrieves nothing.
+        refine: scores of a pool → refined scores; None where nothing refines.
+        probabilities: relation → (N,) predicted for each pair.
+        pool_size: pictures per pool; a set with fewer gets the full set alone.
+        pool_count: pools drawn, seeds 0…count−1.
+    Raises:
+        ShapeError: the score table does not fit the pairs.
+        DataError: a pair has no group or lacks a label.
+    Source: SPEC 1.7, 2.8.
+    """
+    for pair in pairs:
+        if not pair.group or any(name not in pair.labels for name in relations):
+            raise DataError(
+                f"{about.data}: pair {pair.id!r} has no group or lacks a label; split the set first"
+            )
+    keys = [(text_id(pair.text), pair.image_id) for pair in pairs]
+    copies = duplicate_groups([[key] for key in keys])
+    pools: list[PoolRanks] = []
+    if scores is not None:
+        queries = np.unique(np.array(copies, np.int64), return_index=True)[1]  # first row of every pair
+        images = [pairs[row].image_id for row in queries]
+        columns, full = draw(images, "full")
+        size = len(full[0].pictures)
+        if scores.shape != (len(pairs), size):
+            raise ShapeError(
+                f"{about.data}: scores have shape {scores.shape},"
+                f" expected {len(pairs), size} (texts, different pictures)"
+            )
+        drawn = draw(images, "pools", size=pool_size, count=pool_count)[1] if size >= pool_size else []
+        pools = [_ranks(scores, refine, pool, queries, columns) for pool in (*drawn, *full)]
+    return Result(
+        about=about,
+        ids=tuple(pair.id for pair in pairs),
+        groups=tuple(pair.group for pair in pairs),
+        pairs=tuple(copies),
+        labels={name: tuple(pair.labels[name] for pair in pairs) for name in relations},
+        probabilities={
+            name: tuple(float(value) for value in values) for name, values in (probabilities or {}).items()
+        },
+        pools=tuple(pools),
+    )
+
+
+def write_result(result: Result, run: Path | str) -> Path:
+    """Write ``results/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
+    about = result.about
+    target = Path(run) / FOLDER / f"{about.data}-{about.split}-{about.part}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    part.write_text(result.model_dump_json(), encoding="utf-8")
+    part.replace(target)
+    return target
+
+
+def read_result(path: Path) -> Result:
+    """Read one result file.
+
+    Raises:
+        MissingError: no such file.
+        DataError: it is not one.
+    """
+    try:
+        return Result.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; evaluate the run first") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(f"{path}: {key}: {first['msg']}; expected a result file of this version") from error
+
+
+def read_results(runs: Path | str) -> list[Result]:
+    """All result files of the run folders below a folder, in the order of their paths.
+
+    Raises:
+        MissingError: no such folder.
+        DataError: a file is none, or two are of the same system, data, split, part and seed.
+    """
+    folder = Path(runs)
+    if not folder.is_dir():
+        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
+    seen: dict[tuple[object, ...], Path] = {}
+    found = []
+    for path in sorted(folder.glob(f"**/{FOLDER}/*.json")):
+        result = read_result(path)
+        about = result.about
+        key = (about.system, about.data, about.split, about.part, about.seed, about.preset)
+        if key in seen:
+            raise DataError(
+                f"{path}: same system, data, split, part, preset and seed as {seen[key]};"
+                " keep one of them below this folder"
+            )
+        seen[key] = path
+        found.append(result)
+    return found
+
+
+def _ranks(
+    scores: Scores,
+    refine: Refine | None,
+    pool: Pool,
+    queries: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> PoolRanks:
+    """Ranks of one pool; its relevant column is the one picture of each query."""
+    rows = queries[pool.queries]
+    table = scores[np.ix_(rows, pool.pictures)]
+    right = np.searchsorted(pool.pictures, columns[pool.queries])[:, None].tolist()
+    plain = rank(table, right).ranks()
+    refined = rank(refine(table, rows, pool.pictures), right).ranks() if refine is not None else ()
+    return PoolRanks(
+        seed=pool.seed,
+        pictures=len(pool.pictures),
+        queries=tuple(int(row) for row in rows),
+        plain=tuple(float(value) for value in plain),
+        refined=tuple(float(value) for value in refined),
+    )

@@ -1,0 +1,126 @@
+"""Result files: ranks in shared pools, refinement on the same pools, and a round trip."""
+
+import numpy as np
+import pytest
+
+from limner.data.pairs import Pair
+from limner.errors import DataError, MissingError, ShapeError
+from limner.evaluation.results import About, measure, read_result, read_results, write_result
+
+ABOUT = About(system="CMCM", data="made-up", split="grouped", seed=1, refinement={"threshold": float("inf")})
+
+
+def pairs_of(pictures):
+    """One text per entry; equal entries are one picture."""
+    return [
+        Pair(id=str(n), text=f"t{n}", image=name, group=f"g{name}", labels={"a": n % 2, "b": 1})
+        for n, name in enumerate(pictures)
+    ]
+
+
+def slow_rank(row, column, among):
+    """1 + better + half of the ties, counted one by one."""
+    better = sum(row[other] > row[column] for other in among)
+    return 1 + better + sum(row[other] == row[column] for other in among if other != column) / 2
+
+
+@pytest.fixture
+def scene():
+    rng = np.random.default_rng(4)
+    names = [f"p{n}" for n in (0, 1, 2, 0, 3, 4, 5, 5, 6, 7)]
+    return pairs_of(names), [int(name[1:]) for name in names], rng.integers(0, 5, (10, 8)) / 5
+
+
+def test_ranks_equal_counting_in_every_pool_and_copies_share_a_column(scene):
+    pairs, column, scores = scene
+    found = measure(ABOUT, pairs, ("a",), scores=scores, pool_size=4, pool_count=3)
+    assert [(pool.seed, pool.pictures) for pool in found.pools] == [(0, 4), (1, 4), (2, 4), (None, 8)]
+    for pool in found.pools:
+        among = sorted({column[query] for query in pool.queries})
+        assert len(among) == pool.pictures
+        due = [slow_rank(scores[query], column[query], among) for query in pool.queries]
+        assert list(pool.plain) == due
+        assert pool.refined == ()
+    assert found.full.queries == tuple(range(10))
+    assert found.groups[0] == found.groups[3]
+    assert found.labels == {"a": (0, 1) * 5}
+
+
+def test_refinement_sees_the_pool_and_is_ranked_on_the_same_one(scene):
+    pairs, _, scores = scene
+    seen = []
+
+    def reversed_order(table, rows, columns):
+        assert np.array_equal(table, scores[np.ix_(rows, columns)])
+        seen.append(table.shape)
+        return -table
+
+    found = measure(ABOUT, pairs, (), scores=scores, refine=reversed_order, pool_size=4, pool_count=2)
+    opposite = measure(ABOUT, pairs, (), scores=-scores, pool_size=4, pool_count=2)
+    assert seen == [(len(pool.queries), pool.pictures) for pool in found.pools]
+    assert [pool.refined for pool in found.pools] == [pool.plain for pool in opposite.pools]
+    assert [pool.queries for pool in found.pools] == [pool.queries for pool in opposite.pools]
+
+
+def test_pools_are_the_same_for_every_system(scene):
+    pairs, _, scores = scene
+    one = measure(ABOUT, pairs, (), scores=scores, pool_size=5)
+    two = measure(ABOUT, pairs, (), scores=scores[:, ::-1], pool_size=5)
+    assert len(one.drawn) == 10
+    assert [p.queries for p in one.pools] == [p.queries for p in two.pools]
+
+
+def test_a_repeated_pair_is_one_query_but_keeps_its_rows(scene):
+    pairs, _, scores = scene
+    again = pairs[2].model_copy(update={"id": "again", "labels": {"a": 1, "b": 0}})
+    found = measure(
+        ABOUT,
+        [*pairs, again],
+        ("a",),
+        scores=np.vstack([scores, scores[2]]),
+        probabilities={"a": np.linspace(0, 1, 11)},
+    )
+    assert found.full == measure(ABOUT, pairs, (), scores=scores).full
+    assert (found.pairs[10], len(found.probabilities["a"]), found.labels["a"][10]) == (found.pairs[2], 11, 1)
+
+
+def test_a_small_set_has_the_full_pool_alone(scene):
+    pairs, _, scores = scene
+    assert [pool.seed for pool in measure(ABOUT, pairs, (), scores=scores).pools] == [None]
+
+
+def test_a_result_round_trips(scene, tmp_path):
+    pairs, _, scores = scene
+    probabilities = {"a": np.linspace(0, 1, 10), "b": np.full(10, 1 / 3)}
+    found = measure(ABOUT, pairs, ("a", "b"), scores=scores, probabilities=probabilities, pool_size=4)
+    path = write_result(found, tmp_path / "run")
+    assert path == tmp_path / "run" / "results" / "made-up-grouped-test.json"
+    assert read_result(path) == found
+    assert read_result(path).about.refinement["threshold"] == float("inf")
+    assert read_results(tmp_path) == [found]
+    write_result(found, tmp_path / "copy")
+    with pytest.raises(DataError, match="same system"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("change", [('"plain":[', '"plain":[7,'), ('"format"', '"former"'), ("{", "")])
+def test_a_damaged_file_is_refused(scene, tmp_path, change):
+    pairs, _, scores = scene
+    path = write_result(measure(ABOUT, pairs, (), scores=scores), tmp_path)
+    path.write_text(path.read_text().replace(*change, 1))
+    with pytest.raises(DataError, match="expected a result file"):
+        read_result(path)
+
+
+def test_what_does_not_fit_is_refused(scene, tmp_path):
+    pairs, _, scores = scene
+    with pytest.raises(ShapeError, match=r"expected \(10, 8\)"):
+        measure(ABOUT, pairs, (), scores=scores[:, :7])
+    with pytest.raises(DataError, match="lacks a label"):
+        measure(ABOUT, pairs, ("c",), scores=scores)
+    with pytest.raises(DataError, match="has no group"):
+        measure(ABOUT, [pairs[0].model_copy(update={"group": ""})], (), scores=scores[:1, :1])
+    with pytest.raises(MissingError, match="not a folder"):
+        read_results(tmp_path / "nowhere")
+    with pytest.raises(MissingError, match="evaluate the run first"):
+        read_result(tmp_path / "x.json")
