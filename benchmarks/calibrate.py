@@ -345,8 +345,7 @@ def main() -> None:
         "gain": "nats per text over guessing which picture is right; Cllr in bits, 1 is knowing nothing",
     }
     evidence = {}
-    print("channels")
-    # two captions of one photograph: the usual library has one, so that is what the fit is made for
+    print("channels")  # the usual library has one caption per picture, so that is what the fit is made for
     one = {"one caption": worlds["train"]["captions"]["one caption"]}
     evidence["captions"], provenance["captions"] = choose_form(one, worlds["val"]["captions"], "captions")
     evidence["labels"], provenance["labels"] = choose_form(
