@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint types quick browser benchmarks clean
+.PHONY: help demo test lint types quick docs clean
 
 help:
 	@echo "make demo    draw a collection, index it, illustrate three texts"
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
+	@echo "make docs    write docs/commands.md from --help"
 
 # Installed again only when the list of dependencies changes.
 .venv/installed: pyproject.toml constraints.txt
@@ -31,6 +32,9 @@ lint: .venv/installed
 
 types: .venv/installed
 	$(BIN)/mypy
+
+docs: .venv/installed
+	$(BIN)/python -m limner.apps.reference > docs/commands.md
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from limner.apps.terminal import say
-from limner.encoders.catalogue import COLOUR, image_encoder, image_encoders, text_encoder, weight_file
+from limner.encoders.catalogue import (
+    CLIP,
+    COLOUR,
+    SENTENCES,
+    image_encoder,
+    image_encoders,
+    text_encoder,
+    weight_file,
+)
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.retrieval.calibration import Calibration
 from limner.retrieval.channels import Channel
@@ -39,7 +47,7 @@ def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
         if not equals:
             found[""] = Path(word).expanduser()
             continue
-        if name not in image_encoders():
+        if name not in image_encoders() and not name.startswith(CLIP):
             raise ConfigError("--weights: " + unknown("image encoder", name, image_encoders()))
         found[name] = Path(place).expanduser()
     return found
@@ -50,6 +58,7 @@ def picture_encoders(
     weights: Sequence[str],
     *,
     precision: Literal["bfloat16", "float32"] = "bfloat16",
+    engine: Literal["torch", "openvino"] = "torch",
     sentences: TextEncoder | None = None,
 ) -> list[ImageEncoder]:
     """Encoders for indexing.
@@ -59,6 +68,7 @@ def picture_encoders(
             else the colour descriptor, and a line that says so.
         weights: as given to ``--weights``.
         precision: of backbones.
+        engine: what runs backbones.
         sentences: embeds class names.
     Raises:
         ConfigError: unknown name.
@@ -72,7 +82,11 @@ def picture_encoders(
         chosen = [_automatic(places)]
     return [
         image_encoder(
-            name, weights=places.get(name, places.get("")), precision=precision, sentences=sentences
+            name,
+            weights=places.get(name, places.get("")),
+            precision=precision,
+            engine=engine,
+            sentences=sentences,
         )
         for name in chosen
     ]
@@ -126,22 +140,18 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     encoders: dict[str, TextEncoder] = {}
     channels = []
     for name in chosen:
-        encoder = _text_side(name, encoders)
-        made_by = spaces[CHANNELS[name]].fingerprint
-        if name == "captions" and made_by != encoder.fingerprint:
+        made_by = spaces[CHANNELS[name]]
+        kind = made_by.encoder if name == "clip" else SENTENCES
+        if kind not in encoders:
+            encoders[kind] = text_encoder(kind)
+        encoder = encoders[kind]
+        # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
+        if name != "labels" and made_by.fingerprint != encoder.fingerprint:
             raise CheckpointError(
-                f"{library.folder}: captions were encoded by another version of {encoder.name}; index again"
+                f"{library.folder}: {name} were encoded by another version of {encoder.name}; index again"
             )
         channels.append(Channel(name, encoder, CHANNELS[name], calibration.evidence(name)))
     return channels
-
-
-def _text_side(name: str, made: dict[str, TextEncoder]) -> TextEncoder:
-    """The text encoder of a channel, made once."""
-    kind = "clip" if name == "clip" else "minilm"
-    if kind not in made:
-        made[kind] = text_encoder(kind)
-    return made[kind]
 
 
 def pair_space(library: Library) -> str | None:

@@ -60,6 +60,8 @@ class _Page(BaseModel):
     text: str
     image: str = Field(min_length=1)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    # Truth about text and picture in drawn books; the coherence readers use it, a story has no place for it.
+    relations: dict[str, bool] = Field(default_factory=dict)
 
 
 class _Row(BaseModel):

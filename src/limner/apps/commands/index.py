@@ -20,6 +20,7 @@ def index(
     encoder: Annotated[tuple[str, ...], Parameter(negative="")] = (AUTO,),
     weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     precision: Literal["bfloat16", "float32"] = "bfloat16",
+    engine: Literal["torch", "openvino"] = "torch",
     captions: bool = True,
     workers: int | None = None,
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
@@ -39,11 +40,14 @@ def index(
         Folder of the library; made if absent.
     encoder
         What looks at the pixels (repeatable); 'auto' takes resnet50 where its weights are at hand,
-        else a colour descriptor. See 'limner models list'.
+        else a colour descriptor. See 'limner models list'; clip:ViT-B-32 and its like need the extra
+        'clip'.
     weights
         NAME=FILE, or a folder to look in (repeatable).
     precision
         Of the backbone.
+    engine
+        What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
     captions
         Use words that come with pictures: metadata, sidecar files, readable file names.
     workers
@@ -59,7 +63,7 @@ def index(
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
     sentences = text_encoder()
-    encoders = picture_encoders(encoder, weights, precision=precision, sentences=sentences)
+    encoders = picture_encoders(encoder, weights, precision=precision, engine=engine, sentences=sentences)
     with IndexProgress() as progress:
         report = fill(
             sources,

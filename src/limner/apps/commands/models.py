@@ -9,8 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from limner.apps.terminal import emit_json, emit_table, say
-from limner.encoders.catalogue import TORCHVISION, official_url, weight_file
-from limner.errors import ConfigError, MissingError, unknown
+from limner.encoders.catalogue import at_hand, fetch_weights
 
 models = App(name="models", help="List, fetch and check pretrained weights.\n\nExample: limner models list")
 
@@ -26,20 +25,25 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
     json
         Print JSON instead of a table.
     """
-    rows: list[dict[str, str | None]] = []
-    for name in TORCHVISION:
-        try:
-            file = weight_file(name)
-            rows.append({"name": name, "file": str(file.path), "found_in": file.origin})
-        except MissingError:
-            rows.append({"name": name, "file": None, "found_in": None})
+    rows = [
+        {
+            "name": one.name,
+            "file": str(one.file.path) if one.file else None,
+            "found_in": one.file.origin if one.file else None,
+            "missing": one.missing,
+        }
+        for one in at_hand()
+    ]
     if json:
         emit_json(rows)
         return
     from rich.table import Table
 
-    table = Table("encoder", "weights", "found in")
-    emit_table(table, [[str(r["name"]), r["file"] or "not at hand", r["found_in"] or "–"] for r in rows])
+    cells = [
+        [str(r["name"]), r["file"] or ("not at hand" if r["missing"] else "needs none"), r["found_in"] or "–"]
+        for r in rows
+    ]
+    emit_table(Table("encoder", "weights", "found in"), cells)
 
 
 @models.command
@@ -55,12 +59,8 @@ def get(name: str, *, to: Path | None = None) -> None:
     to
         Folder to put the file in; the torch hub cache unless given.
     """
-    if name not in TORCHVISION:
-        raise ConfigError(unknown("encoder", name, TORCHVISION))
     from limner.apps.progress import BytesProgress
-    from limner.encoders.downloads import fetch
-    from limner.encoders.weights import hub_folder
 
     with BytesProgress(name) as progress:
-        path = fetch(official_url(name), to or hub_folder(), progress=progress)
+        path = fetch_weights(name, to, progress=progress)
     say(f"{name}: {path}")

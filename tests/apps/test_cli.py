@@ -1,0 +1,208 @@
+"""The commands as a person runs them: real pictures, the real sentence encoder, real files."""
+
+import json
+import shutil
+
+import pytest
+
+from limner.apps.cli import main, run
+from limner.apps.reference import reference
+from limner.data.picturebook.files import write
+from limner.data.synthetic import PictureBook
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A picture book on disk and the library made of it."""
+    root = tmp_path_factory.mktemp("cli")
+    write(root / "book", PictureBook(3).stories(2, pages=(6, 6)), size_px=96, captions="metadata")
+    assert run(["index", str(root / "book"), "--library", str(root / "lib"), "--encoder", "colour"]) == 0
+    return root
+
+
+def told(world):
+    return json.loads((world / "book" / "stories.jsonl").read_text().splitlines()[0])
+
+
+def test_the_reference_is_fresh(request):
+    path = request.config.rootpath / "docs" / "commands.md"
+    assert path.read_text(encoding="utf-8").rstrip() == reference().rstrip(), "run 'make docs'"
+
+
+def test_every_command_has_an_example():
+    pages = reference().split("\n## limner ")[1:]
+    assert len(pages) > 6
+    for page in pages:
+        if " COMMAND" not in page.split("Usage:")[1].splitlines()[0]:
+            assert "Example: limner" in page, page.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "part"),
+    [
+        (["serch"], 2, "did you mean 'search'"),
+        (["search", "x", "--librry", "lib"], 2, "--library"),
+        (["search", "x", "--library", "nowhere"], 1, "no picture library here"),
+        (["index", "--library", "lib"], 2, "no folder given"),
+        (["illustrate", "no.md", "--library", "lib", "-o", "x.docx"], 2, "unknown output format '.docx'"),
+        (["illustrate", "no.md", "--library", "lib", "-o", "x.html"], 1, "no.md"),
+        (["evaluate", "nowhere", "--library", "lib"], 1, "nowhere"),
+        (["models", "get", "resnet51"], 2, "did you mean 'resnet50'"),
+    ],
+)
+def test_what_is_wrong_is_one_line(words, status, part, *, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert part in err
+
+
+def test_help_and_version_leave_with_success(capsys):
+    for words in (["--help"], ["illustrate", "--help"], ["--version"]):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code == 0
+    assert "Example: limner illustrate" in capsys.readouterr().out
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    with pytest.raises(OSError, match="no picture library"):
+        run(["search", "x", "--library", str(tmp_path)], debug=True)
+
+
+def test_a_second_index_reads_nothing_again(world, capsys):
+    words = ["index", str(world / "book"), "--library", str(world / "lib"), "--encoder", "colour"]
+    assert run([*words, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["new"] == report["changed"] == 0
+    assert report["unchanged"] == report["found"] > 0
+
+
+def test_search_prints_shares_that_add_up(world, capsys):
+    assert (
+        run(["search", "somebody sleeps in a bed", "--library", str(world / "lib"), "--json", "-k", "3"]) == 0
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["rank"] for row in rows] == [1, 2, 3]
+    for row in rows:
+        assert set(row["shares"]) == {"captions"}
+        assert sum(row["shares"].values()) == pytest.approx(row["score"], abs=2e-3)
+    assert rows[0]["score"] >= rows[1]["score"] >= rows[2]["score"]
+
+
+def test_search_finds_a_caption_by_its_own_words(world, capsys):
+    row = json.loads((world / "book" / "metadata.jsonl").read_text().splitlines()[2])
+    assert run(["search", row["text"], "--library", str(world / "lib"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["caption"] == row["text"]
+
+
+def illustrate(world, text, out, *more):
+    return run(
+        ["illustrate", str(text), "--library", str(world / "lib"), "-o", str(out), "--min-score", "0", *more]
+    )
+
+
+def test_illustrate_pins_bans_and_leaves_blank(world, tmp_path):
+    text = tmp_path / "tale.md"
+    pages = told(world)["pages"]
+    text.write_text("# A tale\n\n" + "\n\n---\n\n".join(page["text"] for page in pages))
+    pinned, banned = pages[-1]["image"], pages[0]["image"]
+    out = tmp_path / "tale.json"
+    assert illustrate(world, text, out, "--pin", f"1={pinned}", "--pin", "2=none", "--ban", banned) == 0
+    board = json.loads(out.read_text())
+    assert board["story"]["title"] == "A tale"
+    assert board["steps"][0]["origin"] == "pinned"
+    assert board["steps"][0]["chosen"]["picture"]["paths"][0].endswith(pinned)
+    assert board["steps"][1]["chosen"] is None
+    shown = [s["chosen"]["picture"]["id"] for s in board["steps"] if s["chosen"]]
+    assert len(shown) == len(set(shown)) == len(pages) - 1
+    paths = [s["chosen"]["picture"]["paths"][0] for s in board["steps"] if s["chosen"]]
+    assert not any(path.endswith(banned) for path in paths)
+
+
+def test_pictures_of_the_text_are_kept_inside_and_outside_the_library(world, tmp_path, capsys):
+    pages = told(world)["pages"]
+    outside = tmp_path / "mine.png"
+    from PIL import Image
+
+    Image.new("RGB", (40, 30), "teal").save(outside)
+    inside = world / "book" / pages[1]["image"]
+    text = tmp_path / "tale.md"
+    parts = [
+        f"{pages[0]['text']}\n\n![my own](mine.png)",
+        f"{pages[1]['text']}\n\n![]({inside})",
+        f"{pages[2]['text']}\n\n![](https://example.org/far.jpg)",
+    ]
+    text.write_text("\n\n---\n\n".join(parts))
+    out = tmp_path / "tale.json"
+    assert illustrate(world, text, out) == 0
+    assert "https://example.org/far.jpg, which is not a file on this machine" in capsys.readouterr().err
+    first, second, third = json.loads(out.read_text())["steps"]
+    assert first["origin"] == second["origin"] == "given"
+    assert first["chosen"]["picture"]["paths"] == [str(outside)]
+    assert first["chosen"]["picture"]["captions"][0]["text"] == "my own"
+    assert second["chosen"]["picture"]["paths"][0].endswith(pages[1]["image"])
+    assert third["origin"] == "decoded"
+    assert illustrate(world, text, out, "--overwrite", "--ignore-given") == 0
+    assert all(step["origin"] == "decoded" for step in json.loads(out.read_text())["steps"])
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "pptx", "pdf"])
+def test_every_format_is_written_and_not_overwritten_unasked(world, tmp_path, suffix, capsys):
+    text = tmp_path / "tale.txt"
+    text.write_text("\n\n".join(page["text"] for page in told(world)["pages"]))
+    out = tmp_path / f"tale.{suffix}"
+    assert illustrate(world, text, out) == 0
+    first = out.read_bytes()
+    assert len(first) > 200
+    assert illustrate(world, text, out) == 1
+    assert "exists" in capsys.readouterr().err
+    assert out.read_bytes() == first
+
+
+def test_settings_of_a_file_are_checked(world, tmp_path, capsys):
+    text = tmp_path / "tale.txt"
+    text.write_text("One fine day.\n\nThey went home.")
+    settings = tmp_path / "board.toml"
+    settings.write_text("decodr = 'chain'\n")
+    assert illustrate(world, text, tmp_path / "a.json", "--settings", str(settings)) == 2
+    assert "did you mean 'decoder'" in capsys.readouterr().err
+    settings.write_text("decoder = 'chain'\nrunners_up = 1\n")
+    assert (
+        illustrate(world, text, tmp_path / "a.json", "--settings", str(settings), "--set", "pair_weight=0.25")
+        == 0
+    )
+    board = json.loads((tmp_path / "a.json").read_text())
+    assert board["decoder"] == "chain"
+    assert board["settings"]["pair_weight"] == 0.25
+    assert all(len(step["runners_up"]) <= 1 for step in board["steps"])
+    assert illustrate(world, text, tmp_path / "b.json", "--pin", "x=1") == 2
+    assert "STEP=PICTURE" in capsys.readouterr().err
+
+
+def test_evaluate_measures_a_book_it_can_read(world, capsys):
+    book = world / "book"
+    lines = [json.loads(line) for line in (book / "stories.jsonl").read_text().splitlines()]
+    copy = world / "asked"
+    shutil.copytree(book, copy, dirs_exist_ok=True)
+    (copy / "stories.jsonl").write_text(
+        "".join(json.dumps(line | {"split": "test"}) + "\n" for line in lines)
+    )
+    assert run(["evaluate", str(copy), "--library", str(world / "lib"), "--decoder", "off", "--json"]) == 0
+    random, captions = json.loads(capsys.readouterr().out)
+    assert random["system"] == "random"
+    assert captions["gallery"] == captions["queries"] == sum(len(line["pages"]) for line in lines)
+    assert captions["metrics"]["R@5"]["value"] > random["metrics"]["R@5"]["value"]
+
+
+@pytest.mark.slow
+def test_the_demonstration_goes_from_nothing_to_pages(tmp_path, capsys):
+    assert run(["demo", str(tmp_path / "demo")]) == 0
+    out = capsys.readouterr().out
+    pages = sorted((tmp_path / "demo").glob("*.html"))
+    assert len(pages) == 3
+    for page in pages:
+        assert page.resolve().as_uri() in out
+        assert "data:image/webp" in page.read_text(encoding="utf-8")
