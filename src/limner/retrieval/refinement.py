@@ -139,6 +139,46 @@ class Computed:
         return total
 
 
+class Relating(Protocol):
+    """A model that predicts relations."""
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Their C names."""
+        ...
+
+    @property
+    def separable(self) -> bool:
+        """Whether logits are a text term plus a picture term."""
+        ...
+
+    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, D), (M, D) → (N, C), (M, C)."""
+        ...
+
+    def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D), (M, D) → (N, M, C)."""
+        ...
+
+
+def pair_logits(model: Relating, texts: FloatArray, images: FloatArray) -> PairLogits:
+    """Relation logits of all pairs, in the cheapest form the model has.
+
+    Args:
+        model: predicts relations.
+        texts: (N, D) rows of unit length.
+        images: (M, D) rows of unit length.
+    """
+    if model.separable:
+        return OuterSum(*model.relation_terms(texts, images))
+    return Computed(
+        lambda queries, pictures: model.relation_table(texts[queries], images[pictures]),
+        np.arange(len(texts)),
+        np.arange(len(images)),
+        len(model.relations),
+    )
+
+
 @dataclass(frozen=True)
 class Refinement:
     """How scores are refined.

@@ -1,0 +1,252 @@
+"""``limner train``: a settings file becomes a trained run.
+
+It reads the settings, opens the data, shows progress and handles signals; `limner.training` does the work.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from limner.apps.terminal import emit, emit_json, say
+
+if TYPE_CHECKING:
+    from limner.training.settings import RunConfig
+    from limner.training.state import Position
+
+REFINEMENT = "refinement.json"
+
+
+def train(
+    config: Path,
+    *,
+    to: Path,
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    smoke: Annotated[bool, Parameter(negative="")] = False,
+    finetune: Annotated[bool, Parameter(negative="")] = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train a system as a settings file says; run it again to go on after a stop.
+
+    The test split is dropped before anything is made from the data. A stop (Ctrl-C, SIGTERM) or a kill
+    loses at most the steps since the last save, loop.save_every_steps apart.
+
+    Example: limner train configs/cmcm/picturebook/cmcm.toml --to runs/cmcm --smoke
+
+    Parameters
+    ----------
+    config
+        Settings, TOML.
+    to
+        Folder of the run; made if absent.
+    set_
+        key=value that replaces a setting, such as loop.lr=2e-4 (repeatable).
+    smoke
+        Shrink everything to a run of seconds, to see that it works.
+    finetune
+        Train the picture backbone along instead of using stored features.
+    weights
+        Weights of the backbone: a file, or a folder to look in.
+    device
+        torch device that trains.
+    json
+        Print the result as JSON.
+    """
+    from limner.apps.corpora import open_corpus
+    from limner.apps.progress import IndexProgress
+    from limner.apps.validation import maximise, validation
+    from limner.training.corpus import corpus_of
+    from limner.training.loop import Loop
+    from limner.training.systems import read_config, system
+
+    words = [*set_, *(["trunk=finetune"] if finetune else [])]
+    settings = read_config(config, words)
+    settings = settings.smoke() if smoke else settings
+    more_is_better = maximise(settings.loop.metric)
+    tuned = getattr(settings, "trunk", "") == "finetune"
+    with IndexProgress() as progress:
+        progress.stage("pictures", None)
+        data, pictures = open_corpus(
+            settings.data, files=tuned, weights=weights, device=device, report=_Report(progress)
+        )
+    for note in data.notes:
+        say(note)
+    corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
+    say(
+        f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
+        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
+    )
+    prepared = system(settings.system).prepare(
+        settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None
+    )
+    with _Bar(settings, prepared.task.steps_per_epoch) as bar, _stopping() as stop:
+
+        def report(event: Any) -> None:  # noqa: ANN401
+            bar(event)
+            stop()
+
+        loop = Loop(
+            prepared.task,
+            settings.loop,
+            to,
+            validate=validation(corpus),
+            maximise=more_is_better,
+            report=report,
+            saved_with=prepared.saved_with,
+        )
+        position = loop.fit()
+    refinement = _refinement(settings, to, corpus, device)
+    _show(position, settings, refinement, as_json=json)
+
+
+def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
+    """The pretrained backbone in training form, and its width."""
+    from limner.encoders.catalogue import weight_file
+    from limner.encoders.pixels import build
+    from limner.encoders.trunks import FromBytes
+    from limner.encoders.weights import read_state
+
+    name = settings.data.backbone
+    file = weight_file(name, weights)
+    built = build(name, read_state(file), str(file.path))
+    return FromBytes(built.trunk), built.width
+
+
+def _refinement(settings: RunConfig, to: Path, corpus: Any, device: str) -> dict[str, Any] | None:  # noqa: ANN401
+    """Choose and store how the best weights' scores are refined; None for models without relations."""
+    from limner.apps.validation import chosen_refinement
+    from limner.training.systems import system
+
+    model, _ = system(settings.system).load(to, device)
+    if not getattr(model, "relations", ()):
+        return None
+    from dataclasses import asdict
+    from json import dumps
+
+    chosen = asdict(chosen_refinement(model, corpus, getattr(settings, "refinement", "multiply")))
+    stored = chosen | {"threshold": str(chosen["threshold"])}  # JSON has no infinity
+    target = to / REFINEMENT
+    part = target.with_name(f".{target.name}.part")
+    part.write_text(dumps(stored) + "\n", encoding="utf-8")
+    part.replace(target)
+    return stored
+
+
+def _show(
+    position: Position, settings: RunConfig, refinement: dict[str, Any] | None, *, as_json: bool
+) -> None:
+    """The result on stdout."""
+    best = position.history[position.best_epoch]["val"] if position.history else {}
+    if as_json:
+        emit_json(
+            {
+                "epochs": position.epoch,
+                "steps": position.taken,
+                "best_epoch": position.best_epoch,
+                "metric": settings.loop.metric,
+                "validation": best,
+                "refinement": refinement,
+            }
+        )
+        return
+    figures = "  ".join(f"{name} {value:.3f}" for name, value in best.items())
+    emit(f"best epoch {position.best_epoch} of {position.epoch}: {figures}")
+    if refinement is not None:
+        emit(
+            f"refinement {refinement['form']}: strength {refinement['strength']}, T {refinement['threshold']}"
+        )
+
+
+class _Report:
+    """Moves a bar to where the extraction of features stands."""
+
+    def __init__(self, progress: Any) -> None:  # noqa: ANN401
+        self._progress, self._done = progress, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        self._progress.total(total)
+        self._progress.advance(done - self._done)
+        self._done = done
+
+
+class _Bar:
+    """Epoch, losses, last validation and time left on stderr; in a pipe, one line per epoch."""
+
+    def __init__(self, settings: RunConfig, steps: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        self._console = Console(stderr=True)
+        self._epochs, self._metric, self._last = settings.loop.epochs, settings.loop.metric, ""
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=steps, left="")
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, event: Any) -> None:  # noqa: ANN401
+        """Show an event of the loop."""
+        position = event.position
+        left = f"{event.remaining_s / 60:.1f} min left"
+        values = "  ".join(f"{name} {value:.3f}" for name, value in event.values.items())
+        if event.kind == "epoch":
+            self._last = f"{self._metric} {event.values[self._metric]:.3f}"
+            losses = "  ".join(f"{k} {v:.3f}" for k, v in position.history[-1]["loss"].items())
+            self._console.print(
+                f"epoch {position.epoch}/{self._epochs}: {losses} | {values} | {left}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+            return
+        self._bar.update(
+            self._task,
+            completed=position.step,
+            description=f"epoch {position.epoch + 1}/{self._epochs}  {values}  {self._last}",
+            left=left,
+        )
+
+
+@contextmanager
+def _stopping() -> Iterator[Any]:
+    """Within it SIGTERM and Ctrl-C raise a flag, which calling the result turns into leaving after the step.
+
+    So no step and no file is ever half done, and a stop looks the same from wherever it comes.
+    """
+    asked: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        del frame
+        asked.append(number)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def stop() -> None:
+        if asked:
+            say("stopped: run the same command again to go on")
+            raise KeyboardInterrupt
+
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,120 @@
+"""The data set a run names: its pairs with a split, and what training sees of the pictures.
+
+It brings readers, splits, drawings and stored features together; nothing is trained here.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limner.errors import ConfigError, MissingError
+
+if TYPE_CHECKING:
+    from limner.data.coherence import PairSet
+    from limner.training.pictures import PictureRows
+    from limner.training.settings import DataConfig
+
+
+def open_corpus(
+    config: "DataConfig",
+    *,
+    files: bool = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple["PairSet", "PictureRows"]:
+    """Pairs with split and group, and their pictures.
+
+    Args:
+        config: which.
+        files: pictures are decoded from files each time, instead of stored features.
+        weights: of the backbone, a file or a folder; None looks in the usual places.
+        device: torch device that computes features.
+        report: called with pictures done and due while features are computed.
+    Raises:
+        ConfigError: a set needs a folder that is not named.
+        MissingError, DataError, CheckpointError: see the readers and `picture_features`.
+    """
+    from limner.data.coherence import PairSet, split_pairs
+    from limner.data.pairs import read_pairs
+    from limner.data.worlds import picture_book, shuffle_relations
+    from limner.training.pictures import ArrayRows, FileRows
+
+    if config.set == "picturebook":
+        data, pixels = picture_book(config.stories, config.world_seed, config.picture_px)
+        if config.shuffle_relations:
+            data = shuffle_relations(data, config.world_seed)
+        return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
+    if config.set == "pairs":
+        if not config.annotations:
+            raise ConfigError("data: set 'pairs' needs data.annotations, a file of pairs as JSON lines")
+        pairs = read_pairs(config.annotations)
+        names = tuple(pairs[0].labels) if pairs else ()
+        data = PairSet(Path(config.annotations).stem, names, pairs)
+    else:
+        data = _annotated(config)
+    stated = all(pair.split and pair.group for pair in data.pairs)
+    if not (config.set == "pairs" and stated):
+        data = split_pairs(data, config.split, config.split_seed)
+    if config.shuffle_relations:
+        data = shuffle_relations(data, config.split_seed)
+    if config.limit is not None:
+        data = _limited(data, config.limit)
+    if files:
+        return data, FileRows({pair.image_id: pair.image for pair in data.pairs})
+    from limner.apps.picture_features import picture_features
+
+    features = picture_features(
+        data,
+        Path(config.features),
+        backbone=config.backbone,
+        weights=weights,
+        device=device,
+        report=report,
+    )
+    return data, features
+
+
+def _annotated(config: "DataConfig") -> "PairSet":
+    """A published set with its pictures."""
+    from limner.data.cite import read_cite, read_cite_plus
+    from limner.data.clue import read_clue, read_clue_tsv
+
+    folder = _folder(config)
+    pictures = Path(config.pictures) if config.pictures else folder / "images"
+    if not pictures.is_dir():
+        raise MissingError(
+            f"{config.set}: no pictures at {pictures}; set data.pictures to their folder"
+            " (limner data fetch gets those of clue)"
+        )
+    missing, share = config.missing, config.max_missing
+    if config.set == "cite++":
+        return read_cite_plus(
+            folder / "train.csv", folder / "test.csv", pictures=pictures, missing=missing, max_missing=share
+        )
+    if config.set == "cite":
+        return read_cite(folder, pictures=pictures, missing=missing, max_missing=share)
+    read = read_clue if config.set == "clue" else read_clue_tsv
+    return read(folder, pictures=pictures, missing=missing, max_missing=share)
+
+
+def _folder(config: "DataConfig") -> Path:
+    """Where the annotation files of a set lie."""
+    if config.annotations:
+        return Path(config.annotations).expanduser()
+    place = os.environ.get("LIMNER_DATA")
+    if not place:
+        raise ConfigError(f"{config.set}: no folder given; set data.annotations or $LIMNER_DATA")
+    return Path(place) / "data" / config.set.removesuffix("-tsv")
+
+
+def _limited(data: "PairSet", limit: int) -> "PairSet":
+    """The first pairs of every split, and a name that says so: their features are stored apart."""
+    kept, counts = [], dict.fromkeys(("", "train", "val", "test"), 0)
+    for pair in data.pairs:
+        counts[pair.split] += 1
+        if counts[pair.split] <= limit:
+            kept.append(pair)
+    return replace(data, name=f"{data.name}-first{limit}", pairs=tuple(kept))

@@ -1,0 +1,36 @@
+"""Trunks by name, with weights yet to come: what a checkpoint's tensors are loaded into.
+
+A run that trained its own trunk is rebuilt through here. It reads no weights; a pretrained start comes from
+`limner.encoders`.
+"""
+
+from torch import nn
+
+from limner.encoders.trunks import DrawingTrunk, FromBytes
+from limner.errors import ConfigError, unknown
+
+
+def drawing_trunk() -> tuple[nn.Module, int]:
+    """A small net for drawings that takes bytes, and the width of its features."""
+    trunk = DrawingTrunk()
+    return FromBytes(trunk), trunk.width
+
+
+def empty_backbone(name: str) -> tuple[nn.Module, int]:
+    """A torchvision classifier without its last layer that takes bytes, and the width of its features.
+
+    Args:
+        name: torchvision's name of the architecture.
+    Raises:
+        ConfigError: torchvision has no such architecture.
+    """
+    from torchvision import models
+
+    if name not in models.list_models(module=models):
+        raise ConfigError("trunk: " + unknown("architecture", name, models.list_models(module=models)))
+    model = models.get_model(name, weights=None)
+    last = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
+    owner, leaf = model.get_submodule(last.rpartition(".")[0]), last.rpartition(".")[2]
+    width = int(getattr(owner, leaf).in_features)
+    setattr(owner, leaf, nn.Identity())
+    return FromBytes(model), width

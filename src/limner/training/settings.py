@@ -1,0 +1,135 @@
+"""Settings every system shares: where the data come from, the loop, and presets that fill in defaults.
+
+A preset fills in what a file leaves open; what the file then states is a deviation, and a run says them all.
+It knows no system.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from limner.config import Config
+from limner.data.coherence import SplitKind
+from limner.data.presence import MAX_MISSING, MissingPolicy
+from limner.data.tokens import TokeniserName
+from limner.training.loop import LoopConfig
+
+Preset = Literal["paper", "release", "sound"]
+
+
+class DataConfig(Config):
+    """Which pairs, and how they become batches.
+
+    Attributes:
+        set: cite, cite++, clue, clue-tsv, picturebook, or pairs (a file of JSON lines).
+        annotations: folder of the annotation files, or the file of pairs; "" looks below $LIMNER_DATA.
+        pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
+        missing, max_missing: what to do about missing pictures, and the share that may be.
+        features: folder of the feature stores.
+        backbone: whose features are stored, or what is trained along.
+        split, split_seed: see `limner.data.coherence.split_pairs`.
+        relations: those to predict; empty for all of the set.
+        shuffle_relations: deal the labels anew inside each split: the control.
+        tokeniser, min_count: of the vocabulary.
+        max_length: words of a text that count.
+        vectors: start of the word vectors, learned on the training texts or random.
+        vector_epochs: passes over the texts to learn them.
+        batch: pairs per step.
+        mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
+        limit: pairs per split at most; None for all.
+        stories, world_seed, picture_px: of picturebook.
+    """
+
+    set: Literal["cite", "cite++", "clue", "clue-tsv", "picturebook", "pairs"]
+    annotations: str = ""
+    pictures: str = ""
+    missing: MissingPolicy = "abort"
+    max_missing: float = Field(default=MAX_MISSING, ge=0, le=1)
+    features: str = "features"
+    backbone: str = "resnet50"
+    split: SplitKind = "grouped"
+    split_seed: int = Field(default=0, ge=0)
+    relations: tuple[str, ...] = ()
+    shuffle_relations: bool = False
+    tokeniser: TokeniserName = "default"
+    min_count: int = Field(default=1, ge=1)
+    max_length: int = Field(default=200, ge=1)
+    vectors: Literal["cbow", "random"] = "cbow"
+    vector_epochs: int = Field(default=50, ge=1)
+    batch: int = Field(default=32, ge=2)
+    mask_duplicates: bool = True
+    limit: int | None = Field(default=None, ge=4)
+    stories: int = Field(default=200, ge=10)
+    world_seed: int = Field(default=0, ge=0)
+    picture_px: int = Field(default=64, ge=32)
+
+
+class RunConfig(Config):
+    """Settings of one run; every system adds its own.
+
+    Attributes:
+        system: name in the registry.
+        row: name of the row in the tables, such as ``CMCM_Story``.
+        preset: paper, release or sound.
+        data: see `DataConfig`.
+        loop: see `LoopConfig`.
+    Source: SPEC 0.3.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {"paper": {}, "release": {}, "sound": {}}
+
+    system: str
+    row: str = ""
+    preset: Preset = "release"
+    data: DataConfig
+    loop: LoopConfig = LoopConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, values: Any) -> Any:  # noqa: ANN401  (as given by a caller)
+        if not isinstance(values, dict):
+            return values
+        return merged(cls.PRESETS.get(values.get("preset", "release"), {}), values)
+
+    def deviations(self) -> list[str]:
+        """``key=value`` of every setting that is not what the preset alone would give, data set aside."""
+        plain = type(self).model_validate(
+            {"system": self.system, "preset": self.preset, "data": {"set": self.data.set}}
+        )
+        skip = {"row", "data.annotations", "data.pictures", "data.features"}
+        mine, due = flat(self.model_dump(mode="json")), flat(plain.model_dump(mode="json"))
+        return [f"{key}={value}" for key, value in mine.items() if key not in skip and value != due[key]]
+
+    def smoke(self) -> Self:
+        """The same run, small enough for a few seconds: the same code, no meaningful result."""
+        data = self.data.model_copy(
+            update={
+                "batch": min(8, self.data.batch),
+                "max_length": min(16, self.data.max_length),
+                "vector_epochs": 1,
+                "limit": min(self.data.limit or 48, 48),
+                "stories": min(self.data.stories, 12),
+            }
+        )
+        loop = self.loop.model_copy(update={"epochs": min(self.loop.epochs, 2), "save_every_steps": 4})
+        return self.model_copy(update={"data": data, "loop": loop})
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested values: those of `over` win, tables are joined."""
+    both = dict(under)
+    for key, value in over.items():
+        inner = both.get(key)
+        both[key] = (
+            merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+        )
+    return both
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by dotted key."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
