@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.evaluation.uncertainty import difference, interval, interval_of, weighted_median
+from limner.evaluation.uncertainty import difference, holm, interval, interval_of, weighted_median
 
 STATISTIC = {"mean": np.mean, "median": np.median}
 
@@ -122,3 +122,17 @@ def test_a_weighted_median_equals_the_median_of_copies_and_is_undefined_for_none
     copies = [np.median(np.repeat(values, row)) for row in weights[[0, 1, 3]]]
     assert found[[0, 1, 3]].tolist() == copies
     assert np.isnan(found[2])
+
+
+def test_holm_by_hand_and_by_the_procedure_itself():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        p_values = (rng.random(6) ** 3).tolist()
+        rejected, order = set(), sorted(range(6), key=lambda i: p_values[i])
+        for place, index in enumerate(order):
+            if p_values[index] > 0.05 / (6 - place):
+                break
+            rejected.add(index)
+        assert {i for i, p in enumerate(holm(p_values)) if p <= 0.05} == rejected

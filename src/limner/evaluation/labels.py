@@ -23,7 +23,7 @@ from limner.evaluation.uncertainty import (
     interval_of,
 )
 
-Labels = NDArray[np.int64] | NDArray[np.bool_] | Sequence[int]
+Labels = NDArray[np.integer] | NDArray[np.floating] | NDArray[np.bool_] | Sequence[int]
 
 
 def average_precision(scores: Values, labels: Labels) -> float:
@@ -44,7 +44,7 @@ def average_precision(scores: Values, labels: Labels) -> float:
     runs, truth = _checked(scores, labels)
     every = np.arange(len(truth))
     once = np.ones((1, len(truth)), dtype=np.int64)
-    return float(_statistic(runs, truth, every)(once)[0])
+    return float(precision_statistic(runs, truth, every)(once)[0])
 
 
 def prevalence(labels: Labels, groups: Sequence[Hashable], *, resamples: int = RESAMPLES) -> Interval:
@@ -77,7 +77,7 @@ def precision_interval(
     """
     runs, truth = _checked(scores, labels)
     owner, total = _owner(groups, truth)
-    statistic = _statistic(runs, truth, owner)
+    statistic = precision_statistic(runs, truth, owner)
     (drawn,) = bootstrap([statistic], total, resamples=resamples, seed=seed, width=len(truth))
     return interval_of(average_precision(scores, labels), drawn, total, level)
 
@@ -106,7 +106,7 @@ def precision_difference(
     runs, truth = _checked(first, labels)
     others, _ = _checked(second, labels)
     owner, total = _owner(groups, truth)
-    statistics = [_statistic(runs, truth, owner), _statistic(others, truth, owner)]
+    statistics = [precision_statistic(runs, truth, owner), precision_statistic(others, truth, owner)]
     one, two = bootstrap(statistics, total, resamples=resamples, seed=seed, width=len(truth))
     value = average_precision(first, labels) - average_precision(second, labels)
     return difference_of(value, one - two, total, level)
@@ -151,6 +151,32 @@ def second_opinion(pairs: Sequence[Hashable], labels: Labels) -> tuple[float, ND
     return average_precision(others, truth[rows].astype(np.int64)), rows
 
 
+def precision_statistic(
+    scores: Values, labels: Labels, owner: NDArray[np.int64]
+) -> Callable[[Weights], Values]:
+    """Average precision as a statistic for `uncertainty.bootstrap`.
+
+    Args:
+        scores: (N,) or (S, N), as in `average_precision`.
+        labels: (N,).
+        owner: (N,) group number of every row.
+    Returns:
+        Counts of every group, (R, G) → (R,) mean over the seeds of the precision; NaN without a positive.
+    """
+    runs, truth = _checked(scores, labels)
+    sorted_runs = []
+    for run in runs:
+        order = np.argsort(-run, kind="stable")
+        ends = np.flatnonzero(np.append(np.diff(run[order]) != 0, True))
+        sorted_runs.append((owner[order], truth[order], ends))
+
+    def precisions(weights: Weights) -> Values:
+        means: Values = np.mean([_weighted(weights, *one) for one in sorted_runs], axis=0)
+        return means
+
+    return precisions
+
+
 def _checked(scores: Values, labels: Labels) -> tuple[Values, NDArray[np.float64]]:
     """(S, N) scores and (N,) labels."""
     runs = np.atleast_2d(np.asarray(scores, dtype=np.float64))
@@ -173,23 +199,6 @@ def _owner(groups: Sequence[Hashable], truth: NDArray[np.float64]) -> tuple[NDAr
     if len(groups) != len(truth):
         raise ShapeError(f"average precision: {len(groups)} groups for {len(truth)} rows")
     return group_numbers(groups)
-
-
-def _statistic(
-    runs: Values, truth: NDArray[np.float64], owner: NDArray[np.int64]
-) -> Callable[[Weights], Values]:
-    """Counts of every group, (R, G) → (R,) mean over the seeds of the precision; NaN without a positive."""
-    sorted_runs = []
-    for scores in runs:
-        order = np.argsort(-scores, kind="stable")
-        ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
-        sorted_runs.append((owner[order], truth[order], ends))
-
-    def precisions(weights: Weights) -> Values:
-        means: Values = np.mean([_weighted(weights, *run) for run in sorted_runs], axis=0)
-        return means
-
-    return precisions
 
 
 def _weighted(

@@ -15,7 +15,7 @@ from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unk
 
 Statistic = Literal["mean", "median"]
 Values = NDArray[np.float64]
-Weights = NDArray[np.int64]
+Weights = NDArray[np.integer]
 RESAMPLES = 10_000
 _CELLS = 1 << 22
 
@@ -109,6 +109,23 @@ def difference_of(value: float, gaps: Values, groups: int, level: float = 0.95) 
     return Difference(
         value=value, low=low, high=high, level=level, resamples=len(kept), groups=groups, p_value=p_value
     )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p values for being many, so that the chance of any false mark stays at the level.
+
+    Args:
+        p_values: of one family of comparisons, each in [0, 1].
+    Returns:
+        Adjusted values, in the same order: below the level exactly where Holm's procedure rejects.
+    Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
+    """
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
 
 
 def weighted_median(values: Values, weights: Weights) -> Values:

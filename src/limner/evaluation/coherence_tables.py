@@ -1,0 +1,341 @@
+"""The result tables of CMCM, built from result files: retrieval, retrieval per relation, predicted relations.
+
+Every system is compared with one control on the same queries of the same pools, with one correction over the
+whole table. Nothing is trained or scored here, and a cell without a result stays empty.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, unknown
+from limner.evaluation import labels
+from limner.evaluation.comparison import Figure, Ranked, compare, precision_figure, rank_figure
+from limner.evaluation.results import PoolRanks, Result
+from limner.evaluation.tables import Block, Cell, Row, Table
+from limner.evaluation.uncertainty import RESAMPLES, group_numbers
+
+METRICS = ("MedR", "R@1", "R@5", "R@10")
+TABLES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8")
+CONTROL = "CMCA"
+TEXT_ONLY = "text only"
+SPLITS = ("grouped", "released")
+Stage = Literal["plain", "refined"]
+
+
+@cache
+def reference() -> Mapping[str, Any]:
+    """Published figures of CMCM, as in ``reference/cmcm.toml``."""
+    return tomllib.loads((files("limner.evaluation") / "reference" / "cmcm.toml").read_text("utf-8"))
+
+
+def build(
+    name: str, results: Sequence[Result], *, data: str | None = None, resamples: int = RESAMPLES
+) -> list[Table]:
+    """One published table: per split, and for retrieval per kind of pool.
+
+    Args:
+        name: one of `TABLES`.
+        results: as `results.read_results` gives them; other data sets and validation are left aside.
+        data: data set; None takes that of the published table (Clue for cmcm-7).
+        resamples: of every interval and comparison.
+    Raises:
+        ConfigError: no such table.
+        DataError: two systems were evaluated on different pairs.
+    """
+    if name not in TABLES:
+        raise ConfigError(unknown("table", name, TABLES))
+    chosen = data or reference()[name].get("data", "clue")
+    tables: list[Table] = []
+    for split in SPLITS:
+        own = [
+            r for r in results if r.about.part == "test" and (r.about.data, r.about.split) == (chosen, split)
+        ]
+        scene = Scene.of(name, f"{chosen}, {split} split", own, resamples)
+        if name == "cmcm-7":
+            tables.append(_per_relation(scene))
+        elif name == "cmcm-8":
+            tables.append(_precisions(scene, chosen))
+        else:
+            tables += [_retrieval(scene, full=False), _retrieval(scene, full=True)]
+    return tables
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All results on one part of one split.
+
+    Attributes:
+        name: of the table.
+        where: data set and split, in words.
+        systems: name → its runs, one per seed.
+        owner: (N,) group of every row.
+        groups: number of groups.
+        resamples: of every bootstrap.
+    """
+
+    name: str
+    where: str
+    systems: Mapping[str, Sequence[Result]]
+    owner: NDArray[np.int64]
+    groups: int
+    resamples: int
+
+    @classmethod
+    def of(cls, name: str, where: str, results: Sequence[Result], resamples: int) -> "Scene":
+        """Sort results by system; all must be of the same rows."""
+        systems: dict[str, list[Result]] = {}
+        for result in results:
+            if result.ids != results[0].ids:
+                raise DataError(
+                    f"{name} ({where}): {result.about.system} and {results[0].about.system} were evaluated on"
+                    " different pairs; evaluate both on one split seed"
+                )
+            systems.setdefault(result.about.system, []).append(result)
+        owner, groups = group_numbers(results[0].groups if results else [])
+        return cls(name, where, systems, owner, groups, resamples)
+
+    def runs(self, system: str, alias: str = "") -> Sequence[Result]:
+        """Runs of a system under either of its names."""
+        return self.systems.get(system) or self.systems.get(alias) or ()
+
+    def title(self, tail: str = "") -> str:
+        """Title of the published table and where these figures are from."""
+        return f"{reference()[self.name]['title']} ({self.where}{tail})"
+
+
+def _retrieval(scene: Scene, *, full: bool) -> Table:
+    """Plain and refined ranks on the same pools, every row against the control's plain figures."""
+    published = reference()[scene.name]["rows"]
+    extra = [name for name, runs in scene.systems.items() if runs[0].pools and not _known(name, published)]
+    figures: list[Figure] = []
+    rows: list[tuple[str, Sequence[Result]]] = []
+    for name in (*published, *extra):
+        entry = published.get(name, {})
+        runs = scene.runs(name, entry.get("alias", ""))
+        rows.append((name, runs))
+        for stage in ("plain", "refined"):
+            pools = _pools(runs, stage, full=full)
+            printed = _printed(entry, stage, refines=name not in ("Base", CONTROL))
+            applies = stage == "plain" or (name not in ("Base", CONTROL) and (bool(pools) or not runs))
+            for metric in METRICS:
+                figures.append(
+                    rank_figure(
+                        metric, pools, scene.owner, scene.groups, printed.get(metric), applies=applies
+                    )
+                )
+    control = [name for name, _ in rows].index(CONTROL) * 2 * len(METRICS)
+    against = [
+        None if start == control else control + offset % len(METRICS)
+        for start in range(0, len(figures), 2 * len(METRICS))
+        for offset in range(2 * len(METRICS))
+    ]
+    cells, compared = compare(figures, against, scene.owner, scene.groups, resamples=scene.resamples)
+    size = next((p.pictures for _, runs in rows for r in runs for p in _chosen(r, full=full)), 0)
+    count = next((len(_chosen(r, full=full)) for _, runs in rows for r in runs), 0)
+    tail = (
+        f", {f'all {size} pictures' if full else f'{count} pools of {size}'}"
+        if size
+        else (", all pictures" if full else ", pools")
+    )
+    notes = (
+        "Brackets: 95 % bootstrap interval by duplicate group, over all seeds and pools. Parentheses: the"
+        " paper's figure, after refinement where the model has a coherence module, on its own pools.",
+        _marks_note(f"{CONTROL} (plain) on the same pools", compared, scene.resamples),
+    )
+    return Table(
+        name=scene.name,
+        title=scene.title(tail),
+        corner="model",
+        blocks=tuple(Block(title=stage, columns=METRICS) for stage in ("plain", "refined")),
+        rows=tuple(
+            Row(name=name, remark=_seeds(runs), cells=tuple(part))
+            for (name, runs), part in zip(rows, _parted(cells, 2 * len(METRICS)), strict=True)
+        ),
+        notes=notes,
+    )
+
+
+def _per_relation(scene: Scene) -> Table:
+    """Queries for which a relation holds, and those for which it does not, against all pictures."""
+    published = reference()[scene.name]["rows"]
+    columns: tuple[tuple[str, str, Stage], ...] = (
+        ("CMCA", CONTROL, "plain"),
+        ("CMCM", "CMCM", "plain"),
+        ("CMCM refined", "CMCM", "refined"),
+    )
+    figures: list[Figure] = []
+    names: list[tuple[str, str]] = []
+    for relation in _relations(scene):
+        for holds in (True, False):
+            count = 0
+            for _, system, stage in columns:
+                pools = []
+                for rows, ranks in _pools(scene.runs(system), stage, full=True):
+                    keep = _majority(scene, relation)[rows] == holds
+                    pools.append((rows[keep], ranks[keep]))
+                    count = int(keep.sum())
+                printed = published.get(relation, {}).get(system, {}) if holds and stage != "plain" else {}
+                if holds and system == CONTROL:
+                    printed = published.get(relation, {}).get(system, {})
+                usable = [pool for pool in pools if len(pool[0])]
+                figures += [
+                    rank_figure(m, usable, scene.owner, scene.groups, _scaled(printed, m)) for m in METRICS
+                ]
+            names.append((relation if holds else f"not {relation}", f"{count} queries"))
+    width = len(columns) * len(METRICS)
+    against = [
+        None if place % width < len(METRICS) else place // width * width + place % len(METRICS)
+        for place in range(len(figures))
+    ]
+    cells, compared = compare(figures, against, scene.owner, scene.groups, resamples=scene.resamples)
+    return Table(
+        name=scene.name,
+        title=scene.title(", all pictures"),
+        corner="relation",
+        blocks=tuple(Block(title=title, columns=METRICS) for title, _, _ in columns),
+        rows=tuple(
+            Row(name=name, remark=remark, cells=tuple(part))
+            for (name, remark), part in zip(names, _parted(cells, width), strict=True)
+        ),
+        notes=(
+            "Brackets: 95 % bootstrap interval by duplicate group. Parentheses: the paper's figure.",
+            _marks_note(f"{CONTROL} on the same queries", compared, scene.resamples),
+        ),
+    )
+
+
+def _precisions(scene: Scene, data: str) -> Table:
+    """Average precision of every predicted relation beside prevalence, text-only controls and the ceiling."""
+    relations = _relations(scene)
+    published = reference()["cmcm-8"]["rows"] if data == reference()["cmcm-8"]["data"] else {}
+    aliases = {
+        entry["alias"]: name for name, entry in reference()["cmcm-4"]["rows"].items() if "alias" in entry
+    }
+    controls = [name for name in scene.systems if name.startswith(TEXT_ONLY)] or [TEXT_ONLY]
+    known = {"CMCM-NoAttn", "CMCM", *controls, *(f"CMCM_{r}" for r in relations), *aliases.values()}
+    others = [n for n, runs in scene.systems.items() if n not in known and runs[0].probabilities]
+    every = next(iter(scene.systems.values()), [None])[0]
+    rows: list[Row] = []
+    if every is not None:
+        base = [
+            labels.prevalence(every.labels[r], every.groups, resamples=scene.resamples) for r in relations
+        ]
+        cells = [Cell(value=b.value, low=b.low, high=b.high, kind="precision") for b in base]
+        rows.append(Row(name="prevalence (chance)", cells=tuple(cells)))
+    figures: list[Figure] = []
+    names = [*controls, "CMCM-NoAttn", "CMCM", "CMCM_c", *others]
+    for name in names:
+        for relation in relations:
+            system = f"CMCM_{relation}" if name == "CMCM_c" else name
+            runs = [r for r in scene.runs(system, aliases.get(system, "")) if relation in r.probabilities]
+            printed = published.get(name, {}).get("printed", {}).get(relation)
+            scores = np.array([run.probabilities[relation] for run in runs])
+            truth = runs[0].labels[relation] if runs else ()
+            figures.append(precision_figure(scores, truth, scene.owner, printed))
+    width = len(relations)
+    against = [None if place < width * len(controls) else place % width for place in range(len(figures))]
+    cells, compared = compare(figures, against, scene.owner, scene.groups, resamples=scene.resamples)
+    rows += [
+        Row(
+            name=f"{name} (own relation)" if name == "CMCM_c" else name,
+            remark=_seeds(scene.runs(name)),
+            cells=tuple(part),
+        )
+        for name, part in zip(names, _parted(cells, width) if width else [[]] * len(names), strict=True)
+    ]
+    if every is not None and len(set(every.pairs)) < len(every.pairs):
+        top = [
+            labels.disagreement_ceiling(every.pairs, every.labels[r]) if any(every.labels[r]) else None
+            for r in relations
+        ]
+        cells = [Cell(value=value, kind="precision") for value in top]
+        rows.append(Row(name="ceiling (annotators disagree on repeated pairs)", cells=tuple(cells)))
+    return Table(
+        name=scene.name,
+        title=scene.title(),
+        corner="model",
+        blocks=(Block(title="average precision", columns=relations),),
+        rows=tuple(rows),
+        notes=(
+            "Brackets: 95 % bootstrap interval by duplicate group. Parentheses: the paper's figure (released"
+            " split).",
+            _marks_note(f"the row '{controls[0]}'", compared, scene.resamples),
+        ),
+    )
+
+
+def _pools(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked]:
+    """Queries and ranks of every pool of every run; empty where the stage was not measured."""
+    return [
+        (np.array(pool.queries, dtype=np.int64), np.array(getattr(pool, stage), dtype=np.float64))
+        for run in runs
+        for pool in _chosen(run, full=full)
+        if len(getattr(pool, stage))
+    ]
+
+
+def _chosen(run: Result, *, full: bool) -> tuple[PoolRanks, ...]:
+    if not full:
+        return run.drawn
+    return (run.full,) if run.full is not None else ()
+
+
+def _printed(entry: Mapping[str, Any], stage: Stage, *, refines: bool) -> dict[str, float]:
+    """Published figures of one row at one stage, as fractions and ranks."""
+    table = entry.get("printed", {}) if refines == (stage == "refined") else {}
+    found = {metric: _scaled(table, metric) for metric in METRICS if metric in table}
+    if stage in entry:  # the medians behind Figure 5 have one more digit
+        found["MedR"] = entry[stage][0]
+    return {metric: value for metric, value in found.items() if value is not None}
+
+
+def _scaled(table: Mapping[str, float], metric: str) -> float | None:
+    """A printed figure as a rank or a fraction."""
+    if metric not in table:
+        return None
+    return table[metric] if metric == "MedR" else table[metric] / 100
+
+
+def _relations(scene: Scene) -> tuple[str, ...]:
+    """Relations of the results, in their order; the published ones where there is no result."""
+    for runs in scene.systems.values():
+        return tuple(runs[0].labels)
+    return tuple(reference()["cmcm-8"]["rows"]["CMCM"]["printed"])
+
+
+def _majority(scene: Scene, relation: str) -> NDArray[np.bool_]:
+    """(N,) whether most annotations of a row's pair state the relation; a tie counts as stated."""
+    result = next(iter(scene.systems.values()))[0]
+    pairs, stated = np.array(result.pairs), np.array(result.labels[relation])
+    positives, sizes = np.bincount(pairs, stated), np.bincount(pairs)
+    majority: NDArray[np.bool_] = (2 * positives >= sizes)[pairs]
+    return majority
+
+
+def _known(name: str, published: Mapping[str, Any]) -> bool:
+    return name in published or any(entry.get("alias") == name for entry in published.values())
+
+
+def _parted(cells: Sequence[Cell], width: int) -> Iterator[Sequence[Cell]]:
+    for start in range(0, len(cells), width):
+        yield cells[start : start + width]
+
+
+def _seeds(runs: Sequence[Result]) -> str:
+    return f"{len(runs)} seeds" if len(runs) > 1 else ""
+
+
+def _marks_note(control: str, compared: int, resamples: int) -> str:
+    if not compared:
+        return f"No marks: there is nothing to compare with {control}."
+    return (
+        f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by duplicate group,"
+        f" p < .05 after Holm's correction for {compared} comparisons."
+    )
