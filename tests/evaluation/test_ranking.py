@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.evaluation import ranking
 from limner.evaluation.ranking import Metric, rank, rank_blocks
 
 POLICIES = ("mean", "pessimistic", "optimistic")
@@ -248,3 +249,29 @@ class TestCanaries:
         found = Metric("R", k)(rank(rng.random((queries, n)), relevant))
         chance = k / n
         assert abs(found - chance) < 3 * np.sqrt(chance * (1 - chance) / queries)
+
+
+def test_large_blocks_are_counted_in_threads_with_the_same_result(monkeypatch):
+    rng = np.random.default_rng(3)
+    scores = rng.integers(0, 50, (60, 40)).astype(np.float32)
+    relevant = [rng.choice(40, size=rng.integers(1, 4), replace=False).tolist() for _ in range(60)]
+    alone = rank(scores, relevant)
+    monkeypatch.setattr(ranking, "_THREAD_CELLS", 200)
+    monkeypatch.setattr(ranking, "_usable_cores", lambda: 7)
+    threaded = rank(scores, relevant)
+    for name in ("better", "equal", "tied"):
+        assert np.array_equal(getattr(alone, name), getattr(threaded, name))
+    scores[41, 3] = np.nan
+    with pytest.raises(NumericsError, match="query 41 and picture 3"):
+        rank(scores, relevant)
+
+
+def test_a_column_named_twice_is_one_picture():
+    once, twice = rank(np.array([[0.5, 0.5, 0.1]]), [[0]]), rank(np.array([[0.5, 0.5, 0.1]]), [[0, 0]])
+    assert (twice.better[0], twice.equal[0], twice.tied[0]) == (once.better[0], once.equal[0], once.tied[0])
+
+
+def test_scores_whose_sum_overflows_are_still_finite_scores():
+    scores = np.full((1, 4), 3e38, np.float32)
+    scores[0, 1] = 0
+    assert rank(scores, [[1]]).better[0] == 3

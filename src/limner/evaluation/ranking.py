@@ -4,8 +4,11 @@ Scores tie more often than one thinks (empty features, collapsed embeddings), so
 counts and the tie policy is explicit. Nothing here makes scores, draws pools or resamples.
 """
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from math import comb
 from typing import Literal, get_args
 
@@ -20,6 +23,8 @@ Relevant = NDArray[np.bool_] | Sequence[Sequence[int]]
 Counts = NDArray[np.int64]
 Ranks = NDArray[np.float64]
 BLOCK_CELLS = 1 << 24
+_CACHED_CELLS = 1 << 15
+_THREAD_CELLS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -202,8 +207,10 @@ def rank_blocks(
         block: queries per block; by default as many as keep a block at 16 M scores.
     """
     rows, size = shape
-    lists = _columns(relevant, rows, size)
+    right = _columns(relevant, rows, size)
     keep = None if pool is None else _pool(pool, size)
+    if keep is not None:
+        right = right.among(keep, size)
     step = block or max(1, BLOCK_CELLS // max(size, 1))
     if outside not in get_args(Outside):
         raise ConfigError("rank: " + unknown("choice of outside", outside, get_args(Outside)))
@@ -215,13 +222,10 @@ def rank_blocks(
             raise ShapeError(
                 f"rank: rows {start}:{stop} have shape {table.shape}, expected {stop - start, size}"
             )
-        _all_finite(table, start)
-        right = np.zeros(table.shape, dtype=bool)
-        for offset, columns in enumerate(lists[start:stop]):
-            right[offset, columns] = True
         if keep is not None:
-            table, right = table[:, keep], right[:, keep]
-        counts[:, start:stop] = _count(table, right)
+            _all_finite(table, start)  # also outside the pool, where it would hide a broken encoder
+            table = table[:, keep]
+        counts[:, start:stop] = _count_in_threads(table, right.slice(start, stop), start)
     lost = np.flatnonzero(counts[0] < 0)
     if len(lost) and outside == "error":
         raise DataError(
@@ -231,44 +235,118 @@ def rank_blocks(
     return Ranking(counts[0], counts[1], counts[2], size if keep is None else len(keep))
 
 
-def _count(table: NDArray[np.floating], right: NDArray[np.bool_]) -> Counts:
-    """(3, rows): better, equal, tied of SPEC 1.7; better is -1 where nothing is relevant."""
-    if not table.shape[1]:
-        return np.repeat(np.array([[-1], [0], [0]], dtype=np.int64), len(table), axis=1)
-    best = np.where(right, table, -np.inf).max(axis=1, keepdims=True)
-    ties = table == best
-    better = ((table > best) & ~right).sum(axis=1)
-    counts = np.stack([better, (ties & ~right).sum(axis=1), (ties & right).sum(axis=1)])
-    counts[:, ~right.any(axis=1)] = np.array([[-1], [0], [0]])
+@dataclass(frozen=True)
+class _Right:
+    """The relevant columns of every query, end to end.
+
+    Attributes:
+        columns: (P,) columns, those of query 0 first.
+        starts: (N + 1,) where each query's begin.
+    """
+
+    columns: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    def owners(self) -> NDArray[np.int64]:
+        """(P,) the query of every column."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def slice(self, start: int, stop: int) -> "_Right":
+        """Those of some queries."""
+        first, last = self.starts[start], self.starts[stop]
+        return _Right(self.columns[first:last], self.starts[start : stop + 1] - first)
+
+    def among(self, keep: NDArray[np.int64], size: int) -> "_Right":
+        """Those in a pool, numbered by their place in it."""
+        place = np.full(size, -1, dtype=np.int64)
+        place[keep] = np.arange(len(keep))
+        found = place[self.columns]
+        counts = np.bincount(self.owners()[found >= 0], minlength=len(self.starts) - 1)
+        return _Right(found[found >= 0], np.concatenate([[0], np.cumsum(counts)]))
+
+
+def _count_in_threads(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
+    """As `_count`; large blocks are cut into parts, for NumPy compares outside Python's lock."""
+    threads = min(_usable_cores(), table.size // _THREAD_CELLS, len(table))
+    if threads < 2:
+        return _count(table, right, start)
+    cuts = [len(table) * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads, thread_name_prefix="limner-rank") as pool:
+        parts = pool.map(
+            lambda low, high: _count(table[low:high], right.slice(low, high), start + low), cuts, cuts[1:]
+        )
+        return np.concatenate(list(parts), axis=1)
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
+    """(3, rows): better, equal, tied of SPEC 1.7; better is -1 where nothing is relevant.
+
+    A relevant picture never scores above the best one, so all that score above are irrelevant and only the
+    ties need telling apart. Slices that stay in the cache are compared whole and counted row by row.
+    """
+    rows = len(table)
+    counts = np.empty((3, rows), dtype=np.int64)
+    step = max(1, _CACHED_CELLS // max(table.shape[1], 1))
+    held = np.empty((min(step, rows), table.shape[1]), dtype=bool)
+    owners, there = right.owners(), np.diff(right.starts) > 0
+    own = table[owners, right.columns]
+    best = np.full((rows, 1), np.inf, dtype=table.dtype)
+    if len(own):
+        best[there, 0] = np.maximum.reduceat(own, right.starts[:-1][there])
+    tied = np.bincount(owners, own == best[owners, 0], minlength=rows).astype(np.int64)
+    for low in range(0, rows, step):
+        some = np.ascontiguousarray(table[low : low + step])
+        _all_finite(some, start + low)
+        top, found = best[low : low + step], held[: len(some)]
+        np.greater(some, top, out=found)
+        counts[0, low : low + step] = [np.count_nonzero(row) for row in found]
+        np.equal(some, top, out=found)
+        counts[1, low : low + step] = [np.count_nonzero(row) for row in found]
+    counts[1] -= tied
+    counts[2] = tied
+    counts[:, ~there] = np.array([[-1], [0], [0]])
     return counts
 
 
 def _all_finite(table: NDArray[np.floating], start: int) -> None:
-    finite = np.isfinite(table).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        column = int(np.argmin(np.isfinite(table[row])))
-        raise NumericsError(
-            f"rank: score of query {start + row} and picture {column} is {table[row, column]},"
-            " expected a finite number; check the encoder's input for that row"
-        )
+    # A sum is finite only if all its terms are; one that overflows is looked at term by term.
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubtful = np.flatnonzero(~np.isfinite(table @ np.ones(table.shape[1], table.dtype)))
+    for row in doubtful:
+        if not np.isfinite(table[row]).all():
+            column = int(np.argmin(np.isfinite(table[row])))
+            raise NumericsError(
+                f"rank: score of query {start + row} and picture {column} is {table[row, column]},"
+                " expected a finite number; check the encoder's input for that row"
+            )
 
 
-def _columns(relevant: Relevant, rows: int, size: int) -> list[NDArray[np.int64]]:
+def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
+    """Either form of relevance as columns end to end, checked."""
     if isinstance(relevant, np.ndarray):
         if relevant.shape != (rows, size) or relevant.dtype != np.bool_:
             raise ShapeError(
                 f"rank: relevance has shape {relevant.shape} of {relevant.dtype},"
                 f" expected {rows, size} of bool"
             )
-        return [np.flatnonzero(row) for row in relevant]
+        return _Right(np.nonzero(relevant)[1], np.concatenate([[0], np.cumsum(relevant.sum(axis=1))]))
     if len(relevant) != rows:
         raise ShapeError(f"rank: relevance for {len(relevant)} queries, scores for {rows}")
-    lists = [np.asarray(columns, dtype=np.int64) for columns in relevant]
-    for row, columns in enumerate(lists):
-        if len(columns) and not (columns.min() >= 0 and columns.max() < size):
-            raise DataError(f"rank: query {row} names a picture outside 0…{size - 1}: {columns.tolist()}")
-    return lists
+    # a column that is named twice is one picture
+    lists = [columns if len(columns) < 2 else sorted(set(columns)) for columns in relevant]
+    starts = np.concatenate([[0], np.cumsum([len(columns) for columns in lists], dtype=np.int64)])
+    right = _Right(
+        np.fromiter(chain.from_iterable(lists), np.int64, int(starts[-1])), starts.astype(np.int64)
+    )
+    wrong = np.flatnonzero((right.columns < 0) | (right.columns >= size))
+    if len(wrong):
+        row = int(right.owners()[wrong[0]])
+        raise DataError(f"rank: query {row} names a picture outside 0…{size - 1}: {list(relevant[row])}")
+    return right
 
 
 def _pool(pool: Sequence[int], size: int) -> NDArray[np.int64]:
