@@ -244,8 +244,9 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True, help="folder for result files")
     parser.add_argument("--json", type=Path, required=True, help="all figures")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=["minilm"])
+    parser.add_argument("--sets", nargs="+", choices=("clue", "cite"), default=["clue", "cite"])
     parser.add_argument("--seeds", type=int, default=3, help="trainings of the LSTM")
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--resamples", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -254,6 +255,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     report: dict[str, object] = {}
     for name, kind in TASKS:
+        if name not in options.sets:
+            continue
         parts = parts_of(name, kind)
         fresh = unseen(parts)
         cuts = {"all test rows": np.ones(len(parts.test), dtype=bool)}

@@ -208,3 +208,20 @@ def test_cite_takes_its_own_names():
     table = build("cmcm-4", [result("CMCM_Temporal i>t", 1.0, data="cite++", refined=1.0)], **QUICK)[0]
     assert cells(table, "CMCM_Q7")[0].value is not None
     assert table.rows[-1].name == "CMCM_Q8"
+
+
+def test_other_data_show_no_published_figures_and_no_empty_tables():
+    own = [result(name, 1.0, data="mine", pool_size=500) for name in ("CMCA", "CMCM_own")]
+    (table,) = build("cmcm-5", own, data="mine", **QUICK)
+    assert [row.name for row in table.rows] == ["Base", "CMCA", "CMCM-NoAttn", "CMCM", "CMCM_own"]
+    assert {cell.paper for row in table.rows for cell in row.cells} == {None}
+    assert table.title == "CMCM Table 5: retrieval (mine, grouped split, all 108 pictures)"
+    (table,) = build("cmcm-8", own, data="mine", **QUICK)
+    assert {cell.paper for row in table.rows for cell in row.cells} == {None}
+
+
+def test_few_groups_get_no_marks():
+    few = [result("CMCA", 0.0, count=12), result("CMCM", 9.0, count=12)]
+    (table,) = build("cmcm-5", [few[0], few[1]], **QUICK)[:1]
+    assert {cell.mark for row in table.rows for cell in row.cells} == {""}
+    assert any("fewer than ten duplicate groups" in note for note in table.notes)

@@ -84,6 +84,18 @@ def test_a_repeated_pair_is_one_query_but_keeps_its_rows(scene):
     assert (found.pairs[10], len(found.probabilities["a"]), found.labels["a"][10]) == (found.pairs[2], 11, 1)
 
 
+def test_the_best_pictures_and_the_gap_between_them_are_kept(scene):
+    pairs, column, scores = scene
+    found = measure(ABOUT, pairs, (), scores=scores)
+    for row, names in enumerate(found.top):
+        shown = [column[int(name)] for name in names]
+        assert len(set(shown)) == 5
+        assert [scores[row, c] for c in shown] == sorted(scores[row], reverse=True)[:5]
+        assert all(int(name) == column.index(c) for name, c in zip(names, shown, strict=True))
+    due = [sorted(row)[-1] - sorted(row)[-2] for row in scores]
+    assert list(found.full.gaps) == pytest.approx(due)
+
+
 def test_a_small_set_has_the_full_pool_alone(scene):
     pairs, _, scores = scene
     assert [pool.seed for pool in measure(ABOUT, pairs, (), scores=scores).pools] == [None]

@@ -21,6 +21,7 @@ from limner.evaluation.results import PoolRanks, Result
 from limner.evaluation.tables import Block, Cell, Row, Table
 from limner.evaluation.uncertainty import RESAMPLES, group_numbers
 
+MODELS = ("Base", "CMCA", "CMCM-NoAttn", "CMCM")
 METRICS = ("MedR", "R@1", "R@5", "R@10")
 TABLES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8")
 CONTROL = "CMCA"
@@ -51,19 +52,25 @@ def build(
     """
     if name not in TABLES:
         raise ConfigError(unknown("table", name, TABLES))
-    chosen = data or reference()[name].get("data", "clue")
     tables: list[Table] = []
+    published = reference()[name].get("data", "clue")
+    known = ("clue", "cite++") if name == "cmcm-7" else (published,)
+    chosen = data or published
     for split in SPLITS:
         own = [
             r for r in results if r.about.part == "test" and (r.about.data, r.about.split) == (chosen, split)
         ]
-        scene = Scene.of(name, f"{chosen}, {split} split", own, resamples)
+        if not own and chosen != published:
+            continue  # nothing published and nothing measured
+        scene = Scene.of(name, f"{chosen}, {split} split", own, resamples, published=chosen in known)
         if name == "cmcm-7":
             tables.append(_per_relation(scene))
         elif name == "cmcm-8":
-            tables.append(_precisions(scene, chosen))
+            tables.append(_precisions(scene))
         else:
-            tables += [_retrieval(scene, full=False), _retrieval(scene, full=True)]
+            if not own or any(result.drawn for result in own):  # a small set has no pools to draw
+                tables.append(_retrieval(scene, full=False))
+            tables.append(_retrieval(scene, full=True))
     return tables
 
 
@@ -78,6 +85,7 @@ class Scene:
         owner: (N,) group of every row.
         groups: number of groups.
         resamples: of every bootstrap.
+        published: whether the paper gives figures of this data set.
     """
 
     name: str
@@ -86,9 +94,12 @@ class Scene:
     owner: NDArray[np.int64]
     groups: int
     resamples: int
+    published: bool
 
     @classmethod
-    def of(cls, name: str, where: str, results: Sequence[Result], resamples: int) -> "Scene":
+    def of(
+        cls, name: str, where: str, results: Sequence[Result], resamples: int, *, published: bool
+    ) -> "Scene":
         """Sort results by system; all must be of the same rows."""
         systems: dict[str, list[Result]] = {}
         for result in results:
@@ -99,7 +110,7 @@ class Scene:
                 )
             systems.setdefault(result.about.system, []).append(result)
         owner, groups = group_numbers(results[0].groups if results else [])
-        return cls(name, where, systems, owner, groups, resamples)
+        return cls(name, where, systems, owner, groups, resamples, published)
 
     def runs(self, system: str, alias: str = "") -> Sequence[Result]:
         """Runs of a system under either of its names."""
@@ -113,6 +124,8 @@ class Scene:
 def _retrieval(scene: Scene, *, full: bool) -> Table:
     """Plain and refined ranks on the same pools, every row against the control's plain figures."""
     published = reference()[scene.name]["rows"]
+    if not scene.published:  # the figures of another data set are no reference
+        published = {name: {} for name in published if name in MODELS}
     extra = [name for name, runs in scene.systems.items() if runs[0].pools and not _known(name, published)]
     figures: list[Figure] = []
     rows: list[tuple[str, Sequence[Result]]] = []
@@ -164,7 +177,7 @@ def _retrieval(scene: Scene, *, full: bool) -> Table:
 
 def _per_relation(scene: Scene) -> Table:
     """Queries for which a relation holds, and those for which it does not, against all pictures."""
-    published = reference()[scene.name]["rows"]
+    published = reference()[scene.name]["rows"] if scene.published else {}
     columns: tuple[tuple[str, str, Stage], ...] = (
         ("CMCA", CONTROL, "plain"),
         ("CMCM", "CMCM", "plain"),
@@ -211,10 +224,10 @@ def _per_relation(scene: Scene) -> Table:
     )
 
 
-def _precisions(scene: Scene, data: str) -> Table:
+def _precisions(scene: Scene) -> Table:
     """Average precision of every predicted relation beside prevalence, text-only controls and the ceiling."""
     relations = _relations(scene)
-    published = reference()["cmcm-8"]["rows"] if data == reference()["cmcm-8"]["data"] else {}
+    published = reference()[scene.name]["rows"] if scene.published else {}
     aliases = {
         entry["alias"]: name for name, entry in reference()["cmcm-4"]["rows"].items() if "alias" in entry
     }
@@ -334,7 +347,7 @@ def _seeds(runs: Sequence[Result]) -> str:
 
 def _marks_note(control: str, compared: int, resamples: int) -> str:
     if not compared:
-        return f"No marks: there is nothing to compare with {control}."
+        return f"No marks: nothing to compare with {control}, or fewer than ten duplicate groups."
     return (
         f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by duplicate group,"
         f" p < .05 after Holm's correction for {compared} comparisons."

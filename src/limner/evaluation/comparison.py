@@ -26,6 +26,7 @@ from limner.evaluation.uncertainty import (
 )
 
 LEVEL = 0.05
+FEWEST_GROUPS = 10
 Ranked = tuple[NDArray[np.int64], Values]
 """Rows of the queries of one pool and their ranks."""
 
@@ -109,7 +110,8 @@ def compare(
         groups: number of groups.
         resamples: of the bootstrap.
     Returns:
-        One cell per figure, and the number of comparisons that Holm's correction is for.
+        One cell per figure, and the number of comparisons that Holm's correction is for: none where there are
+        fewer than ten groups, of which a bootstrap says too little.
     """
     places = [place for place, figure in enumerate(figures) if figure.statistic is not None]
     statistics = [figure.statistic for figure in figures if figure.statistic is not None]
@@ -124,7 +126,8 @@ def compare(
         }
     gaps: dict[int, Difference] = {}
     for place, control in enumerate(against):
-        if control is not None and place in values and control in values:
+        enough = groups >= FEWEST_GROUPS
+        if enough and control is not None and place in values and control in values:
             moved = drawn[place] - drawn[control]
             gaps[place] = difference_of(values[place] - values[control], moved, groups)
     corrected = dict(zip(gaps, holm([gap.p_value for gap in gaps.values()]), strict=True))

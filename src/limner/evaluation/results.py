@@ -20,6 +20,7 @@ from limner.evaluation.protocol import POOL_COUNT, POOL_SIZE, Pool, draw
 from limner.evaluation.ranking import rank
 
 FOLDER = "results"
+TOP = 5
 Scores = NDArray[np.floating]
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
 """(Q, P) plain scores of a pool, its (Q,) rows and (P,) columns → (Q, P) refined scores."""
@@ -34,6 +35,7 @@ class PoolRanks(Record):
         queries: rows of the result, in the order of the ranks.
         plain: 1-based ranks, ties counted half.
         refined: those after refinement; empty where there is none.
+        gaps: plain score of the best picture minus that of the second; empty where the pool has one picture.
     """
 
     seed: int | None
@@ -41,10 +43,12 @@ class PoolRanks(Record):
     queries: tuple[int, ...]
     plain: tuple[float, ...]
     refined: tuple[float, ...] = ()
+    gaps: tuple[float, ...] = ()
 
     @model_validator(mode="after")
     def _lengths(self) -> "PoolRanks":
-        if len(self.plain) != len(self.queries) or len(self.refined) not in (0, len(self.queries)):
+        due = len(self.queries)
+        if len(self.plain) != due or len(self.refined) not in (0, due) or len(self.gaps) not in (0, due):
             raise ValueError("as many ranks as queries are due")
         return self
 
@@ -91,6 +95,7 @@ class Result(Record):
         labels: relation → (N,) 0 or 1.
         probabilities: relation → (N,) predicted for the pair itself; absent where not predicted.
         pools: ranks per pool, the full set among them; empty for a system that retrieves nothing.
+        top: (N,) per row the `Pair.id` of the first row with each of the five best pictures of the full set.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -103,6 +108,7 @@ class Result(Record):
     labels: Mapping[str, tuple[int, ...]]
     probabilities: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
     pools: tuple[PoolRanks, ...] = ()
+    top: tuple[tuple[str, ...], ...] = ()
 
     @model_validator(mode="after")
     def _lengths(self) -> "Result":
@@ -165,6 +171,7 @@ def measure(
     keys = [(text_id(pair.text), pair.image_id) for pair in pairs]
     copies = duplicate_groups([[key] for key in keys])
     pools: list[PoolRanks] = []
+    top: list[tuple[str, ...]] = []
     if scores is not None:
         queries = np.unique(np.array(copies, np.int64), return_index=True)[1]  # first row of every pair
         images = [pairs[row].image_id for row in queries]
@@ -176,6 +183,9 @@ def measure(
                 f" expected {len(pairs), size} (texts, different pictures)"
             )
         drawn = draw(images, "pools", size=pool_size, count=pool_count)[1] if size >= pool_size else []
+        names = [pairs[queries[row]].id for row in np.unique(columns, return_index=True)[1]]
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
+        top = [tuple(names[column] for column in row) for row in order]
         pools = [_ranks(scores, refine, pool, queries, columns) for pool in (*drawn, *full)]
     return Result(
         about=about,
@@ -187,6 +197,7 @@ def measure(
             name: tuple(float(value) for value in values) for name, values in (probabilities or {}).items()
         },
         pools=tuple(pools),
+        top=tuple(top),
     )
 
 
@@ -263,4 +274,13 @@ def _ranks(
         queries=tuple(int(row) for row in rows),
         plain=tuple(float(value) for value in plain),
         refined=tuple(float(value) for value in refined),
+        gaps=tuple(float(value) for value in _gaps(table)),
     )
+
+
+def _gaps(table: Scores) -> NDArray[np.float64]:
+    """(Q,) best minus second best score of every query; (0,) for a pool of one picture."""
+    if table.shape[1] < 2:
+        return np.zeros(0)
+    best = np.partition(table, -2, axis=1)[:, -2:].astype(np.float64)
+    return best[:, 1] - best[:, 0]
