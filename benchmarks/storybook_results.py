@@ -65,14 +65,15 @@ def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText
     spaces = {name: space(pictures.vectors(name, task.ids)) for name in ("visual", "labels")}
     index = Index(Gallery(task.ids, task.ids, {**spaces, "captions": absent}))
     pull = calibration.pull("visual")
+    strength = ("labels",)  # the only channel that any picture of these sets has
     rows = np.arange(len(task.ids))
 
     def decoder(name: str):
-        pair = CosinePull.of(index, "visual", rows, pull.evidence, pull.weight(name))
+        pair = CosinePull.of(index, "visual", rows, pull.evidence, pull.weight(name, strength))
         return lambda unary: max_marginals(lattice(unary.astype(float), rows, pair, allow_repeats=True), name)
 
     def channel(name: str) -> Channel:
-        return Channel(name, text, name, calibration.evidence(name))
+        return calibration.channel(name, text, name)
 
     size = len(task.ids)
     systems = {
@@ -133,7 +134,10 @@ def photographs_table(pictures: Pictures, text: CachedText) -> None:
         "captions shown: captions": ("captions",),
         "captions shown: captions + labels": ("captions", "labels"),
     }.items():
-        encoded = [EncodedChannel(name, name, calibration.evidence(name), vectors[:, 0]) for name in names]
+        channels = [calibration.channel(name, text, name) for name in names]
+        encoded = [
+            EncodedChannel(one.name, one.space, one.evidence, vectors[:, 0], one.beside) for one in channels
+        ]
         ranking = rank(index.score(encoded, np.arange(len(ids))).scores, [[row] for row in range(len(ids))])
         metrics = {}
         for name in ("R@1", "R@5", "R@10", "MedR"):

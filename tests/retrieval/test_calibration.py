@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limner.errors import ConfigError, DataError
-from limner.retrieval.calibration import Calibration, load, parse
+from limner.retrieval.calibration import STRENGTH, Calibration, load, parse
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,23 @@ def test_it_is_read_once_and_covers_what_untrained_use_needs(shipped):
     assert set(shipped.channels) == {"captions", "labels", "clip"}
     assert set(shipped.pulls) >= {"visual"}
     for pull in shipped.pulls.values():
-        assert {"chain", "anchor", "greedy", "beam"} <= set(pull.weights)
-        assert all(0 <= weight <= 1 for weight in pull.weights.values())
+        assert set(pull.weights) == set(STRENGTH)
+        for weights in pull.weights.values():
+            assert {"chain", "anchor", "greedy", "beam"} <= set(weights)
+            assert all(0 <= weight <= 1 for weight in weights.values())
+
+
+def test_the_strongest_channel_decides_how_strongly_pictures_pull(shipped):
+    pull = shipped.pulls["captions"]
+    assert pull.weight("anchor", ["labels", "captions"]) == pull.weights["captions"]["anchor"]
+    assert pull.weight("anchor", ["labels"]) == pull.weights["labels"]["anchor"]
+
+
+def test_a_channel_comes_with_its_calibration(shipped):
+    labels = shipped.channel("labels", None, "labels")
+    assert labels.evidence == shipped.evidence("labels")
+    assert labels.beside == shipped.beside["labels"] < 1
+    assert shipped.channel("captions", None, "captions").context == shipped.context["captions"] > 0
 
 
 def test_a_better_match_is_always_more_evidence(shipped):
@@ -62,12 +77,19 @@ def test_unknown_names_are_errors(shipped):
     with pytest.raises(ConfigError, match="did you mean 'visual'"):
         shipped.pull("visuals")
     with pytest.raises(ConfigError, match="did you mean 'chain'"):
-        shipped.pull("visual").weight("chains")
+        shipped.pull("visual").weight("chains", ["captions"])
 
 
 def test_every_number_says_where_it_comes_from(shipped):
     assert "benchmarks/calibrate.py" in shipped.provenance["command"]
-    for name in ("captions", "labels", "clip", "pull visual", "weights visual", "suitability captions"):
+    for name in (
+        "captions",
+        "labels",
+        "clip",
+        "pull visual",
+        "weights visual, labels",
+        "suitability captions",
+    ):
         assert shipped.provenance[name]
 
 

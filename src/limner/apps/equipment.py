@@ -31,8 +31,10 @@ AUTO = "auto"
 DEFAULT_BACKBONE = "resnet50"
 # Text space of each channel's gallery space. Captions and class names are both sentences.
 CHANNELS: dict[str, str] = {"captions": "captions", "labels": "labels", "clip": "clip"}
-# Spaces that can compare two pictures, the most telling first.
-PAIR_SPACES = ("visual", "clip", "colour")
+# Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
+# more about their story than how they look, where most of them have words.
+PAIR_SPACES = ("captions", "visual", "clip", "colour")
+CAPTIONED = 0.5
 
 
 def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
@@ -115,7 +117,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
 
     Args:
         library: an indexed library.
-        names: channel names; none means every channel the library has vectors for.
+        names: channel names; none means every channel that some picture of the library has.
         calibration: how cosines become nats.
     Raises:
         ConfigError: unknown channel.
@@ -132,7 +134,8 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
                 f"{library.folder}: no vectors for channel {name!r} (there: {there});"
                 " index with an encoder for it"
             )
-    chosen = list(names) or [name for name, space in CHANNELS.items() if space in spaces]
+    held = library.summary().vectors if not names else {}
+    chosen = list(names) or [name for name, space in CHANNELS.items() if held.get(space, 0)]
     if not chosen:
         raise DataError(
             f"{library.folder}: no channel answers words; index with captions or with a classifier's weights"
@@ -150,10 +153,17 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
             raise CheckpointError(
                 f"{library.folder}: {name} were encoded by another version of {encoder.name}; index again"
             )
-        channels.append(Channel(name, encoder, CHANNELS[name], calibration.evidence(name)))
+        channels.append(calibration.channel(name, encoder, CHANNELS[name]))
     return channels
 
 
 def pair_space(library: Library) -> str | None:
-    """The space in which two pictures of a library are compared, or None."""
-    return next((space for space in PAIR_SPACES if space in library.settings.spaces), None)
+    """The space in which two pictures of a library are compared, or None.
+
+    Captions, where at least half of the pictures have some; else the pixels.
+    """
+    held = library.summary()
+    spaces = [space for space in PAIR_SPACES if space in held.spaces]
+    if held.captioned < CAPTIONED * held.pictures:
+        spaces = [space for space in spaces if space != "captions"]
+    return next(iter(spaces), None)

@@ -112,6 +112,7 @@ def options_from(
     *,
     pins: Sequence[str] = (),
     bans: Sequence[str] = (),
+    channels: Sequence[str] = (),
     where: str = "options",
 ) -> BoardOptions:
     """Options of a storyboard from what people write.
@@ -122,6 +123,7 @@ def options_from(
         overrides: ``key=value`` words.
         pins: ``STEP=PICTURE`` words, steps from 1; PICTURE is a path, a name, an id or ``none``.
         bans: pictures, as in pins.
+        channels: those that take part; none for all that the library has.
         where: name for messages.
     Raises:
         ConfigError: an unknown setting, or a pin that is not STEP=PICTURE.
@@ -146,7 +148,7 @@ def options_from(
         if "pair_evidence" not in chosen.model_fields_set:
             changes["pair_evidence"] = pull.evidence
         if "pair_weight" not in chosen.model_fields_set:
-            changes["pair_weight"] = pull.weight(chosen.decoder)
+            changes["pair_weight"] = pull.weight(chosen.decoder, channels or library.settings.spaces)
     return chosen.model_copy(update=changes)
 
 
@@ -177,13 +179,15 @@ def make_storyboard(
     shown = shown or Shown({}, {}, ())
     outside = {step: picture for step, picture in shown.outside.items() if step not in options.pins}
     blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
+    gallery = library.gallery(sorted(spaces))
+    telling = [channel.name for channel in used if gallery.space(channel.space).present.any()]
     board = illustrate(
         story,
-        library.gallery(sorted(spaces)),
+        gallery,
         used,
         library.pictures,
         blanked,
-        suitability=calibrated.suitable(channel.name for channel in used),
+        suitability=calibrated.suitable(telling or [channel.name for channel in used]),
         given=shown.inside,
         library=library.folder.resolve().name,
     )

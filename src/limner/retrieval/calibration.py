@@ -13,10 +13,13 @@ from pydantic import ValidationError
 
 from limner.data.records import Record
 from limner.errors import ConfigError, DataError, unknown
-from limner.retrieval.channels import Evidence
+from limner.retrieval.channels import Channel, Evidence
 from limner.retrieval.suitability import Suitability
+from limner.similarity import TextEncoder
 
 FILE_NAME = "calibration.json"
+STRENGTH = ("captions", "clip", "labels")
+"""Channels by how much they tell, the strongest first."""
 
 
 class Pull(Record):
@@ -25,22 +28,29 @@ class Pull(Record):
     Attributes:
         evidence: cosine → log P(same story) / P(different stories); the standardised part is the
             mean of both pictures' standard scores.
-        weights: decoder → factor on the evidence. Below 1 because a step has many neighbours'
-            worlds to fall for, and the texts' evidence is weak.
+        weights: channel → decoder → factor on the evidence, where that channel is the strongest that
+            takes part. The weaker the texts' evidence, the more easily a step falls for a
+            neighbour's world, and the smaller the factor.
     """
 
     evidence: Evidence
-    weights: dict[str, float]
+    weights: dict[str, dict[str, float]]
 
-    def weight(self, decoder: str) -> float:
+    def weight(self, decoder: str, channels: Iterable[str]) -> float:
         """Factor for one decoder.
 
+        Args:
+            decoder: its name.
+            channels: those that take part.
         Raises:
             ConfigError: no weight was chosen for it.
         """
-        if decoder not in self.weights:
-            raise ConfigError("calibration: " + unknown("decoder", decoder, self.weights))
-        return self.weights[decoder]
+        names = set(channels)
+        strongest = next((name for name in STRENGTH if name in names), STRENGTH[-1])
+        chosen = self.weights[strongest]
+        if decoder not in chosen:
+            raise ConfigError("calibration: " + unknown("decoder", decoder, chosen))
+        return chosen[decoder]
 
 
 class Calibration(Record):
@@ -49,6 +59,8 @@ class Calibration(Record):
     Attributes:
         schema_version: of this form.
         channels: channel → evidence of its cosines.
+        context: channel → `Channel.context`.
+        beside: channel → `Channel.beside`.
         pulls: gallery space that compares pictures → pull.
         suitability: channels joined by ``+`` in alphabetical order → when a library holds nothing
             fitting; ``*`` for every other set of channels.
@@ -57,6 +69,8 @@ class Calibration(Record):
 
     schema_version: Literal[1] = 1
     channels: dict[str, Evidence]
+    context: dict[str, float]
+    beside: dict[str, float]
     pulls: dict[str, Pull]
     suitability: dict[str, Suitability]
     provenance: dict[str, str]
@@ -70,6 +84,17 @@ class Calibration(Record):
         if channel not in self.channels:
             raise ConfigError("calibration: " + unknown("channel", channel, self.channels))
         return self.channels[channel]
+
+    def channel(self, name: str, encoder: TextEncoder, space: str) -> Channel:
+        """A channel with its calibration.
+
+        Raises:
+            ConfigError: the channel has none.
+        """
+        evidence = self.evidence(name)
+        return Channel(
+            name, encoder, space, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0)
+        )
 
     def pull(self, space: str) -> Pull:
         """How pictures of a space pull each other.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.data.records import Record
-from limner.similarity import FloatArray, TextEncoder
+from limner.similarity import FloatArray, TextEncoder, unit_rows
 
 
 class Evidence(Record):
@@ -52,12 +52,18 @@ class Channel:
         encoder: turns a step's text into a vector of the space.
         space: name of the gallery space it is compared with.
         evidence: how its cosine becomes nats.
+        context: how much of the whole text enters each step's vector: times the mean of all steps'
+            vectors, added before the length is made 1 again. A text of one step is not changed by it.
+        beside: factor on the evidence for pictures that also have a channel whose factor is 1. What
+            two channels say of one picture overlaps, and must not count twice.
     """
 
     name: str
     encoder: TextEncoder
     space: str
     evidence: Evidence
+    context: float = 0.0
+    beside: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class EncodedChannel:
     """A channel with the texts of one search already encoded.
 
     Attributes:
-        name, space, evidence: as in `Channel`.
+        name, space, evidence, beside: as in `Channel`.
         texts: (N, D) float32 rows of unit length.
     """
 
@@ -73,8 +79,13 @@ class EncodedChannel:
     space: str
     evidence: Evidence
     texts: FloatArray
+    beside: float = 1.0
 
     @classmethod
     def encode(cls, channel: Channel, texts: list[str]) -> "EncodedChannel":
-        """Run the channel's text encoder over N texts."""
-        return cls(channel.name, channel.space, channel.evidence, channel.encoder.encode_text(texts))
+        """Run the channel's text encoder over the N steps of one text, each in the context of all."""
+        vectors = channel.encoder.encode_text(texts)
+        if channel.context and len(texts) > 1:
+            whole = vectors.mean(axis=0, dtype=np.float32)
+            vectors = unit_rows(f"channel {channel.name}", vectors + np.float32(channel.context) * whole)
+        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside)

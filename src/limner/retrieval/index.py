@@ -61,11 +61,15 @@ class Hits:
 
 @dataclass(frozen=True)
 class _Plan:
-    """One channel of one search: evidence = scale · cosine + shift."""
+    """One channel of one search: evidence = (scale · cosine + shift) · weight.
+
+    The weight of a picture is 0 without the channel, `Channel.beside` next to a full one, else 1.
+    """
 
     channel: EncodedChannel
     scale: Float64Array
     shift: Float64Array
+    weight: FloatArray
 
 
 class Index:
@@ -157,6 +161,10 @@ class Index:
         if not names or len(set(names)) != len(names):
             raise ConfigError(f"index: channels are {names}, expected at least one and no name twice")
         plans = []
+        covered = np.zeros(len(self.gallery), dtype=bool)
+        for channel in channels:
+            if channel.beside == 1:
+                covered |= self.gallery.space(channel.space).present
         for channel in channels:
             space = self.gallery.space(channel.space)
             expect(
@@ -174,7 +182,8 @@ class Index:
             scale, shift = channel.evidence.affine(mean, std)
             if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
                 raise NumericsError(f"index channel {channel.name}: its calibration is not finite")
-            plans.append(_Plan(channel, scale, shift))
+            factor = np.where(covered, channel.beside, 1.0)
+            plans.append(_Plan(channel, scale, shift, (factor * space.present).astype(np.float32)))
         return plans
 
     def _blocks(self, plans: list[_Plan], usable: BoolArray) -> Iterator[tuple[int, FloatArray]]:
@@ -184,17 +193,18 @@ class Index:
             rough = self._copy(plan.channel.space)
             query, _ = rough.query(plan.channel.texts)
             scale, shift = (part.astype(np.float32)[:, None] for part in (plan.scale, plan.shift))
-            parts.append((rough, query, scale, shift))
+            weight = None if (plan.weight == 1).all() else plan.weight
+            parts.append((rough, query, scale, shift, weight))
         barred = None if usable.all() else ~usable
         for start in range(0, len(self.gallery), self._block_rows):
             stop = min(start + self._block_rows, len(self.gallery))
             total: FloatArray = np.zeros((0, 0), dtype=np.float32)
-            for rough, query, scale, shift in parts:
+            for rough, query, scale, shift, weight in parts:
                 share = widened(rough.matrix[start:stop] @ query)
                 share *= scale
                 share += shift
-                if rough.present is not None:
-                    share *= rough.present[start:stop]
+                if weight is not None:
+                    share *= weight[start:stop]
                 total = total + share if total.size else share
             if barred is not None:
                 total[:, barred[start:stop]] = -np.inf
@@ -264,7 +274,7 @@ class Index:
             cosines = scores(plan.channel.texts, exact_rows(space.matrix, rows))
             here = np.asarray(space.present[rows], dtype=bool)
             nats = plan.scale[:, None] * cosines + plan.shift[:, None]
-            share = np.where(here, nats, 0.0).astype(np.float32)
+            share = np.where(here, nats * plan.weight[rows], 0.0).astype(np.float32)
             shares[plan.channel.name], present[plan.channel.name] = share, here
             total += share
         if not np.isfinite(total).all():

@@ -81,7 +81,7 @@ def evaluate(
     for coupling in decoder:
         settings: dict[str, str | int | float | bool | None] = {"split": split, "decoder": coupling}
         scorer = channel_scorer(index, channels)
-        coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibrated)
+        coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibrated, name)
         outcomes.append(evaluate_stories(f"{name}, {coupling}", task, scorer, coupled, config=settings))
     if json:
         emit_json([outcome.result.model_dump(mode="json") for outcome in outcomes])
@@ -116,7 +116,9 @@ def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
     return Gallery(task.ids, task.ids, found.spaces)
 
 
-def _decoder(index: Index, space: str | None, name: Coupling, found: calibration.Calibration) -> Decoder:
+def _decoder(
+    index: Index, space: str | None, name: Coupling, found: calibration.Calibration, channels: str
+) -> Decoder:
     """Max-marginals of a decoder with the calibrated pull."""
     from limner.retrieval.decoding import max_marginals
     from limner.retrieval.lattice import lattice
@@ -125,7 +127,7 @@ def _decoder(index: Index, space: str | None, name: Coupling, found: calibration
     if space is None:
         raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
     pull, rows = found.pull(space), np.arange(len(index.gallery))
-    term = CosinePull.of(index, space, rows, pull.evidence, pull.weight(name))
+    term = CosinePull.of(index, space, rows, pull.evidence, pull.weight(name, channels.split("+")))
 
     def decode(unary: FloatArray) -> FloatArray:
         problem = lattice(unary.astype(np.float64), rows, term, allow_repeats=True)

@@ -90,7 +90,13 @@ def illustrate(
     given_now = {"decoder": decoder, "min_probability": min_score, "allow_repeats": allow_repeats or None}
     values |= {name: value for name, value in given_now.items() if value is not None}
     options = options_from(
-        opened, values, set, pins=pin, bans=ban, where=str(settings) if settings else "options"
+        opened,
+        values,
+        set,
+        pins=pin,
+        bans=ban,
+        channels=channel,
+        where=str(settings) if settings else "options",
     )
     shown = None if ignore_given else shown_by(reading.story, opened)
     for line in shown.notes if shown else ():

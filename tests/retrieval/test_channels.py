@@ -1,0 +1,64 @@
+"""Channels: evidence as an affine function, context, and what overlaps."""
+
+import numpy as np
+import pytest
+
+from limner.retrieval.channels import Channel, EncodedChannel, Evidence
+from limner.retrieval.gallery import Gallery, Space
+from limner.retrieval.index import search
+from limner.similarity import unit_rows
+
+EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
+
+
+class Letters:
+    """Counts of a, b and c: a text encoder whose vectors can be worked out by hand."""
+
+    name, fingerprint, dim = "letters", "0", 3
+
+    def encode_text(self, texts):
+        return unit_rows("letters", np.array([[t.count(x) for x in "abc"] for t in texts], dtype=np.float32))
+
+
+def test_affine_equals_the_formula():
+    evidence = Evidence(slope=3.0, z_slope=0.5, offset=-1.0)
+    mean, std = np.array([0.1, 0.2]), np.array([0.05, 0.0])
+    scale, shift = evidence.affine(mean, std)
+    for i, cosine in enumerate((0.4, 0.6)):
+        z = (cosine - mean[i]) / std[i] if std[i] else 0.0
+        assert scale[i] * cosine + shift[i] == pytest.approx(3.0 * cosine + 0.5 * z - 1.0)
+
+
+def test_context_adds_the_mean_of_all_steps():
+    channel = Channel("captions", Letters(), "captions", EVEN, context=1.0)
+    made = EncodedChannel.encode(channel, ["a", "b"]).texts
+    due = np.array([1.5, 0.5, 0.0]) / np.sqrt(2.5)
+    assert np.allclose(made[0], due, atol=1e-6)
+    assert np.allclose(made[1], due[[1, 0, 2]], atol=1e-6)
+
+
+def test_context_leaves_a_single_step_and_no_context_leaves_all_alone():
+    for context, texts in ((1.0, ["ab"]), (0.0, ["ab", "c"])):
+        channel = Channel("captions", Letters(), "captions", EVEN, context=context)
+        assert np.array_equal(EncodedChannel.encode(channel, texts).texts, Letters().encode_text(texts))
+
+
+def test_what_overlaps_counts_only_in_part_and_only_where_it_overlaps():
+    eye = np.eye(3, dtype=np.float16)
+    full = Space(eye * np.array([[1], [0], [1]], np.float16), np.array([True, False, True]))
+    gallery = Gallery(
+        ["p", "q", "r"], ["p", "q", "r"], {"captions": full, "labels": Space(eye, np.ones(3, bool))}
+    )
+    texts = np.full((1, 3), 3**-0.5, dtype=np.float32)
+    channels = [
+        EncodedChannel("labels", "labels", EVEN, texts, beside=0.25),
+        EncodedChannel("captions", "captions", EVEN, texts),
+    ]
+    hits = search(gallery, channels, 3)
+    one = 2.0 * 3**-0.5 + 0.5
+    share = {gallery.ids[row]: hits.shares["labels"][0, place] for place, row in enumerate(hits.rows[0])}
+    total = {gallery.ids[row]: hits.scores[0, place] for place, row in enumerate(hits.rows[0])}
+    assert share == pytest.approx({"p": one / 4, "q": one, "r": one / 4}, rel=1e-3)
+    assert total == pytest.approx({"p": one * 1.25, "q": one, "r": one * 1.25}, rel=1e-3)
+    alone = search(gallery, channels[:1], 3)
+    assert alone.scores[0] == pytest.approx([one] * 3, rel=1e-3)
