@@ -12,7 +12,8 @@ import pytest
 import torch
 from cyclopts import App
 
-from limner.apps.commands.train import REFINEMENT, train
+from limner.apps.commands.train import train
+from limner.apps.run_results import REFINEMENT
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.training.cmcm import load
 from limner.training.loop import BEST, HISTORY

@@ -77,13 +77,13 @@ def test_saved_and_loaded_scores_are_identical(tmp_path):
     assert settings == config("loop.epochs=2")
     assert not again.training
     assert again.relations == RELATIONS
-    first, second = (vectors(model, rows, rows.val) for model in (again, load(tmp_path / BEST)[0]))
+    first, second = (vectors(model, rows.pictures, rows.val) for model in (again, load(tmp_path / BEST)[0]))
     np.testing.assert_array_equal(again.score(*first[:2]), again.score(*second[:2]))
     assert validation(rows)(again) == best
     # the last epoch was the best here or not; its weights, loaded over, give the task's own scores
     tensors, _ = checkpoint.load(tmp_path / BEST)
     checkpoint.load_into(prepared.task.model, tensors, "best")
-    own = vectors(prepared.task.model, rows, rows.val)
+    own = vectors(prepared.task.model, rows.pictures, rows.val)
     np.testing.assert_array_equal(own[0], first[0])
     np.testing.assert_array_equal(own[1], first[1])
     assert prepared.task.model.fingerprint == again.fingerprint

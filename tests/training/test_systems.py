@@ -11,7 +11,13 @@ from limner.training.systems import names, read_config, system
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILES = sorted(CONFIGS.glob("*/**/*.toml"))
-KNOWN = {"clue": clue.RELATIONS, "cite++": cite.RELATIONS, "picturebook": RELATIONS}
+KNOWN = {
+    "clue": clue.RELATIONS,
+    "cite++": cite.RELATIONS,
+    "picturebook": RELATIONS,
+    "stories": (),
+    "captions": (),
+}
 
 
 def test_a_system_is_found_by_name():

@@ -37,8 +37,7 @@ def open_corpus(
         ConfigError: a set needs a folder that is not named.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
-    from limner.data.coherence import PairSet, split_pairs
-    from limner.data.pairs import read_pairs
+    from limner.data.coherence import split_pairs
     from limner.data.worlds import picture_book, shuffle_relations
     from limner.training.pictures import ArrayRows, FileRows
 
@@ -47,16 +46,8 @@ def open_corpus(
         if config.shuffle_relations:
             data = shuffle_relations(data, config.world_seed)
         return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
-    if config.set == "pairs":
-        if not config.annotations:
-            raise ConfigError("data: set 'pairs' needs data.annotations, a file of pairs as JSON lines")
-        pairs = read_pairs(config.annotations)
-        names = tuple(pairs[0].labels) if pairs else ()
-        data = PairSet(Path(config.annotations).stem, names, pairs)
-    else:
-        data = _annotated(config)
-    stated = all(pair.split and pair.group for pair in data.pairs)
-    if not (config.set == "pairs" and stated):
+    data = _own(config) if config.set in ("pairs", "stories", "captions") else _annotated(config)
+    if not all(pair.split and pair.group for pair in data.pairs):
         data = split_pairs(data, config.split, config.split_seed)
     if config.shuffle_relations:
         data = shuffle_relations(data, config.split_seed)
@@ -75,6 +66,28 @@ def open_corpus(
         report=report,
     )
     return data, features
+
+
+def _own(config: "DataConfig") -> "PairSet":
+    """A set that is no published one: a file of pairs, or a folder of stories or captions."""
+    from limner.data.captions import read_captions
+    from limner.data.coherence import PairSet
+    from limner.data.illustrated import caption_pairs, story_pairs
+    from limner.data.pairs import read_pairs
+    from limner.data.stories import read_stories
+
+    if not config.annotations:
+        raise ConfigError(f"data: set {config.set!r} needs data.annotations, its file or folder")
+    place = Path(config.annotations).expanduser()
+    missing, share = config.missing, config.max_missing
+    if config.set == "stories":
+        return story_pairs(read_stories(place), missing=missing, max_missing=share)
+    if config.set == "captions":
+        return caption_pairs(
+            read_captions(place), every=config.every_caption, missing=missing, max_missing=share
+        )
+    pairs = read_pairs(place)
+    return PairSet(place.stem, tuple(pairs[0].labels) if pairs else (), pairs)
 
 
 def _annotated(config: "DataConfig") -> "PairSet":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from limner.retrieval.refinement import Refinement
     from limner.similarity import FloatArray
     from limner.training.corpus import Corpus, Rows
+    from limner.training.pictures import PictureRows
 
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
 MAP = "mAP"
@@ -37,7 +38,7 @@ def validation(corpus: "Corpus") -> Callable[[Any], Mapping[str, float]]:
     rows = corpus.val
 
     def measure(model: Any) -> dict[str, float]:  # noqa: ANN401  (any system)
-        texts, images, columns = vectors(model, corpus, rows)
+        texts, images, columns = vectors(model, corpus.pictures, rows)
         ranking = rank(model.score(texts, images), columns[:, None].tolist())
         found = {name: Metric.parse(name)(ranking) for name in METRICS}
         if getattr(model, "relations", ()):
@@ -55,7 +56,7 @@ def validation(corpus: "Corpus") -> Callable[[Any], Mapping[str, float]]:
 
 def vectors(
     model: Any,  # noqa: ANN401
-    corpus: "Corpus",
+    pictures: "PictureRows",
     rows: "Rows",
 ) -> tuple["FloatArray", "FloatArray", "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
     """Texts and different pictures of some rows in the joint space.
@@ -67,7 +68,7 @@ def vectors(
     first = np.unique(columns, return_index=True)[1]
     places = rows.places[first]
     images = [
-        model.encode_image(corpus.pictures.take(places[start : start + _BLOCK]))
+        model.encode_image(pictures.take(places[start : start + _BLOCK]))
         for start in range(0, len(places), _BLOCK)
     ]
     return model.encode_text(rows.texts), np.concatenate(images), columns
@@ -92,7 +93,7 @@ def chosen_refinement(model: Any, corpus: "Corpus", form: Any = "multiply") -> "
     """
     from limner.retrieval.refinement import choose, pair_logits
 
-    texts, images, columns = vectors(model, corpus, corpus.val)
+    texts, images, columns = vectors(model, corpus.pictures, corpus.val)
     right = columns[:, None].tolist()
     return choose(
         model.score(texts, images),

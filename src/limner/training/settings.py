@@ -22,8 +22,9 @@ class DataConfig(Config):
     """Which pairs, and how they become batches.
 
     Attributes:
-        set: cite, cite++, clue, clue-tsv, picturebook, or pairs (a file of JSON lines).
-        annotations: folder of the annotation files, or the file of pairs; "" looks below $LIMNER_DATA.
+        set: cite, cite++, clue, clue-tsv, picturebook, pairs (a file of JSON lines), stories or captions (a
+            folder with stories.jsonl or captions.jsonl; no relations).
+        annotations: folder of the files, or the file of pairs; "" looks below $LIMNER_DATA.
         pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
         missing, max_missing: what to do about missing pictures, and the share that may be.
         features: folder of the feature stores.
@@ -35,13 +36,14 @@ class DataConfig(Config):
         max_length: words of a text that count.
         vectors: start of the word vectors, learned on the training texts or random.
         vector_epochs: passes over the texts to learn them.
+        every_caption: of captions, take all of a picture, not the first alone.
         batch: pairs per step.
         mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
         limit: pairs per split at most; None for all.
         stories, world_seed, picture_px: of picturebook.
     """
 
-    set: Literal["cite", "cite++", "clue", "clue-tsv", "picturebook", "pairs"]
+    set: Literal["cite", "cite++", "clue", "clue-tsv", "picturebook", "pairs", "stories", "captions"]
     annotations: str = ""
     pictures: str = ""
     missing: MissingPolicy = "abort"
@@ -57,6 +59,7 @@ class DataConfig(Config):
     max_length: int = Field(default=200, ge=1)
     vectors: Literal["cbow", "random"] = "cbow"
     vector_epochs: int = Field(default=50, ge=1)
+    every_caption: bool = False
     batch: int = Field(default=32, ge=2)
     mask_duplicates: bool = True
     limit: int | None = Field(default=None, ge=4)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from limner.training.settings import RunConfig
     from limner.training.state import Position
 
-REFINEMENT = "refinement.json"
-
 
 def train(
     config: Path,
@@ -122,22 +120,15 @@ def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
 
 def _refinement(settings: RunConfig, to: Path, corpus: Any, device: str) -> dict[str, Any] | None:  # noqa: ANN401
     """Choose and store how the best weights' scores are refined; None for models without relations."""
+    from limner.apps.run_results import write_refinement
     from limner.apps.validation import chosen_refinement
     from limner.training.systems import system
 
     model, _ = system(settings.system).load(to, device)
     if not getattr(model, "relations", ()):
         return None
-    from dataclasses import asdict
-    from json import dumps
-
-    chosen = asdict(chosen_refinement(model, corpus, getattr(settings, "refinement", "multiply")))
-    stored = chosen | {"threshold": str(chosen["threshold"])}  # JSON has no infinity
-    target = to / REFINEMENT
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(dumps(stored) + "\n", encoding="utf-8")
-    part.replace(target)
-    return stored
+    chosen = chosen_refinement(model, corpus, getattr(settings, "refinement", "multiply"))
+    return write_refinement(to, chosen)
 
 
 def _show(

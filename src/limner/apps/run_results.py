@@ -1,0 +1,130 @@
+"""A trained run on its test split: ranks in the shared pools, plain and refined, and predicted relations.
+
+The only place where a run meets test rows; it makes a result and never a checkpoint.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from limner.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from limner.evaluation.results import Result
+    from limner.retrieval.refinement import Refinement
+    from limner.similarity import FloatArray
+
+REFINEMENT = "refinement.json"
+
+
+def evaluate_run(
+    run: Path,
+    *,
+    part: Literal["val", "test"] = "test",
+    weights: Path | None = None,
+    device: str = "cpu",
+    commit: str = "",
+) -> "Result":
+    """Measure a finished run, with the refinement that was chosen on validation.
+
+    Args:
+        run: folder that `limner train` filled.
+        part: of its own split of its own data.
+        weights: of the backbone, where its features have to be made.
+        device: torch device.
+        commit: of the code, for the record.
+    Returns:
+        To be written with `limner.evaluation.results.write_result`.
+    Raises:
+        MissingError, CheckpointError: nothing finished is there.
+        DataError: the data are not those it was trained on.
+    """
+    import numpy as np
+
+    from limner.apps.corpora import open_corpus
+    from limner.apps.validation import vectors
+    from limner.evaluation.results import About, measure
+    from limner.retrieval.refinement import pair_logits, refine
+    from limner.training import checkpoint
+    from limner.training.corpus import rows_of
+    from limner.training.loop import BEST
+    from limner.training.systems import system
+
+    _, state = checkpoint.load(run / BEST)
+    name = str(((state.get("config") or {}).get("config") or {}).get("system", ""))
+    model, config = system(name).load(run, device)
+    tuned = getattr(config, "trunk", "") == "finetune"
+    data, pictures = open_corpus(config.data, files=tuned, weights=weights, device=device)
+    pairs = data.split(part)
+    rows = rows_of(pairs, pictures, data.relations)
+    texts, images, columns = vectors(model, pictures, rows)
+    relations = tuple(getattr(model, "relations", ()))
+    chosen = read_refinement(run) if relations else None
+    refined, probabilities = None, {}
+    if relations:
+        chances = model.relation_probabilities(texts, images[columns])
+        probabilities = {relation: chances[:, c] for c, relation in enumerate(relations)}
+    if chosen is not None:
+        logits, how = pair_logits(model, texts, images), chosen
+
+        def refined(
+            scores: "FloatArray", queries: "NDArray[np.int64]", pool: "NDArray[np.int64]"
+        ) -> "FloatArray":
+            return refine(scores, logits.take(np.asarray(queries), np.asarray(pool)), how)
+
+    about = About(
+        system=config.row or config.system,
+        data=data.name,
+        split=config.data.split,
+        part=part,
+        seed=config.loop.seed,
+        preset=config.preset,
+        commit=commit,
+        missing=len(data.missing),
+        refinement={"strength": chosen.strength, "threshold": chosen.threshold} if chosen else {},
+        config=config.model_dump(mode="json"),
+    )
+    return measure(
+        about,
+        pairs,
+        data.relations,
+        scores=model.score(texts, images),
+        refine=refined,
+        probabilities=probabilities,
+    )
+
+
+def read_refinement(run: Path) -> "Refinement":
+    """The refinement chosen on validation when the run was trained.
+
+    Raises:
+        CheckpointError: none is stored there; training did not end.
+    """
+    from limner.retrieval.refinement import Refinement
+
+    file = run / REFINEMENT
+    try:
+        saved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{file}: no refinement there ({error}); run limner train to its end"
+        ) from error
+
+
+def write_refinement(run: Path, refinement: "Refinement") -> dict[str, Any]:
+    """Store a refinement beside the weights, whole or not at all; returns what was stored."""
+    # JSON has no infinity, so the threshold is a string.
+    stored = {
+        "form": refinement.form,
+        "strength": refinement.strength,
+        "threshold": str(refinement.threshold),
+    }
+    target = run / REFINEMENT
+    part = target.with_name(f".{target.name}.part")
+    part.write_text(json.dumps(stored) + "\n", encoding="utf-8")
+    part.replace(target)
+    return stored
