@@ -208,6 +208,12 @@ def test_presets_are_defaults_that_a_file_overrides_and_a_run_names():
         config("preset=papper")
 
 
+def test_untrained_relations_are_refused():
+    with pytest.raises(ConfigError, match=r"set model\.relations='none'"):
+        config("loss.relation_weight=0.0")
+    assert config("loss.relation_weight=0.0", "model.relations=none").model.relations == "none"
+
+
 def test_a_smoke_run_is_small_and_says_so():
     small = build(CmcmConfig, {"data": {"set": "clue"}}, "test").smoke()
     assert (small.data.batch, small.loop.epochs, small.model.dim) == (8, 2, 16)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, distributed, nn
 
 from limner.config import Config, build
@@ -83,6 +83,13 @@ class CmcmConfig(RunConfig):
     loss: LossConfig = LossConfig()
     trunk: Trunk = "stored"
     refinement: Literal["multiply", "add"] = "multiply"
+
+    @model_validator(mode="after")
+    def _relations_are_trained(self) -> Self:
+        """Untrained relations must never refine a ranking."""
+        if self.model.relations != "none" and not self.loss.relation_weight:
+            raise ValueError("loss.relation_weight 0 leaves relations untrained; set model.relations='none'")
+        return self
 
     def smoke(self) -> Self:
         """See `RunConfig.smoke`."""
