@@ -13,7 +13,7 @@ from limner.evaluation.labels import average_precision, disagreement_ceiling
 from limner.evaluation.tables import render
 
 sys.path.append(str(Path(__file__).parent))
-from made_up import RELATIONS, result
+from made_up_results import RELATIONS, result
 
 QUICK = {"resamples": 5000}
 

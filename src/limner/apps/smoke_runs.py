@@ -20,7 +20,7 @@ _ROWS = {
 def smoke_results() -> list[Result]:
     """Train, measure and forget one tiny run per kind of model: Base, CMCA, CMCM."""
     from limner.apps.commands.train import train
-    from limner.apps.run_evaluation import evaluate_run
+    from limner.apps.run_results import evaluate_run
 
     results = []
     with TemporaryDirectory(prefix="limner-smoke-") as folder:
@@ -36,5 +36,5 @@ def smoke_results() -> list[Result]:
             run = Path(folder) / row
             with redirect_stdout(StringIO()):
                 train(config, to=run, smoke=True)
-            results.append(evaluate_run(run, pool_size=4))
+            results.append(evaluate_run(run))
     return results

@@ -1,8 +1,9 @@
 """``limner measure``: trained runs on the rows they never saw.
 
-It parses options and prints; `limner.apps.run_evaluation` measures.
+It parses options and prints; `limner.apps.run_results` measures.
 """
 
+import subprocess
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +16,6 @@ from limner.errors import ConfigError
 def measure(
     *runs: Path,
     part: Literal["test", "val"] = "test",
-    pool: int = 500,
     weights: Path | None = None,
     device: str = "cpu",
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -33,8 +33,6 @@ def measure(
         Folders that 'limner train' wrote.
     part
         Rows to measure on.
-    pool
-        Pictures per pool.
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
@@ -42,14 +40,16 @@ def measure(
     json
         Print JSON instead of text.
     """
-    from limner.apps.run_evaluation import evaluate_run
+    from limner.apps.run_results import evaluate_run
     from limner.evaluation.ranking import Metric
+    from limner.evaluation.results import write_result
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
     rows = []
     for run in runs:
-        result = evaluate_run(run, part=part, weights=weights, device=device, pool_size=pool)
+        result = evaluate_run(run, part=part, weights=weights, device=device, commit=_commit())
+        write_result(result, run)
         full = result.full
         figures: dict[str, float] = {}
         if full is not None:
@@ -66,6 +66,21 @@ def measure(
     for row in rows:
         shown = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if isinstance(value, float))
         emit(f"{row['system']}\t{row['pairs']} pairs\t{shown}")
+
+
+def _commit() -> str:
+    """Short hash of the code's last commit; "" where the package does not run from a repository."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
 
 
 def _figure(metric: object, ranks: tuple[float, ...]) -> float:

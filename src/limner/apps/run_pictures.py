@@ -1,0 +1,64 @@
+"""A trained run opened to be looked at: its model, the texts of its data set, and their pictures.
+
+For figures. It measures nothing and trains nothing.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limner.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from limner.data.coherence import PairSet
+    from limner.training.pictures import PictureRows
+
+
+def open_run(run: Path, device: str = "cpu") -> tuple[Any, Any]:
+    """A trained model in evaluation mode, and its settings, whatever its system.
+
+    Raises:
+        MissingError: nothing was trained there yet.
+        CheckpointError: it does not load.
+    """
+    from limner.training import checkpoint
+    from limner.training.loop import BEST
+    from limner.training.systems import system
+
+    _, state = checkpoint.load(run / BEST)
+    try:
+        name = str(state["config"]["config"]["system"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{run / BEST}: names no system; train it again") from error
+    return system(name).load(run, device)
+
+
+class Pictures:
+    """Pictures of a run's data set by the id of a pair."""
+
+    def __init__(self, data: "PairSet", rows: "PictureRows") -> None:
+        """Take the pairs and where their pictures are."""
+        self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
+
+    def __call__(self, name: str) -> "Image":
+        """The picture, upright RGB."""
+        from PIL import Image
+
+        values = self._rows.take(self._rows.places([self._pairs[name].image_id]))[0]
+        return Image.fromarray(np.asarray(values, dtype=np.uint8))
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two pairs have the same picture."""
+        return self._pairs[one].image_id == self._pairs[other].image_id
+
+
+def open_pictures(run: Path) -> tuple[dict[str, str], Pictures]:
+    """Texts of a run's data set by the id of their pair, and its pictures."""
+    from limner.apps.corpora import open_corpus
+
+    _, config = open_run(run)
+    data, rows = open_corpus(config.data, files=True)
+    return {pair.id: pair.text for pair in data.pairs}, Pictures(data, rows)

@@ -1,0 +1,268 @@
+"""The figures of CMCM from result files: curves, scatter, bars, attention and galleries, as files to print.
+
+Each draws what it is given and returns the figure; a point without a result is not drawn. It measures nothing
+and opens no model. matplotlib is loaded when the first figure is drawn, without a window.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, MissingError
+from limner.evaluation.tables import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+# Okabe and Ito's colours: told apart with any colour vision, and in grey.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#777777"
+SUFFIXES = (".pdf", ".png", ".svg")
+_DPI = 200
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One row of a gallery.
+
+    Attributes:
+        text: the query.
+        truth: its own picture.
+        answers: per system, its name, its best pictures in order, and the place of the right one among them
+            (from 0; None where it is not shown).
+    """
+
+    text: str
+    truth: "Image"
+    answers: Sequence[tuple[str, Sequence["Image"], int | None]]
+
+
+def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> "Figure":
+    """η(x) = exp(λ |x − ½|) of one relation's probability x (Figure 3a).
+
+    Args:
+        strengths: λ of every curve.
+    Source: SPEC 2.8.
+    """
+    figure, axes = _figure()
+    x = np.linspace(0, 1, 201)
+    for strength, style in zip(strengths, _styles(len(strengths)), strict=True):
+        axes.plot(x, np.exp(strength * np.abs(x - 0.5)), label=f"λ = {strength:g}", **style)
+    axes.set(xlabel="probability of the relation, x", ylabel="confidence η(x)", xlim=(0, 1))
+    axes.legend(frameon=False)
+    return figure
+
+
+def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], threshold: float) -> "Figure":
+    """True rank of every query against the gap between its two best scores (Figure 3b).
+
+    Args:
+        ranks: (N,) of validation queries.
+        gaps: (N,) at least 0.
+        threshold: below it a query counts as difficult; infinity makes all of them difficult.
+    Raises:
+        DataError: no queries, or lengths differ.
+    """
+    if not len(ranks) or len(ranks) != len(gaps):
+        raise DataError(
+            f"figure: {len(ranks)} ranks and {len(gaps)} gaps; expected as many, and at least one"
+        )
+    figure, axes = _figure()
+    axes.scatter(gaps, ranks, s=9, color=BLUE, alpha=0.5, linewidths=0)
+    if np.isfinite(threshold):
+        axes.axvline(threshold, color=ORANGE, linewidth=1.2)
+        axes.annotate(f"T = {threshold:g}", (threshold, 1), xycoords=("data", "axes fraction"), va="bottom")
+    axes.set(xlabel="best score minus second best", ylabel="rank of the right picture", yscale="log")
+    return figure
+
+
+def refinement_bars(table: Table) -> "Figure":
+    """Median ranks plain and refined, with intervals, and the published ones as rings (Figure 5).
+
+    Args:
+        table: of retrieval, see `coherence_tables.build`.
+    Raises:
+        ConfigError: the table has no blocks plain and refined.
+    """
+    titles = [block.title for block in table.blocks]
+    if titles != ["plain", "refined"]:
+        raise ConfigError(f"figure: table {table.name} has blocks {titles}, expected plain and refined")
+    width = len(table.blocks[0].columns)
+    place = table.blocks[0].columns.index("MedR")
+    figure, axes = _figure(width=max(5.0, 0.62 * len(table.rows) + 1.5))
+    rings = False
+    for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
+        at = np.arange(len(table.rows)) + 0.4 * number - 0.2
+        cells = [row.cells[place + width * number] for row in table.rows]
+        there = [(x, c.value, c.low, c.high) for x, c in zip(at, cells, strict=True) if c.value is not None]
+        if there:
+            x, value, low, high = (np.array(column, dtype=np.float64) for column in zip(*there, strict=True))
+            spread = np.abs(np.stack([value - low, high - value]))
+            axes.bar(x, value, 0.38, yerr=spread, color=colour, label=stage, error_kw={"linewidth": 0.8})
+        printed = [(x, c.paper) for x, c in zip(at, cells, strict=True) if c.paper is not None]
+        if printed:
+            x, value = (np.array(column, dtype=np.float64) for column in zip(*printed, strict=True))
+            label = None if rings else "the paper's"
+            axes.scatter(x, value, facecolors="none", edgecolors=ORANGE, s=28, zorder=3, label=label)
+            rings = True
+    axes.set_xticks(np.arange(len(table.rows)), [row.name for row in table.rows], rotation=40, ha="right")
+    axes.set(ylabel="median rank", title=table.title)
+    axes.title.set_fontsize(9)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False)
+    return figure
+
+
+def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> "Figure":
+    """How much every word of a text counts (Figure 7).
+
+    Args:
+        texts: per text its words and their weights, which sum to 1.
+    Raises:
+        DataError: no text, or one without words.
+    """
+    if not texts or not all(texts):
+        raise DataError("figure: a text without words has no attention; leave it out")
+    from matplotlib.figure import Figure
+
+    heights = [0.24 * len(words) + 0.5 for words in texts]
+    figure = Figure(figsize=(5.2, sum(heights)), layout="constrained")
+    grid = figure.subplots(len(texts), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, words in zip(grid[:, 0], texts, strict=True):
+        places = np.arange(len(words))
+        axes.barh(places, [weight for _, weight in words], color=BLUE, height=0.72)
+        # one word is an even share: what the weight would be if no word counted more
+        axes.axvline(1 / len(words), color=GREY, linewidth=0.8, linestyle=":")
+        axes.set_yticks(places, [_plain(word) for word, _ in words])
+        axes.invert_yaxis()
+        axes.spines[["top", "right"]].set_visible(False)
+    grid[-1, 0].set_xlabel("attention (dotted: an even share)")
+    return figure
+
+
+def setting_curve(
+    name: str,
+    measured: Sequence[tuple[float, float, float, float]],
+    published: Sequence[Sequence[float]] = (),
+) -> "Figure":
+    """Median rank against a setting, ours and the published curve (Figure 8).
+
+    Args:
+        name: of the setting.
+        measured: (setting, value, low, high), in any order.
+        published: (setting, value, deviation).
+    """
+    figure, axes = _figure()
+    settings = sorted({point[0] for point in measured} | {point[0] for point in published})
+    if published:
+        at = [settings.index(point[0]) for point in published]
+        value, spread = [point[1] for point in published], [point[2] for point in published]
+        axes.errorbar(at, value, spread, color=ORANGE, marker="o", mfc="none", label="the paper's")
+    if measured:
+        ordered = sorted(measured)
+        at = [settings.index(point[0]) for point in ordered]
+        middle = np.array([point[1] for point in ordered])
+        sides = np.abs(np.array([[p[1] - p[2] for p in ordered], [p[3] - p[1] for p in ordered]]))
+        axes.errorbar(at, middle, sides, color=BLUE, marker="s", label="limner, 95 % interval")
+    axes.set_xticks(np.arange(len(settings)), [f"{setting:g}" for setting in settings])
+    axes.set(xlabel=name, ylabel="median rank")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False)
+    return figure
+
+
+def gallery(rows: Sequence[Shown]) -> "Figure":
+    """Texts with their own picture and the best ones of several systems, the right one framed (Figure 6).
+
+    Args:
+        rows: each with the same systems.
+    Raises:
+        DataError: no rows.
+    """
+    if not rows:
+        raise DataError("figure: no text to show; name one or measure a run first")
+    from matplotlib.figure import Figure
+
+    lines = [(row, answer) for row in rows for answer in row.answers]
+    columns = 1 + max((len(pictures) for _, (_, pictures, _) in lines), default=0)
+    figure = Figure(figsize=(1.35 * columns, 1.75 * len(lines) + 0.1), layout="constrained")
+    grid = figure.subplots(len(lines), columns, squeeze=False)
+    for number, (row, (system, pictures, right)) in enumerate(lines):
+        first = number == 0 or lines[number - 1][0] is not row
+        for place, axes in enumerate(grid[number]):
+            axes.set_xticks([])
+            axes.set_yticks([])
+            picture = row.truth if place == 0 and first else None
+            if 0 < place <= len(pictures):
+                picture = pictures[place - 1]
+            if picture is None:
+                axes.set_axis_off()
+                continue
+            axes.imshow(np.asarray(picture.convert("RGB")))
+            hit = place > 0 and right == place - 1
+            for spine in axes.spines.values():
+                spine.set(visible=hit or place == 0, color=GREEN if hit else GREY, linewidth=3 if hit else 1)
+        if first:
+            grid[number, 0].set_title(_short(row.text), fontsize=7, loc="left")
+        if columns > 1:
+            grid[number, 1].set_ylabel(_plain(system), fontsize=7)
+    return figure
+
+
+def write(path: Path, make: Callable[..., "Figure"], *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+    """Draw a figure in one style, whatever the user's settings of matplotlib are, and write it.
+
+    Args:
+        path: PDF, PNG or SVG by its suffix; the same figure is the same file.
+        make: one of the functions here.
+        arguments: of it.
+        options: of it.
+    Raises:
+        ConfigError: another suffix.
+        MissingError: the folder is not there.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(
+            f"figure: {path.name} ends in {path.suffix!r}, expected one of {', '.join(SUFFIXES)}"
+        )
+    if not path.parent.is_dir():
+        raise MissingError(f"figure: {path.parent} is not a folder; make it first")
+    import matplotlib
+
+    dated = {".pdf": "CreationDate", ".svg": "Date"}.get(path.suffix.lower())
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rc("font", family="DejaVu Sans", size=9)
+        matplotlib.rc("svg", fonttype="none", hashsalt="limner")
+        matplotlib.rc("text", parse_math=False)  # a caption may hold dollar signs
+        make(*arguments, **options).savefig(path, dpi=_DPI, metadata={dated: None} if dated else None)
+
+
+def _figure(width: float = 5.0) -> "tuple[Figure, Any]":
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 3.3), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _styles(count: int) -> list[dict[str, Any]]:
+    colours, lines = (BLUE, ORANGE, GREEN, GREY), ("-", "--", "-.", ":")
+    return [{"color": colours[n % len(colours)], "linestyle": lines[n % len(lines)]} for n in range(count)]
+
+
+def _plain(text: str) -> str:
+    """Text without characters that cannot be drawn."""
+    return "".join(c if c.isprintable() else "·" for c in text)
+
+
+def _short(text: str, most: int = 150, line: int = 75) -> str:
+    import textwrap
+
+    cut = _plain(" ".join(text.split()))
+    return "\n".join(textwrap.wrap(cut if len(cut) <= most else cut[: most - 1] + "…", line))

@@ -1,0 +1,124 @@
+"""``limner table``, ``figure`` and ``measure``: what they print, write and refuse; and the whole way once."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+from PIL import Image
+
+from limner.apps.commands.figure import figure
+from limner.apps.commands.measure import measure
+from limner.apps.commands.table import table
+from limner.errors import ConfigError, DataError, MissingError
+
+sys.path.append(str(Path(__file__).parents[1] / "evaluation"))
+from made_up_results import result
+
+from limner.evaluation.results import write_result
+
+
+def run(command, *words):
+    app = App(name="limner")
+    app.command(command, name="it")
+    app(["it", *map(str, words)], exit_on_error=False, print_error=False, result_action="return_value")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    folder = tmp_path / "runs"
+    write_result(result("CMCA", 1.0), folder / "cmca")
+    write_result(result("CMCM", 2.0, refined=1.0), folder / "cmcm")
+    return folder
+
+
+def test_a_table_without_runs_shows_the_published_figures_and_counts_the_gaps(capsys):
+    run(table, "cmcm-5")
+    shown = capsys.readouterr()
+    assert "| CMCM | – (19.1) | – | – | – | – (18.6) | – (13.8) | – (31.6) | – (40.6) |" in shown.out
+    assert shown.out.count("72 of 72 cells have no result") == 4
+    assert shown.err == "cmcm-5: 288 cells have no result\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "sign"), [("md", "| CMCM |"), ("latex", r"\toprule"), ("html", '<th scope="row">CMCM</th>')]
+)
+def test_every_format_reaches_stdout_and_files(runs, tmp_path, capsys, form, sign):
+    words = ("cmcm-5", "--runs", runs, "--format", form, "--resamples", 100)
+    run(table, *words)
+    shown = capsys.readouterr().out
+    assert sign in shown
+    run(table, *words, "--to", tmp_path / "table")
+    assert (tmp_path / "table").read_text() == shown
+    assert capsys.readouterr().out == ""
+
+
+def test_wrong_words_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="unknown table 'cmcm-9'"):
+        run(table, "cmcm-9")
+    with pytest.raises(MissingError, match="not a folder"):
+        run(table, "cmcm-5", "--runs", tmp_path / "none")
+    with pytest.raises(ConfigError, match="leave --runs and --data out"):
+        run(table, "cmcm-5", "--smoke", "--runs", tmp_path)
+    with pytest.raises(ConfigError, match="unknown figure 'cmcm-9'"):
+        run(figure, "cmcm-9", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="needs measured runs"):
+        run(figure, "cmcm-5", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="shows one run, found 0"):
+        run(figure, "cmcm-7", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="no run given"):
+        run(measure)
+
+
+def test_figures_from_results(runs, tmp_path):
+    run(figure, "cmcm-3a", "--to", tmp_path / "3a.svg")
+    assert "λ = 0.01" in (tmp_path / "3a.svg").read_text()
+    run(figure, "cmcm-5", "--runs", runs, "--to", tmp_path / "5.svg", "--resamples", 100)
+    assert "CMCM-NoAttn" in (tmp_path / "5.svg").read_text()
+    with pytest.raises(DataError, match=r"no result on clue \(released split\)"):
+        run(figure, "cmcm-5", "--runs", runs, "--split", "released", "--to", tmp_path / "5.svg")
+
+
+def test_the_scatter_shows_validation_rows_only(runs, tmp_path):
+    with pytest.raises(DataError, match="--part val' first"):
+        run(figure, "cmcm-3b", "--run", runs / "cmcm", "--to", tmp_path / "3b.svg")
+    write_result(result("CMCM", 2.0, part="val"), runs / "cmcm")
+    run(figure, "cmcm-3b", "--run", runs / "cmcm", "--to", tmp_path / "3b.svg")
+    assert "rank of the right picture" in (tmp_path / "3b.svg").read_text()
+
+
+@pytest.mark.slow
+def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
+    """Made-up pictures, tiny models: every command runs and every figure that can be drawn is."""
+    from limner.apps.commands.train import train
+
+    config = tmp_path / "cmcm.toml"
+    config.write_text(
+        'system = "cmcm"\nrow = "CMCM"\ntrunk = "drawings"\n'
+        '[data]\nset = "picturebook"\n[loop]\nmetric = "MRR"\n'
+    )
+    folder = tmp_path / "runs" / "cmcm"
+    train(config, to=folder, smoke=True)
+    run(measure, folder, "--part", "val")
+    capsys.readouterr()
+    run(measure, folder, "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["system"] == "CMCM"
+    assert row["plain MedR"] >= 1
+    assert 0 <= row["refined R@10"] <= 1
+    for name, words in (
+        ("cmcm-3b", ("--run", folder)),
+        ("cmcm-5", ("--runs", folder.parent, "--data", "picturebook", "--resamples", 50)),
+        ("cmcm-6", ("--run", folder, "--count", 2)),
+        ("cmcm-7", ("--run", folder, "--count", 2)),
+        ("cmcm-8", ("--runs", folder.parent, "--data", "picturebook", "--resamples", 50)),
+    ):
+        run(figure, name, "--to", tmp_path / f"{name}.png", *words)
+        with Image.open(tmp_path / f"{name}.png") as drawn:
+            assert min(drawn.size) > 100
+    capsys.readouterr()
+    run(table, "cmcm-5", "--smoke", "--resamples", 50)
+    shown = capsys.readouterr().out
+    assert "| CMCA | " in shown
+    assert "| CMCM-NoAttn | – |" in shown
