@@ -108,19 +108,33 @@ def main():
 
 
 def show(log):
-    """Mean and standard deviation over seeds."""
+    """Mean and standard deviation over seeds, and the paired difference from CMCA, which sees the same worlds."""
     results = [json.loads(line) for line in log.read_text().splitlines()]
+    control = {one["seed"]: one["plain"] for one in results if one["row"] == "cmca"}
     for name in dict.fromkeys(one["row"] for one in results):
         mine = [one for one in results if one["row"] == name]
         for kind in ("plain", "refined"):
-            if kind in mine[0]:
-                cells = []
-                for metric in METRICS:
-                    values = [one[kind][metric] for one in mine]
-                    cells.append(
-                        f"{metric} {np.mean(values):.3f} ± {np.std(values, ddof=min(1, len(values) - 1)):.3f}"
-                    )
-                print(f"{name:14} {kind:8} n={len(mine)}  " + "  ".join(cells))
+            if kind not in mine[0]:
+                continue
+            cells = [f"{m} {spread([one[kind][m] for one in mine])}" for m in METRICS]
+            print(f"{name:14} {kind:8} n={len(mine)}  " + "  ".join(cells))
+            both = [one for one in mine if one["seed"] in control]
+            if both and (name, kind) != ("cmca", "plain"):
+                against = [
+                    f"{m} {spread([one[kind][m] - control[one['seed']][m] for one in both])}" for m in METRICS
+                ]
+                print(f"{'  less CMCA':23} n={len(both)}  " + "  ".join(against))
+        if "ap" in mine[0]:
+            for relation in mine[0]["ap"]:
+                found = [one["ap"][relation] for one in mine if relation in one["ap"]]
+                chance = np.mean([one["prevalence"][relation] for one in mine])
+                print(f"    {relation:20} AP {spread(found)}  prevalence {chance:.3f}")
+
+
+def spread(values):
+    """Mean and sample standard deviation."""
+    deviation = np.std(values, ddof=1) if len(values) > 1 else float("nan")
+    return f"{np.mean(values):+.3f} ± {deviation:.3f}"
 
 
 if __name__ == "__main__":
