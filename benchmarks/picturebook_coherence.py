@@ -108,7 +108,7 @@ def main():
 
 
 def show(log):
-    """Mean and standard deviation over seeds, and the paired difference from CMCA, which sees the same worlds."""
+    """Mean and deviation over seeds, and the paired difference from CMCA, which sees the same worlds."""
     results = [json.loads(line) for line in log.read_text().splitlines()]
     control = {one["seed"]: one["plain"] for one in results if one["row"] == "cmca"}
     for name in dict.fromkeys(one["row"] for one in results):
