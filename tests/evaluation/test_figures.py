@@ -38,6 +38,7 @@ def test_the_scatter_holds_every_query_and_the_threshold():
     axes = figures.rank_against_gap(ranks, gaps, 0.1).axes[0]
     assert axes.collections[0].get_offsets().tolist() == [[0.3, 1.0], [0.0, 7.5], [0.1, 3.0]]
     assert list(axes.lines[0].get_xdata()) == [0.1, 0.1]
+    assert [axes.yaxis.get_major_formatter()(value) for value in (1.0, 10.0)] == ["1", "10"]
     assert not figures.rank_against_gap(ranks, gaps, np.inf).axes[0].lines
     with pytest.raises(DataError, match="0 ranks"):
         figures.rank_against_gap(np.zeros(0), np.zeros(0), 0.1)

@@ -71,12 +71,16 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
         raise DataError(
             f"figure: {len(ranks)} ranks and {len(gaps)} gaps; expected as many, and at least one"
         )
+    from matplotlib.ticker import FormatStrFormatter, NullFormatter
+
     figure, axes = _figure()
     axes.scatter(gaps, ranks, s=9, color=BLUE, alpha=0.5, linewidths=0)
     if np.isfinite(threshold):
         axes.axvline(threshold, color=ORANGE, linewidth=1.2)
         axes.annotate(f"T = {threshold:g}", (threshold, 1), xycoords=("data", "axes fraction"), va="bottom")
     axes.set(xlabel="best score minus second best", ylabel="rank of the right picture", yscale="log")
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     return figure
 
 
@@ -189,7 +193,7 @@ def gallery(rows: Sequence[Shown]) -> "Figure":
 
     lines = [(row, answer) for row in rows for answer in row.answers]
     columns = 1 + max((len(pictures) for _, (_, pictures, _) in lines), default=0)
-    figure = Figure(figsize=(1.35 * columns, 1.75 * len(lines) + 0.1), layout="constrained")
+    figure = Figure(figsize=(1.35 * columns, 1.3 * len(lines) + 0.3 * len(rows)), layout="constrained")
     grid = figure.subplots(len(lines), columns, squeeze=False)
     for number, (row, (system, pictures, right)) in enumerate(lines):
         first = number == 0 or lines[number - 1][0] is not row
