@@ -120,7 +120,7 @@ class _Book:
             [SANS, *(f"limnerother{place}" for place in range(len(others)))], exact_match=False
         )
         pdf.set_text_shaping(True)
-        pdf.set_title(carried(story.title or "Untitled story"))
+        pdf.set_title(carried(story.title or story.id))
         pdf.set_author(carried(story.author))
         pdf.set_lang(story.language)
         pdf.set_creator(f"limner {board.version}".strip())
@@ -183,7 +183,7 @@ class _Book:
         pdf.add_page()
         pdf.start_section("Cover")
         pdf.set_y(PAGE_H_MM * 0.3)
-        title = story.title.strip() or "Untitled story"
+        title = story.title.strip() or story.id
         self.write(title, SERIF, 34 if len(title) < 40 else 24, INK, align="C", leading=1.2)
         pdf.ln(9)
         self.rule(PAGE_W_MM / 2 - 9, 18)
