@@ -122,3 +122,17 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "| CMCA | " in shown
     assert "| CMCM-NoAttn | – |" in shown
+
+
+def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
+    for weight in (0.1, 0.4):
+        one = result("CMCM", 2.0, refined=weight, data="cite++")
+        about = one.about.model_copy(update={"config": {"loss": {"relation_weight": weight}}})
+        write_result(one.model_copy(update={"about": about}), tmp_path / "runs" / str(weight))
+    words = ("--runs", tmp_path / "runs", "--data", "cite++", "--resamples", 50)
+    run(figure, "cmcm-8", *words, "--to", tmp_path / "8.svg")
+    drawn = (tmp_path / "8.svg").read_text()
+    assert "limner, 95 % interval" in drawn
+    assert "the paper's" in drawn
+    with pytest.raises(DataError, match="same system"):
+        run(table, "cmcm-4", *words)

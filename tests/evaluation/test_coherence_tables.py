@@ -225,3 +225,11 @@ def test_few_groups_get_no_marks():
     (table,) = build("cmcm-5", [few[0], few[1]], **QUICK)[:1]
     assert {cell.mark for row in table.rows for cell in row.cells} == {""}
     assert any("fewer than ten duplicate groups" in note for note in table.notes)
+
+
+def test_presets_are_rows_of_their_own(runs):
+    own = result("CMCM", 5.0)
+    other = own.model_copy(update={"about": own.about.model_copy(update={"preset": "paper"})})
+    table = build("cmcm-5", [*runs, other], **QUICK)[0]
+    assert cells(table, "CMCM [paper]")[0].value < cells(table, "CMCM")[0].value
+    assert next(row for row in table.rows if row.name == "CMCM").remark == "2 seeds"

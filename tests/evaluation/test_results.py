@@ -113,6 +113,7 @@ def test_a_result_round_trips(scene, tmp_path):
     write_result(found, tmp_path / "copy")
     with pytest.raises(DataError, match="same system"):
         read_results(tmp_path)
+    assert read_results(tmp_path, variants=True) == [found, found]
 
 
 @pytest.mark.parametrize("change", [('"plain":[', '"plain":[7,'), ('"format"', '"former"'), ("{", "")])

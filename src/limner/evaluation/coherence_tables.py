@@ -108,7 +108,12 @@ class Scene:
                     f"{name} ({where}): {result.about.system} and {results[0].about.system} were evaluated on"
                     " different pairs; evaluate both on one split seed"
                 )
-            systems.setdefault(result.about.system, []).append(result)
+            preset = result.about.preset
+            # presets are never averaged: another one than the default is a row of its own
+            name_of = (
+                result.about.system if preset in ("", "release") else f"{result.about.system} [{preset}]"
+            )
+            systems.setdefault(name_of, []).append(result)
         owner, groups = group_numbers(results[0].groups if results else [])
         return cls(name, where, systems, owner, groups, resamples, published)
 

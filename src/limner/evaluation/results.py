@@ -229,9 +229,12 @@ def read_result(path: Path) -> Result:
         raise DataError(f"{path}: {key}: {first['msg']}; expected a result file of this version") from error
 
 
-def read_results(runs: Path | str) -> list[Result]:
+def read_results(runs: Path | str, *, variants: bool = False) -> list[Result]:
     """All result files of the run folders below a folder, in the order of their paths.
 
+    Args:
+        runs: the folder.
+        variants: accept runs that differ in their settings alone, as a curve over a setting needs.
     Raises:
         MissingError: no such folder.
         DataError: a file is none, or two are of the same system, data, split, part and seed.
@@ -245,7 +248,7 @@ def read_results(runs: Path | str) -> list[Result]:
         result = read_result(path)
         about = result.about
         key = (about.system, about.data, about.split, about.part, about.seed, about.preset)
-        if key in seen:
+        if key in seen and not variants:
             raise DataError(
                 f"{path}: same system, data, split, part, preset and seed as {seen[key]};"
                 " keep one of them below this folder"

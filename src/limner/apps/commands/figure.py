@@ -90,7 +90,7 @@ def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result
     if runs is None:
         raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
     found = [
-        r for r in read_results(runs)
+        r for r in read_results(runs, variants=name.startswith("cmcm-8"))
         if (r.about.part, r.about.data, r.about.split) == ("test", data, split)
     ]  # fmt: skip
     if not found:
