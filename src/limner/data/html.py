@@ -158,7 +158,7 @@ def _is_boilerplate(node: Element) -> bool:
 
 
 def _describe(document: Document, root: Element, main: Element) -> None:
-    meta = {}
+    meta: dict[str, str] = {}
     for node in root.iter("meta"):
         key = (node.get("name") or node.get("property") or "").lower()
         meta.setdefault(key, collapse(node.get("content") or ""))

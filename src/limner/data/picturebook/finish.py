@@ -34,7 +34,8 @@ def _smooth_noise(rng: np.random.Generator, cells: int, side: int) -> Floats:
     fine = np.asarray(
         Image.fromarray(coarse).resize((side, side), Image.Resampling.BICUBIC), dtype=np.float64
     )
-    return (fine - fine.mean()) / (fine.std() + 1e-9)
+    smooth: Floats = (fine - fine.mean()) / (fine.std() + 1e-9)
+    return smooth
 
 
 def grain(style: Style, side: int) -> Floats:
@@ -64,8 +65,8 @@ def grain(style: Style, side: int) -> Floats:
         weave = np.sin(i * 2.1)[:, None] + np.sin(i * 2.1)[None, :]
         tooth = 0.018 * weave + 0.018 * fine
     else:
-        i = np.arange(side) * 1.05
-        tooth = 0.03 * (np.sin(i)[:, None] * np.sin(i)[None, :]) + 0.012 * fine
+        ridge = np.sin(np.arange(side) * 1.05)
+        tooth = 0.03 * (ridge[:, None] * ridge[None, :]) + 0.012 * fine
     return 1 + tooth
 
 

@@ -192,9 +192,9 @@ def _pot(c: Canvas, p: Prop, key: str) -> None:
         c.oval((x, y - 0.105 * z), 0.081 * z, 0.020 * z, (60, 66, 80))
         with c.part(f"{key}/soup"):
             c.oval((x, y - 0.103 * z), 0.070 * z, 0.014 * z, (232, 130, 70), line=0)
-            for u in (-0.04, 0.0, 0.03):
+            for piece in (-0.04, 0.0, 0.03):
                 c.oval(
-                    (x + u * z, y - 0.103 * z),
+                    (x + piece * z, y - 0.103 * z),
                     0.008,
                     0.005,
                     ((250, 190, 80), (110, 170, 84))[u == 0.0],

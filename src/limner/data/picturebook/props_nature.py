@@ -249,8 +249,8 @@ def _snowman(c: Canvas, p: Prop, key: str) -> None:
         )
     _ball_of_snow(c, x, y - 0.35 * z, 0.062 * z)
     c.stroke(bend((x - 0.065 * z, y - 0.362 * z), (x + 0.065 * z, y - 0.362 * z), -0.15), 0.032 * z, "green")
-    for u in (-0.022, 0.022):
-        c.oval((x + u * z, y - 0.425 * z), 0.008 * z, 0.009 * z, "black", line=0)
+    for eye in (-0.022, 0.022):
+        c.oval((x + eye * z, y - 0.425 * z), 0.008 * z, 0.009 * z, "black", line=0)
     c.area([(x, y - 0.415 * z), (x, y - 0.395 * z), (x - 0.07 * z, y - 0.398 * z)], (240, 132, 44), line=0.7)
     for i in range(3):
         c.oval((x, y - (0.22 + 0.04 * i) * z), 0.008 * z, 0.008 * z, "black", line=0)
