@@ -6,6 +6,7 @@ cut by coarse scores lost nothing. It does not rank.
 
 import contextlib
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from limner.errors import NumericsError
 from limner.retrieval.gallery import BoolArray, HalfArray, Space
-from limner.similarity import FloatArray
+from limner.retrieval.scan import over_blocks
+from limner.similarity import FloatArray, scores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,8 +26,14 @@ IntArray = NDArray[np.int64]
 ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (8 significant bits)."""
 
-GATHERED_ROWS = 128
+GATHERED_ROWS = 256
 """Scattered rows read before the pages around them are let go."""
+
+ALONE_PRODUCTS, SMALLEST_GATHER = 250_000, 8
+"""Multiplications below which a product runs on one core, and rows below which that is not worth it.
+
+A larger product wakes threads that go on spinning, and so take the cores from the next pass.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,34 +69,53 @@ class Coarse:
         return rounded.T.contiguous(), bound.numpy()
 
 
-def coarse(name: str, space: Space, *, block_rows: int = 4_096) -> Coarse:
-    """Copy a space to bfloat16 in blocks; of a memory map, pages already copied are let go.
+def coarse(name: str, space: Space) -> Coarse:
+    """Copy a space to bfloat16.
 
     Args:
         name: of the space, for messages.
         space: (M, D) rows.
-        block_rows: rows held in float32 at a time.
     Raises:
         NumericsError: a row is not finite.
     """
     import torch
 
-    rows, width = space.matrix.shape
-    copy = torch.empty(rows, width, dtype=torch.bfloat16)
-    error = 0.0
-    for start in range(0, rows, block_rows):
-        stop = min(start + block_rows, rows)
-        exact = torch.from_numpy(np.array(space.matrix[start:stop])).float()
-        copy[start:stop] = exact
-        worst = float((exact - copy[start:stop].float()).square_().sum(dim=1).max().sqrt())
-        if not np.isfinite(worst):
-            raise NumericsError(
-                f"space {name}: a row between {start} and {stop - 1} is not finite; index its pictures again"
-            )
-        error = max(error, worst)
-        let_go(space.matrix)
+    copy = torch.empty(space.matrix.shape, dtype=torch.bfloat16)
+    start, error = 0, 0.0
+    for block, worst in rounded_blocks(name, space):
+        copy[start : start + len(block)] = block
+        start, error = start + len(block), max(error, worst)
     present = None if space.present.all() else np.array(space.present)
     return Coarse(copy, present, error)
+
+
+def rounded_blocks(name: str, space: Space, *, block_rows: int = 4_096) -> Iterator[tuple["Tensor", float]]:
+    """Blocks of a space in bfloat16; of a memory map, pages already copied are let go.
+
+    Args:
+        name: of the space, for messages.
+        space: (M, D) rows.
+        block_rows: rows held in float32 at a time.
+    Yields:
+        (R, D) bfloat16, and the largest Euclidean distance between one of these rows and its copy.
+    Raises:
+        NumericsError: a row is not finite.
+    """
+    import torch
+
+    def rounded(start: int, stop: int) -> tuple["Tensor", float]:
+        exact = torch.from_numpy(np.array(space.matrix[start:stop])).float()
+        block = exact.bfloat16()
+        return block, float(exact.sub_(block).square_().sum(dim=1).max().sqrt())
+
+    for start, (block, worst) in over_blocks(len(space.matrix), block_rows, rounded):
+        if not np.isfinite(worst):
+            raise NumericsError(
+                f"space {name}: a row from {start} to {start + len(block) - 1} is not finite; "
+                "index its pictures again"
+            )
+        yield block, worst
+        let_go(space.matrix)
 
 
 def widened(product: "Tensor") -> FloatArray:
@@ -103,20 +130,32 @@ def widened(product: "Tensor") -> FloatArray:
     return bits.view(np.float32)
 
 
-def exact_rows(matrix: HalfArray, rows: IntArray) -> FloatArray:
-    """Some rows in float32, (R, D); of a memory map, few neighbouring pages stay behind.
+def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatArray:
+    """Cosines of every text with some rows, in float32; of a memory map, few pages stay behind.
 
     A system may map megabytes around every row touched; letting go now and then bounds that.
 
     Args:
+        texts: (N, D) rows of unit length.
         matrix: (M, D) rows.
         rows: (R,) row numbers.
+    Returns:
+        (N, R).
+    Raises:
+        NumericsError: a score is not finite.
     """
-    exact: FloatArray = np.empty((len(rows), matrix.shape[1]), dtype=np.float32)
-    for start in range(0, len(rows), GATHERED_ROWS):
-        exact[start : start + GATHERED_ROWS] = matrix[rows[start : start + GATHERED_ROWS]]
-        let_go(matrix)
-    return exact
+    step = ALONE_PRODUCTS // max(texts.size, 1)
+    if step < SMALLEST_GATHER:
+        step = GATHERED_ROWS
+    plain = np.asarray(matrix)  # a memory map takes longer over each selection
+    table: FloatArray = np.empty((len(texts), len(rows)), dtype=np.float32)
+    for start in range(0, len(rows), step):
+        some = plain[rows[start : start + step]].astype(np.float32)
+        table[:, start : start + step] = scores(texts, some)
+        if start // GATHERED_ROWS != (start + step) // GATHERED_ROWS:
+            let_go(matrix)
+    let_go(matrix)
+    return table
 
 
 def let_go(matrix: HalfArray) -> None:

@@ -5,12 +5,16 @@ A library hands one out; tests and benchmarks build one by hand. It holds, it do
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import DataError, unknown
 from limner.shapes import expect
+
+if TYPE_CHECKING:
+    from limner.retrieval.derived import Derived
 
 HalfArray = NDArray[np.float16]
 BoolArray = NDArray[np.bool_]
@@ -25,11 +29,13 @@ class Space:
             are zero.
         present: (M,) True where the picture has a vector in this space.
         fingerprint: of the encoder that made them.
+        derived: files that spare a search passes over the vectors; None where there are none.
     """
 
     matrix: HalfArray
     present: BoolArray
     fingerprint: str = ""
+    derived: "Derived | None" = None
 
 
 @dataclass(frozen=True)

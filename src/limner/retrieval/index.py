@@ -13,14 +13,17 @@ from numpy.typing import NDArray
 
 from limner.errors import ConfigError, NumericsError
 from limner.retrieval.channels import EncodedChannel
-from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse, exact_rows, widened
+from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse, exact_scores, widened
 from limner.retrieval.gallery import BoolArray, Gallery
 from limner.retrieval.moments import Moments, moments
+from limner.retrieval.scan import Pool, over_blocks
 from limner.shapes import expect
-from limner.similarity import FloatArray, scores
+from limner.similarity import FloatArray
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
+
+BLOCK_ROWS = 16_384
 
 
 @dataclass(frozen=True)
@@ -77,24 +80,22 @@ class Index:
 
     Args:
         gallery: the pictures.
-        known: space → moments already computed for exactly this gallery, to save a pass.
-        block_rows: pictures scored at a time.
+        block_rows: pictures scored at a time; their scores should fit a core's cache.
     """
 
-    def __init__(
-        self, gallery: Gallery, *, known: dict[str, Moments] | None = None, block_rows: int = 131_072
-    ) -> None:
+    def __init__(self, gallery: Gallery, *, block_rows: int = BLOCK_ROWS) -> None:
         if block_rows < 1:
             raise ConfigError(f"index: block_rows is {block_rows}, expected at least 1")
         self.gallery = gallery
         self._block_rows = block_rows
-        self._moments = dict(known or {})
+        self._moments: dict[str, Moments] = {}
         self._coarse: dict[str, Coarse] = {}
 
     def moments(self, space: str) -> Moments:
-        """Moments of one space, computed on first use."""
+        """Moments of one space, read or computed on first use."""
         if space not in self._moments:
-            self._moments[space] = moments(self.gallery.space(space))
+            stored = self.gallery.space(space)
+            self._moments[space] = stored.derived.moments(stored) if stored.derived else moments(stored)
         return self._moments[space]
 
     def search(
@@ -186,8 +187,10 @@ class Index:
             plans.append(_Plan(channel, scale, shift, (factor * space.present).astype(np.float32)))
         return plans
 
-    def _blocks(self, plans: list[_Plan], usable: BoolArray) -> Iterator[tuple[int, FloatArray]]:
-        """First row and coarse scores (N, R) of each block; −inf where not usable."""
+    def _blocks(
+        self, plans: list[_Plan], usable: BoolArray
+    ) -> Iterator[tuple[int, tuple[FloatArray, Float64Array]]]:
+        """First row of each block, its coarse scores (N, R), −inf where not usable, and their log Σ exp."""
         parts = []
         for plan in plans:
             rough = self._copy(plan.channel.space)
@@ -196,32 +199,38 @@ class Index:
             weight = None if (plan.weight == 1).all() else plan.weight
             parts.append((rough, query, scale, shift, weight))
         barred = None if usable.all() else ~usable
-        for start in range(0, len(self.gallery), self._block_rows):
-            stop = min(start + self._block_rows, len(self.gallery))
-            total: FloatArray = np.zeros((0, 0), dtype=np.float32)
+
+        def score(start: int, stop: int) -> tuple[FloatArray, Float64Array]:
+            total: FloatArray | None = None
             for rough, query, scale, shift, weight in parts:
                 share = widened(rough.matrix[start:stop] @ query)
                 share *= scale
                 share += shift
                 if weight is not None:
                     share *= weight[start:stop]
-                total = total + share if total.size else share
+                total = share if total is None else np.add(total, share, out=total)
+            if total is None:
+                raise ConfigError("index: no channel")
             if barred is not None:
                 total[:, barred[start:stop]] = -np.inf
-            yield start, total
+            return total, _log_sum_exp(total)
+
+        return over_blocks(len(self.gallery), self._block_rows, score)
 
     def _copy(self, space: str) -> Coarse:
         if space not in self._coarse:
-            self._coarse[space] = coarse(space, self.gallery.space(space))
+            stored = self.gallery.space(space)
+            rough = stored.derived.coarse(space, stored) if stored.derived else coarse(space, stored)
+            self._coarse[space] = rough
         return self._coarse[space]
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, kept: int) -> "_Rough":
         """Coarse pass: the best `kept` rows per text, and the sum of everything."""
         count = len(plans[0].channel.texts)
-        pools = [_Pool(kept) for _ in range(count)]
+        pools = [Pool(kept) for _ in range(count)]
         mass: Float64Array = np.full(count, -np.inf)
-        for start, total in self._blocks(plans, usable):
-            mass = np.logaddexp(mass, _log_sum_exp(total))
+        for start, (total, part) in self._blocks(plans, usable):
+            mass = np.logaddexp(mass, part)
             for pool, values in zip(pools, total, strict=True):
                 pool.add(values, start)
         error = np.zeros(count)
@@ -251,7 +260,7 @@ class Index:
         """Score exactly every row whose coarse score reaches a text's floor."""
         width = rows.shape[1]
         limit = floor.astype(np.float32)[:, None]
-        for start, total in self._blocks(plans, usable):
+        for start, (total, _) in self._blocks(plans, usable):
             found = np.flatnonzero((total >= limit).any(axis=0)) + start
             if not len(found):
                 continue
@@ -271,7 +280,7 @@ class Index:
         total: FloatArray = np.zeros((len(plans[0].channel.texts), len(rows)), dtype=np.float32)
         for plan in plans:
             space = self.gallery.space(plan.channel.space)
-            cosines = scores(plan.channel.texts, exact_rows(space.matrix, rows))
+            cosines = exact_scores(plan.channel.texts, space.matrix, rows)
             here = np.asarray(space.present[rows], dtype=bool)
             nats = plan.scale[:, None] * cosines + plan.shift[:, None]
             share = np.where(here, nats * plan.weight[rows], 0.0).astype(np.float32)
@@ -291,36 +300,6 @@ class Index:
         shares = {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()}
         present = {name: part[where] for name, part in scored.present.items()}
         return Hits(rows, np.take_along_axis(scored.scores, where, axis=1), shares, present, evidence)
-
-
-class _Pool:
-    """The best `kept` values of one text so far, and their rows."""
-
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
-        self._floor = -np.inf
-        self._values: FloatArray = np.zeros(0, dtype=np.float32)
-        self._rows: IntArray = np.zeros(0, dtype=np.int64)
-
-    def add(self, values: FloatArray, start: int) -> None:
-        """Take in the values of one block; only those above the worst kept can matter."""
-        found = np.flatnonzero(values > self._floor)
-        if len(found):
-            self._values = np.concatenate([self._values, values[found]])
-            self._rows = np.concatenate([self._rows, found + start])
-        if len(self._values) > 2 * self._kept:
-            self._cut()
-
-    def best(self) -> tuple[FloatArray, IntArray]:
-        """(kept,) values and rows, in no order."""
-        if len(self._values) > self._kept:
-            self._cut()
-        return self._values, self._rows
-
-    def _cut(self) -> None:
-        order = np.argpartition(-self._values, self._kept - 1)[: self._kept]
-        self._values, self._rows = self._values[order], self._rows[order]
-        self._floor = float(self._values.min())
 
 
 @dataclass(frozen=True)
@@ -352,7 +331,9 @@ def _log_sum_exp(total: FloatArray) -> Float64Array:
     """(N,) log Σ exp over each row of (N, R)."""
     top = total.max(axis=1)
     top = np.where(np.isneginf(top), np.float32(0), top)
-    mass = np.exp(total - top[:, None]).sum(axis=1, dtype=np.float64)
+    part = total - top[:, None]
+    # NumPy adds float32 pairwise along a row: exact enough, and far faster than a cast to float64.
+    mass = np.exp(part, out=part).sum(axis=1).astype(np.float64)
     logs: Float64Array = np.log(mass, out=np.full(len(mass), -np.inf), where=mass > 0)
     return logs + top
 
@@ -367,7 +348,7 @@ def search(
     channels: Sequence[EncodedChannel],
     k: int,
     *,
-    block_rows: int = 131_072,
+    block_rows: int = BLOCK_ROWS,
     exclude: BoolArray | None = None,
 ) -> Hits:
     """The k best pictures of a gallery for each text, for one search; see `Index.search`.

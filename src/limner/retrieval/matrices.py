@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import CheckpointError, DataError
+from limner.retrieval.derived import Derived
 from limner.retrieval.gallery import Space
 from limner.retrieval.store import PICTURES, Store
 
@@ -80,10 +81,10 @@ def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Se
             np.save(stream, _build(store, table, ids, info.dim, draft), allow_pickle=False)
         # The matrix appears last and whole: where it is, the other file is complete.
         draft.replace(matrix_path)
-        _forget(cache, keep=(matrix_path, present_path))
+        _forget(cache, state)
     matrix = np.load(matrix_path, mmap_mode="r", allow_pickle=False)
     present = np.load(present_path, allow_pickle=False)
-    return Space(matrix, present, info.fingerprint)
+    return Space(matrix, present, info.fingerprint, Derived(matrix_path))
 
 
 def _rows(path: Path) -> int:
@@ -110,10 +111,10 @@ def _build(store: Store, table: str, ids: Sequence[str], dim: int, draft: Path) 
     return present
 
 
-def _forget(cache: Path, keep: tuple[Path, Path]) -> None:
-    """Remove older states."""
-    for old in cache.glob("*.npy"):
-        if old not in keep:
+def _forget(cache: Path, state: str) -> None:
+    """Remove older states and what was derived from them."""
+    for old in (one for ending in ("npy", "npz", "bf16") for one in cache.glob(f"*.{ending}")):
+        if not old.name.startswith(f"{state}."):
             try:
                 old.unlink()
             except PermissionError:

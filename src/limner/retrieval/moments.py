@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from limner.errors import NumericsError
 from limner.retrieval.coarse import let_go
 from limner.retrieval.gallery import Space
+from limner.retrieval.scan import over_blocks
 from limner.shapes import expect
 from limner.similarity import FloatArray
 
 Float64Array = NDArray[np.float64]
+
+CENTRE_ROWS = 1_000
+"""Rows whose mean is taken for about that of all."""
+
+FEW_TEXTS = 64
+"""Texts up to which sums are taken one by one."""
 
 SMALLEST_STD = 1e-6
 """Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
@@ -45,16 +52,19 @@ class Moments:
         """
         expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
         queries = np.asarray(texts, dtype=np.float64)
-        variance = np.einsum("nd,nd->n", queries @ self.covariance, queries)
+        # For few texts, waking the product's threads, which then spin, takes longer than the sums.
+        few = len(queries) <= FEW_TEXTS
+        turned = np.einsum("nd,de->ne", queries, self.covariance) if few else queries @ self.covariance
+        variance = np.einsum("nd,nd->n", turned, queries)
         std = np.sqrt(np.maximum(variance, 0.0))
         return queries @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
 
 
 def moments(space: Space, *, block_rows: int = 4_096) -> Moments:
-    """Moments of the present rows of a space, in blocks.
+    """Moments of the present rows of a space, in one pass of blocks.
 
-    The mean comes first and is taken off before the products, so that a narrow cone of vectors
-    loses no digits.
+    The mean of the first rows is taken off everything before the products, so that a narrow cone of
+    vectors loses no digits; sums over blocks are float64.
 
     Args:
         space: (M, D) rows and which of them are present.
@@ -65,29 +75,31 @@ def moments(space: Space, *, block_rows: int = 4_096) -> Moments:
     import torch
 
     rows, width = space.matrix.shape
-    starts = range(0, rows, block_rows)
     count = int(np.count_nonzero(space.present))
-    mean = torch.zeros(width, dtype=torch.float64)
-    for start in starts:
-        mean += _present(space, start, block_rows).sum(dim=0, dtype=torch.float64)
+    total = torch.zeros(width, dtype=torch.float64)
+    products = torch.zeros(width, width, dtype=torch.float64)
+    some = np.flatnonzero(space.present)[:CENTRE_ROWS]
+    centre = torch.from_numpy(space.matrix[some]).float().mean(dim=0) if count else torch.zeros(width)
+
+    def sums(start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor]:
+        block = _present(space, start, stop).sub_(centre)
+        return block.sum(dim=0), block.T @ block
+
+    for _, (one, two) in over_blocks(rows, block_rows, sums):
+        total += one
+        products += two
         let_go(space.matrix)
-    if not bool(torch.isfinite(mean).all()):
+    if not bool(torch.isfinite(total).all()):
         raise NumericsError("moments: the space has a row that is not finite; index its pictures again")
-    mean /= max(count, 1)
-    centre = mean.float()
-    covariance = torch.zeros(width, width, dtype=torch.float64)
-    for start in starts:
-        block = _present(space, start, block_rows).sub_(centre)
-        covariance += block.T @ block
-        let_go(space.matrix)
-    return Moments(count, mean.numpy(), (covariance / max(count, 1)).numpy())
+    shift = total / max(count, 1)
+    covariance = products / max(count, 1) - torch.outer(shift, shift)
+    return Moments(count, (shift + centre).numpy(), covariance.numpy())
 
 
-def _present(space: Space, start: int, block_rows: int) -> "torch.Tensor":  # type: ignore[name-defined] # noqa: F821
+def _present(space: Space, start: int, stop: int) -> "torch.Tensor":  # type: ignore[name-defined] # noqa: F821
     """The present rows of one block, (R, D) float32."""
     import torch
 
-    stop = start + block_rows
     present = space.present[start:stop]
     block = space.matrix[start:stop]
     kept = np.array(block) if present.all() else block[present]
