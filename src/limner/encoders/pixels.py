@@ -15,6 +15,7 @@ import numpy as np
 
 from limner.encoders.conse import ConSE
 from limner.encoders.framing import Framing, check_framing, frame, shorter_side_px
+from limner.encoders.parts import in_parts
 from limner.encoders.weights import load_strictly
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
 from limner.similarity import ByteArray, FloatArray, ImageVectors, unit_rows
@@ -197,6 +198,9 @@ class PixelEncoder:
 
     def _forward(self, batch: ByteArray) -> FloatArray:
         """Bytes → (B, F) features."""
+        return in_parts(self._compute, batch) if self._device == "cpu" else self._compute(batch)
+
+    def _compute(self, batch: ByteArray) -> FloatArray:
         import torch
 
         with (
