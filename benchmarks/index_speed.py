@@ -1,8 +1,9 @@
 """How fast a library is filled: against the slower of decoding and encoding, and against the plain way.
 
 Every stage runs in its own process on the same pictures, so that its peak memory is its own; the stages are
-repeated in turn and the fastest of each is taken, since a busy machine only ever slows one down. Run it as
-``python benchmarks/index_speed.py`` (generated 12-megapixel JPEGs) or with ``--pictures FOLDER``.
+repeated in turn and the fastest of each is taken, since a busy machine only ever slows one down. Without
+``--pictures FOLDER`` the pictures are 4000 × 3000 JPEGs of quality 90: mosaics of the photographs of
+LIMNER_DATA/data/flickr8k, or noise with the spectrum of photographs where those are absent.
 """
 
 import argparse
@@ -20,19 +21,47 @@ import numpy as np
 
 STAGES = ("decode", "forward", "index", "plain")
 BATCH = 32
+DATA = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
+
+
+def mosaic(size, photographs, rng):
+    """Photographs side by side, each as large as it is: detail and file size like a camera's."""
+    from PIL import Image
+
+    whole = Image.new("RGB", size)
+    for top in range(0, size[1], 224):
+        for left in range(0, size[0], 224):
+            with Image.open(photographs[rng.integers(len(photographs))]) as one:
+                whole.paste(one.convert("RGB"), (left, top))
+    return whole
+
+
+def noise(size, rng):
+    """Octaves of noise of equal strength, which is the 1/f spectrum of photographs."""
+    from PIL import Image
+
+    total = np.full((size[1], size[0], 3), 128, dtype=np.float32)
+    for octave in range(1, 11):
+        cells = (max(2, size[0] >> (11 - octave)), max(2, size[1] >> (11 - octave)))
+        small = Image.fromarray(rng.integers(0, 256, (cells[1], cells[0], 3), dtype=np.uint8))
+        part = np.asarray(small.resize(size, Image.Resampling.BICUBIC), dtype=np.float32) - 128
+        total += part * 0.15
+    return Image.fromarray(np.clip(total, 0, 255).astype(np.uint8))
 
 
 def draw(folder, count, size=(4000, 3000)):
-    """Photographs' stand-ins: smooth shapes with some grain, about 3 MB each."""
-    from PIL import Image
-
+    """Write the pictures; at most 24 are drawn, the rest are copies that differ after the end of the JPEG."""
     rng = np.random.default_rng(0)
-    grain = rng.integers(-12, 13, (size[1], size[0], 1), dtype=np.int16)
-    for number in range(count):
-        small = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8))
-        smooth = np.asarray(small.resize(size, Image.Resampling.BICUBIC), dtype=np.int16)
-        picture = np.clip(smooth + np.roll(grain, 97 * number, axis=1), 0, 255).astype(np.uint8)
-        Image.fromarray(picture).save(folder / f"{number:05}.jpg", quality=88)
+    photographs = sorted((DATA / "flickr8k" / "images").glob("*.jpg"))
+    for number in range(min(count, 24)):
+        picture = mosaic(size, photographs, rng) if photographs else noise(size, rng)
+        picture.save(folder / f"{number:05}.jpg", quality=90)
+    for number in range(24, count):
+        content = (folder / f"{number % 24:05}.jpg").read_bytes()
+        (folder / f"{number:05}.jpg").write_bytes(content + number.to_bytes(4, "big"))
+    sizes = [path.stat().st_size for path in folder.iterdir()]
+    what = f"mosaics of {DATA / 'flickr8k'}" if photographs else "noise"
+    print(f"{count} JPEGs of {size[0]} x {size[1]}, {what}, {np.mean(sizes) / 1e6:.1f} MB each")
 
 
 def encoder(precision="bfloat16"):
