@@ -85,6 +85,16 @@ def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path, stop_afte
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
 
 
+@pytest.mark.parametrize("stop_after", [3, 6, 11])
+def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(tmp_path, stop_after):
+    loop(tmp_path / "whole").fit()
+    position = loop(tmp_path / "cut", report=lambda event: event.position.taken == stop_after).fit()
+    assert position.taken == stop_after
+    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == stop_after
+    loop(tmp_path / "cut").fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
 @pytest.mark.slow
 def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path):
     code = (
@@ -152,20 +162,32 @@ dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, 
 task = linear_task(slice(rank, None, 2))
 if rank == 1:  # the first process's weights must win
     task.model = nn.Linear(3, 1)
-loop(folder / "run", task, ONE_EPOCH).fit()
+stop = (lambda event: event.position.taken == 2) if sys.argv[4] == "stop" else (lambda event: None)
+loop(folder / sys.argv[5], task, ONE_EPOCH, report=stop).fit()
 checkpoint.save(folder / f"{rank}.safetensors", task.model.state_dict(), {})
 dist.destroy_process_group()
 """
 
 
-@pytest.mark.slow
-def test_two_processes_equal_one_with_the_whole_batch(tmp_path):
-    here = str(Path(__file__).parent)
-    runs = [subprocess.Popen([sys.executable, "-c", RANKS, here, str(r), str(tmp_path)]) for r in range(2)]
+def two_processes(folder, how, name):
+    """Train in two processes; the weights of each."""
+    (folder / "meet").unlink(missing_ok=True)
+    words = [sys.executable, "-c", RANKS, str(Path(__file__).parent)]
+    runs = [subprocess.Popen([*words, str(rank), str(folder), how, name]) for rank in range(2)]
     assert [run.wait() for run in runs] == [0, 0]
+    return [checkpoint.load(folder / f"{rank}.safetensors")[0] for rank in range(2)]
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one_with_the_whole_batch_also_when_resumed(tmp_path):
     alone = linear_task(slice(None))
     loop(tmp_path / "alone", alone, ONE_EPOCH).fit()
-    states = [checkpoint.load(tmp_path / f"{rank}.safetensors")[0] for rank in range(2)]
+    states = two_processes(tmp_path, "whole", "run")
     for name, tensor in alone.model.state_dict().items():
         assert torch.equal(states[0][name], states[1][name])
         assert torch.allclose(states[0][name], tensor, atol=1e-6)
+    two_processes(tmp_path, "stop", "cut")
+    resumed = two_processes(tmp_path, "whole", "cut")
+    for name, tensor in states[0].items():
+        assert torch.equal(tensor, resumed[0][name])
+        assert torch.equal(tensor, resumed[1][name])

@@ -17,8 +17,12 @@ _COMMANDS = {
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words.",
     "evaluate": "Measure retrieval on a data set of illustrated stories.",
+    "train": "Train a system as a settings file says.",
+    "measure": "Measure a trained system on its test split.",
+    "table": "Make a published table from finished runs.",
+    "figure": "Draw a published figure from finished runs.",
     "data": "Audit data sets and fetch their pictures.",
-    "models": "List, fetch and check pretrained weights.",
+    "models": "List and fetch pretrained weights.",
     "demo": "Draw a small collection, index it and illustrate three texts.",
 }
 _EPILOGUE = """\
@@ -38,6 +42,8 @@ def build_app(words: Sequence[str] = ()) -> App:
         help="Illustrate a text with pictures from your own collection.",
         help_epilogue="" if set(words) & _COMMANDS.keys() else _EPILOGUE,
         version=__version__,
+        # Else Ctrl-C ends the process inside cyclopts, without a word.
+        suppress_keyboard_interrupt=False,
     )
     for name, summary in _COMMANDS.items():
         own = None if name in words[:1] else summary

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import distributed, nn
+from torch import nn
 
 from limner.config import Config
 from limner.errors import NumericsError
-from limner.training import checkpoint, randomness
+from limner.training import checkpoint, processes, randomness
 from limner.training.state import NAME, Position, State
 from limner.training.task import Event, Task
 
@@ -61,7 +61,7 @@ class Loop:
         *,
         validate: Callable[[nn.Module], Mapping[str, float]],
         maximise: bool,
-        report: Callable[[Event], None] = lambda event: None,
+        report: Callable[[Event], object] = lambda event: None,
         saved_with: Mapping[str, Any] | None = None,
     ) -> None:
         """Prepare; nothing is drawn or written yet.
@@ -73,13 +73,13 @@ class Loop:
                 line per epoch.
             validate: figures on the validation split, called once an epoch without gradients.
             maximise: whether more of `config.metric` is better.
-            report: called after every step and epoch.
+            report: called after every step and epoch; True asks to save and stop there.
             saved_with: plain values stored beside the weights (the resolved config).
         """
         self._task, self._config, self._folder = task, config, folder
         self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
         self._saved_with = dict(saved_with or {})
-        self._rank = distributed.get_rank() if distributed.is_initialized() else 0
+        self._rank = processes.rank()
         optimiser = torch.optim.Adam(
             [p for p in task.model.parameters() if p.requires_grad],
             lr=config.lr,
@@ -91,14 +91,14 @@ class Loop:
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         self._state = State(task.model, optimiser, schedule, Position(), settings)
-        self._file = folder / (NAME if self._rank == 0 else f"{NAME}.{self._rank}")
+        self._file = folder / NAME
         self._began, self._began_at = time.monotonic(), 0
 
     def fit(self) -> Position:
         """Train to the last epoch, from the saved state where the folder holds one.
 
         Returns:
-            The final position.
+            The final position; its epoch is below `config.epochs` after a stop.
         Raises:
             NumericsError: a loss is not finite, naming step, term and samples.
             CheckpointError: the saved state does not fit, or nothing can be written.
@@ -109,18 +109,20 @@ class Loop:
             self._state.restore(self._file)
         else:
             randomness.seed_all(self._config.seed + self._rank)
-            if distributed.is_initialized():
-                for tensor in self._task.model.state_dict().values():
-                    distributed.broadcast(tensor, src=0)
+            processes.share(self._task.model)
+        processes.meet(self._config.seed, position.taken)
         self._began, self._began_at = time.monotonic(), position.taken
         while position.epoch < self._config.epochs:
             self._task.model.train()
             for batch in islice(self._task.batches(position.epoch), position.step, None):
                 self._step(batch)
-                self._tell("step", position.means)
-                if position.taken % self._config.save_every_steps == 0:
-                    self._state.save(self._file)
-            self._close_epoch()
+                stop = self._tell("step", position.means)
+                if stop or position.taken % self._config.save_every_steps == 0:
+                    self._save()
+                if stop:
+                    return position
+            if self._close_epoch():
+                return position
         return position
 
     def _step(self, batch: Any) -> None:  # noqa: ANN401
@@ -137,23 +139,27 @@ class Loop:
                 )
             position.sums[name] = position.sums.get(name, 0.0) + number
         losses["total"].backward()  # type: ignore[no-untyped-call]
-        if distributed.is_initialized():
-            for parameter in model.parameters():
-                if parameter.grad is not None:
-                    distributed.all_reduce(parameter.grad)
-                    parameter.grad /= distributed.get_world_size()
+        processes.average_gradients(model)
         if self._config.clip_norm is not None:
             nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
         self._state.optimiser.step()
         position.step += 1
         position.taken += 1
 
-    def _close_epoch(self) -> None:
-        """Validate, keep the best, step the schedule, write the history and the resumable state."""
+    def _save(self) -> None:
+        """Write the resumable state."""
+        if self._rank == 0:
+            self._state.save(self._file)
+        processes.meet(self._config.seed, self._state.position.taken)
+
+    def _close_epoch(self) -> bool:
+        """Validate, keep the best, step the schedule, write history and state; whether to stop."""
         position, metric = self._state.position, self._config.metric
+        processes.share(self._task.model)
         self._task.model.eval()
         with torch.no_grad():
             figures = dict(self._validate(self._task.model))
+        figures[metric] = processes.share_number(figures[metric], self._task.model)
         value = self._sign * figures[metric]
         if not math.isfinite(value):
             raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")
@@ -166,15 +172,18 @@ class Loop:
                 checkpoint.save(self._folder / BEST, self._task.model.state_dict(), described)
         position.history.append({"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures})
         position.epoch, position.step, position.sums = position.epoch + 1, 0, {}
-        self._state.save(self._file)
+        self._save()
         if self._rank == 0:
             lines = "".join(json.dumps(entry) + "\n" for entry in position.history)
             (self._folder / HISTORY).write_text(lines, encoding="utf-8")
-        self._tell("epoch", figures)
+        return self._tell("epoch", figures)
 
-    def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> None:
-        """Hand an event to whoever shows progress."""
+    def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
+        """Hand an event to whoever shows progress; whether they ask to stop."""
         position = self._state.position
         done = max(position.taken - self._began_at, 1)
         left = self._config.epochs * self._task.steps_per_epoch - position.taken
-        self._report(Event(kind, position, values, (time.monotonic() - self._began) / done * left))
+        return (
+            self._report(Event(kind, position, values, (time.monotonic() - self._began) / done * left))
+            is True
+        )

@@ -34,8 +34,9 @@ def train(
 ) -> None:
     """Train a system as a settings file says; run it again to go on after a stop.
 
-    The test split is dropped before anything is made from the data. A stop (Ctrl-C, SIGTERM) or a kill
-    loses at most the steps since the last save, loop.save_every_steps apart.
+    The test split is dropped before anything is made from the data. A stop (Ctrl-C, SIGTERM) saves first;
+    a kill loses at most the steps since the last save, loop.save_every_steps apart. Under torchrun the
+    processes train together.
 
     Example: limner train configs/cmcm/picturebook/cmcm.toml --to runs/cmcm --smoke
 
@@ -63,8 +64,10 @@ def train(
     from limner.apps.validation import maximise, validation
     from limner.training.corpus import corpus_of
     from limner.training.loop import Loop
+    from limner.training.processes import join, rank
     from limner.training.systems import read_config, system
 
+    join(device)
     words = [*set_, *(["trunk=finetune"] if finetune else [])]
     settings = read_config(config, words)
     settings = settings.smoke() if smoke else settings
@@ -87,9 +90,9 @@ def train(
     )
     with _Bar(settings, prepared.task.steps_per_epoch) as bar, _stopping() as stop:
 
-        def report(event: Any) -> None:  # noqa: ANN401
+        def report(event: Any) -> bool:  # noqa: ANN401
             bar(event)
-            stop()
+            return bool(stop())
 
         loop = Loop(
             prepared.task,
@@ -101,6 +104,11 @@ def train(
             saved_with=prepared.saved_with,
         )
         position = loop.fit()
+    if position.epoch < settings.loop.epochs:
+        say("stopped: run the same command again to go on")
+        raise KeyboardInterrupt
+    if rank() > 0:
+        return
     refinement = _refinement(settings, to, corpus, device)
     _show(position, settings, refinement, as_json=json)
 
@@ -219,7 +227,7 @@ class _Bar:
 
 @contextmanager
 def _stopping() -> Iterator[Any]:
-    """Within it SIGTERM and Ctrl-C raise a flag, which calling the result turns into leaving after the step.
+    """Within it SIGTERM and Ctrl-C raise a flag, which calling the result tells.
 
     So no step and no file is ever half done, and a stop looks the same from wherever it comes.
     """
@@ -231,10 +239,8 @@ def _stopping() -> Iterator[Any]:
 
     before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def stop() -> None:
-        if asked:
-            say("stopped: run the same command again to go on")
-            raise KeyboardInterrupt
+    def stop() -> bool:
+        return bool(asked)
 
     try:
         yield stop
