@@ -206,3 +206,29 @@ def test_the_demonstration_goes_from_nothing_to_pages(tmp_path, capsys):
     for page in pages:
         assert page.resolve().as_uri() in out
         assert "data:image/webp" in page.read_text(encoding="utf-8")
+
+
+def test_an_interruption_is_said_once_and_has_its_status(world, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("limner.retrieval.library.Library.open", interrupted)
+    assert run(["search", "x", "--library", str(world / "lib")]) == 130
+    assert capsys.readouterr().err == "limner: interrupted\n"
+
+
+def test_a_narrow_terminal_wraps_paths_and_cuts_none(world, capsys, monkeypatch):
+    from rich.console import Console
+
+    class Narrow(Console):
+        def __init__(self):
+            super().__init__(width=60, color_system=None)
+
+    words = ["search", "a bear", "--library", str(world / "lib"), "-k", "1"]
+    assert run([*words, "--json"]) == 0
+    path = json.loads(capsys.readouterr().out)[0]["path"]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("rich.console.Console", Narrow)
+    assert run(words) == 0
+    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert "".join(row[-3].strip() for row in rows) == path

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from limner.apps.equipment import AUTO, picture_encoders
-from limner.apps.terminal import emit, emit_json, say
+from limner.apps.terminal import emit, emit_json
 from limner.errors import ConfigError, DataError
 from limner.retrieval.reports import IndexReport
 
@@ -57,7 +57,6 @@ def index(
     """
     from limner.apps.progress import IndexProgress
     from limner.encoders.catalogue import text_encoder
-    from limner.retrieval.indexing import RESUME
     from limner.retrieval.indexing import index as fill
 
     if not sources:
@@ -80,7 +79,6 @@ def index(
         for line in summary(report):
             emit(line)
     if report.interrupted:
-        say(RESUME)
         raise KeyboardInterrupt
     if not report.pictures:
         raise DataError(

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from limner.apps.terminal import emit_json, emit_table, say
 from limner.encoders.catalogue import at_hand, fetch_weights
 
-models = App(name="models", help="List, fetch and check pretrained weights.\n\nExample: limner models list")
+models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
 
 
 @models.command(name="list")

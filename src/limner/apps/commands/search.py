@@ -82,10 +82,18 @@ def search(
     if json:
         emit_json([row.model_dump() for row in rows])
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
     names = [one.name for one in channels]
-    table = Table("rank", "score", *names, "picture", "caption", title=f"{words} (nats of evidence)")
+    # A path cut short names no picture: it wraps instead.
+    table = Table(
+        "rank",
+        "score",
+        *names,
+        Column("picture", overflow="fold"),
+        "caption",
+        title=f"{words} (nats of evidence)",
+    )
     cells = [
         [
             str(row.rank),
