@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (8 significant bits)."""
 
-GATHERED_ROWS = 256
+GATHERED_ROWS = 512
 """Scattered rows read before the pages around them are let go."""
 
 ALONE_PRODUCTS, SMALLEST_GATHER = 250_000, 8
@@ -147,14 +147,17 @@ def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatA
     step = ALONE_PRODUCTS // max(texts.size, 1)
     if step < SMALLEST_GATHER:
         step = GATHERED_ROWS
-    plain = np.asarray(matrix)  # a memory map takes longer over each selection
     table: FloatArray = np.empty((len(texts), len(rows)), dtype=np.float32)
-    for start in range(0, len(rows), step):
-        some = plain[rows[start : start + step]].astype(np.float32)
-        table[:, start : start + step] = scores(texts, some)
-        if start // GATHERED_ROWS != (start + step) // GATHERED_ROWS:
-            let_go(matrix)
-    let_go(matrix)
+    plain = np.asarray(matrix)  # a memory map takes longer over each selection
+
+    def fill(first: int, last: int) -> None:
+        some = plain[rows[first:last]].astype(np.float32)
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            table[:, start:stop] = scores(texts, some[start - first : stop - first])
+
+    for _ in over_blocks(len(rows), GATHERED_ROWS, fill):
+        let_go(matrix)
     return table
 
 

@@ -133,15 +133,21 @@ class Index:
         available = int(np.count_nonzero(usable))
         width = min(k, available)
         if width == 0:
-            return self._gather(plans, np.zeros((count, 0), dtype=np.int64), np.full(count, -np.inf))
+            nothing = np.zeros(0, dtype=np.int64)
+            scored = self._score(plans, nothing)
+            return _hits(
+                nothing, scored, nothing.reshape(1, 0).repeat(count, axis=0), np.full(count, -np.inf)
+            )
         kept = min(k * oversample, available)
         rough = self._scan(plans, usable, kept)
-        rows, best = self._rerank(plans, rough, width)
+        rows, best, union, scored = self._rerank(plans, rough, width)
         unsure = (best[:, -1] < rough.lowest + rough.error) & (kept < available)
         if unsure.any():
             doubtful = best[:, -1].astype(np.float64) - rough.error
             rows = self._rescan(plans, usable, np.where(unsure, doubtful, np.inf), rows, best)
-        hits = self._gather(plans, rows, np.zeros(count))
+            union = np.unique(rows)
+            scored = self._score(plans, union)
+        hits = _hits(union, scored, rows, np.zeros(count))
         return Hits(hits.rows, hits.scores, hits.shares, hits.present, rough.evidence(hits, available))
 
     def score(self, channels: Sequence[EncodedChannel], rows: IntArray) -> Scored:
@@ -242,17 +248,21 @@ class Index:
         values = np.stack([own for own, _ in best]).astype(np.float64)
         return _Rough(np.stack([rows for _, rows in best]), values, mass, error)
 
-    def _rerank(self, plans: list[_Plan], rough: "_Rough", width: int) -> tuple[IntArray, FloatArray]:
-        """The best `width` of each text's own rows by exact score."""
+    def _rerank(
+        self, plans: list[_Plan], rough: "_Rough", width: int
+    ) -> tuple[IntArray, FloatArray, IntArray, Scored]:
+        """The best `width` of each text's own rows by exact score; all rows scored for that, and as what."""
         # Two scores that differ by more than both errors cannot change places.
         reach = -np.sort(-rough.values, axis=1)[:, width - 1] - 2 * rough.error
         hopeful = rough.values >= reach[:, None]
         union = np.unique(rough.rows[hopeful])
         where = np.minimum(np.searchsorted(union, rough.rows), len(union) - 1)
-        exact = np.take_along_axis(self._score(plans, union).scores, where, axis=1)
+        scored = self._score(plans, union)
+        exact = np.take_along_axis(scored.scores, where, axis=1)
         exact = np.where(hopeful, exact, np.float32(-np.inf))
         order = np.lexsort((rough.rows, -exact), axis=1)[:, :width]
-        return np.take_along_axis(rough.rows, order, axis=1), np.take_along_axis(exact, order, axis=1)
+        rows = np.take_along_axis(rough.rows, order, axis=1)
+        return rows, np.take_along_axis(exact, order, axis=1), union, scored
 
     def _rescan(
         self, plans: list[_Plan], usable: BoolArray, floor: Float64Array, rows: IntArray, best: FloatArray
@@ -290,16 +300,16 @@ class Index:
             raise NumericsError("index: a score is not finite; check the channels' calibration")
         return Scored(total, shares, present)
 
-    def _gather(self, plans: list[_Plan], rows: IntArray, evidence: Float64Array) -> Hits:
-        union, inverse = np.unique(rows, return_inverse=True)
-        where = inverse.reshape(rows.shape)
-        scored = self._score(plans, union)
-        # Products of other shapes may differ in the last digit: order by what is handed out.
-        order = np.lexsort((rows, -np.take_along_axis(scored.scores, where, axis=1)), axis=1)
-        rows, where = np.take_along_axis(rows, order, axis=1), np.take_along_axis(where, order, axis=1)
-        shares = {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()}
-        present = {name: part[where] for name, part in scored.present.items()}
-        return Hits(rows, np.take_along_axis(scored.scores, where, axis=1), shares, present, evidence)
+
+def _hits(union: IntArray, scored: Scored, rows: IntArray, evidence: Float64Array) -> Hits:
+    """Rows of each text, taken from what was scored for all texts: the (R,) sorted rows `union`."""
+    where = np.searchsorted(union, rows)
+    # Products of other shapes may differ in the last digit: order by what is handed out.
+    order = np.lexsort((rows, -np.take_along_axis(scored.scores, where, axis=1)), axis=1)
+    rows, where = np.take_along_axis(rows, order, axis=1), np.take_along_axis(where, order, axis=1)
+    shares = {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()}
+    present = {name: part[where] for name, part in scored.present.items()}
+    return Hits(rows, np.take_along_axis(scored.scores, where, axis=1), shares, present, evidence)
 
 
 @dataclass(frozen=True)
