@@ -163,7 +163,7 @@ def stage(name, folder, workers):
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--pictures", type=Path, help="folder of JPEGs; generated where absent")
-    options.add_argument("--count", type=int, default=96, help="pictures to generate")
+    options.add_argument("--count", type=int, default=256, help="pictures to generate")
     options.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     options.add_argument("--repeats", type=int, default=2)
     options.add_argument("--stage", help="run this stage alone")
