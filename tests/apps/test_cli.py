@@ -232,3 +232,32 @@ def test_a_narrow_terminal_wraps_paths_and_cuts_none(world, capsys, monkeypatch)
     assert run(words) == 0
     rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert "".join(row[-3].strip() for row in rows) == path
+
+
+def test_pins_and_bans_of_a_settings_file_are_written_as_on_the_command_line(world, tmp_path, capsys):
+    text = tmp_path / "tale.txt"
+    text.write_text("One fine day.\n\nThey went home.\n\nAll slept.")
+    pinned, banned = told(world)["pages"][0]["image"], told(world)["pages"][1]["image"]
+    settings = tmp_path / "board.toml"
+    settings.write_text(f'bans = ["{banned}"]\nmin_probability = 0.0\n[pins]\n1 = "{pinned}"\n2 = "none"\n')
+    assert illustrate(world, text, tmp_path / "a.json", "--settings", str(settings)) == 0
+    steps = json.loads((tmp_path / "a.json").read_text())["steps"]
+    assert [step["origin"] for step in steps][:2] == ["pinned", "blank"]
+    assert steps[0]["chosen"]["picture"]["paths"][0].endswith(pinned)
+    assert not steps[2]["chosen"]["picture"]["paths"][0].endswith(banned)
+    settings.write_text(f'[pins]\n0 = "{pinned}"\n')
+    assert illustrate(world, text, tmp_path / "b.json", "--settings", str(settings)) == 2
+    assert "steps count from 1" in capsys.readouterr().err
+
+
+def test_linked_folders_are_entered_only_when_asked(world, tmp_path, capsys):
+    shutil.copytree(world / "book" / "images", tmp_path / "kept")
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "more").symlink_to(tmp_path / "kept")
+    shutil.copy(next((tmp_path / "kept").iterdir()), tmp_path / "pictures")
+    words = ["index", str(tmp_path / "pictures"), "--library", str(tmp_path / "lib"), "--encoder", "colour"]
+    found = []
+    for extra in ([], ["--follow-links"]):
+        assert run([*words, "--json", *extra]) == 0
+        found.append(json.loads(capsys.readouterr().out)["pictures"])
+    assert found[0] == 1 < found[1]

@@ -119,7 +119,8 @@ def options_from(
 
     Args:
         library: resolves paths and names of pictures.
-        values: settings of a file or of command-line options.
+        values: settings of a file or of command-line options; `pins` and `bans` in it as people write
+            them: steps from 1, pictures by path, name or id, or ``none``.
         overrides: ``key=value`` words.
         pins: ``STEP=PICTURE`` words, steps from 1; PICTURE is a path, a name, an id or ``none``.
         bans: pictures, as in pins.
@@ -130,13 +131,15 @@ def options_from(
         DataError: a picture the library does not hold.
     """
     chosen = build(BoardOptions, dict(values), where, overrides)
-    fixed = dict(chosen.pins)
+    fixed = {step - 1: _named(library, name) for step, name in chosen.pins.items()}
+    if min(fixed, default=0) < 0:
+        raise ConfigError(f"{where}: pins: step {min(fixed) + 1}; steps count from 1")
     for word in pins:
         step, equals, name = word.partition("=")
         if not equals or not step.strip().isdigit() or int(step) < 1:
             raise ConfigError(f"--pin {word!r}: expected STEP=PICTURE with steps from 1, such as 3=cake.jpg")
-        fixed[int(step) - 1] = None if name == NONE else library.find(name).id
-    banned = [*chosen.bans, *(library.find(name).id for name in bans)]
+        fixed[int(step) - 1] = _named(library, name)
+    banned = [library.find(name).id for name in (*chosen.bans, *bans)]
     changes: dict[str, Any] = {"pins": fixed, "bans": tuple(dict.fromkeys(banned))}
     calibrated = calibration.load()
     space = chosen.pair_space if "pair_space" in chosen.model_fields_set else pair_space(library)
@@ -150,6 +153,11 @@ def options_from(
         if "pair_weight" not in chosen.model_fields_set:
             changes["pair_weight"] = pull.weight(chosen.decoder, channels or library.settings.spaces)
     return chosen.model_copy(update=changes)
+
+
+def _named(library: Library, name: str | None) -> str | None:
+    """Id of the picture a pin names; None for a step to keep blank."""
+    return None if name is None or name == NONE else library.find(name).id
 
 
 def make_storyboard(

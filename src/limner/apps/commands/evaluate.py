@@ -40,7 +40,11 @@ def evaluate(
     library: Path,
     split: Literal["train", "val", "test"] = "test",
     channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    decoder: Annotated[tuple[Coupling, ...], Parameter(negative="")] = ("off", "chain", "anchor"),
+    decoder: Annotated[tuple[Coupling, ...], Parameter(negative="", show_default=False)] = (
+        "off",
+        "chain",
+        "anchor",
+    ),
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Measure retrieval on a data set of illustrated stories.

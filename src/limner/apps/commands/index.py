@@ -17,11 +17,12 @@ from limner.retrieval.reports import IndexReport
 def index(
     *sources: Path,
     library: Path,
-    encoder: Annotated[tuple[str, ...], Parameter(negative="")] = (AUTO,),
+    encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (AUTO,),
     weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     captions: bool = True,
+    follow_links: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     workers: int | None = None,
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
@@ -35,7 +36,7 @@ def index(
     Parameters
     ----------
     sources
-        Folders of pictures, and CSV or Parquet files with a column of paths.
+        Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths.
     library
         Folder of the library; made if absent.
     encoder
@@ -50,6 +51,8 @@ def index(
         What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
     captions
         Use words that come with pictures: metadata, sidecar files, readable file names.
+    follow_links
+        Enter linked folders as well; linked files are always read.
     workers
         Threads that decode; one per core unless given.
     json
@@ -70,6 +73,7 @@ def index(
             image_encoders=encoders,
             text_encoder=sentences,
             captions=captions,
+            follow_links=follow_links,
             workers=workers,
             progress=progress,
         )
