@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -196,6 +196,7 @@ def test_hostile_words_stay_words(make_board, pictures, tmp_path: Path, words: s
 
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(min_size=1, max_size=80), title=st.text(max_size=30))
+@example(text="0", title="\n")
 def test_odd_texts_come_through(make_board, tmp_path_factory, text: str, title: str) -> None:
     _, soup = page_of(make_board([text], title=title), tmp_path_factory.mktemp("odd"))
     assert offences(soup) == []

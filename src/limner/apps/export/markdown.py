@@ -100,7 +100,7 @@ def _left_over(folder: Path, ours: set[Path]) -> int:
 
 def _lines(board: Storyboard, copies: dict[str, Path], folder: str) -> Iterator[str]:
     story = board.story
-    yield f"# {inline(story.title or story.id)}\n"
+    yield f"# {inline(story.title.strip() or story.id)}\n"
     if story.author.strip():
         yield f"*{inline(story.author)}*\n"
     for step in board.steps:

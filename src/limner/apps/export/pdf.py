@@ -120,7 +120,7 @@ class _Book:
             [SANS, *(f"limnerother{place}" for place in range(len(others)))], exact_match=False
         )
         pdf.set_text_shaping(True)
-        pdf.set_title(carried(story.title or story.id))
+        pdf.set_title(carried(story.title.strip() or story.id))
         pdf.set_author(carried(story.author))
         pdf.set_lang(story.language)
         pdf.set_creator(f"limner {board.version}".strip())

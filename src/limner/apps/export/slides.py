@@ -50,7 +50,7 @@ def write_slides(board: Storyboard, out: Path) -> tuple[str, ...]:
     show = Presentation()
     show.slide_width, show.slide_height = Inches(WIDTH_IN), Inches(HEIGHT_IN)
     properties = show.core_properties
-    properties.title = carried(story.title or story.id)[:255]
+    properties.title = carried(story.title.strip() or story.id)[:255]
     properties.author = carried(story.author)[:255]
     properties.language = carried(story.language)[:255]
     properties.comments = f"Made with limner {board.version}".strip()
