@@ -261,3 +261,27 @@ def test_linked_folders_are_entered_only_when_asked(world, tmp_path, capsys):
         assert run([*words, "--json", *extra]) == 0
         found.append(json.loads(capsys.readouterr().out)["pictures"])
     assert found[0] == 1 < found[1]
+
+
+def test_what_the_machine_refuses_is_one_line(world, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    words = ["index", str(world / "book"), "--library", str(tmp_path / "taken"), "--encoder", "colour"]
+    assert run(words) == 1
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 1
+    assert "taken: File exists" in err
+    with pytest.raises(FileExistsError):
+        run(words, debug=True)
+
+
+def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, capsys):
+    images = sorted((world / "book" / "images").iterdir())[:2]
+    (tmp_path / "pictures").mkdir()
+    for number, image in enumerate(images):
+        shutil.copy(image, tmp_path / "pictures" / f"IMG_{number:04}{image.suffix}")
+    (tmp_path / "pictures" / "IMG_0000.txt").write_text("a boat on the sea")
+    library = str(tmp_path / "lib")
+    assert run(["index", str(tmp_path / "pictures"), "--library", library, "--encoder", "colour"]) == 0
+    capsys.readouterr()
+    assert run(["search", "a boat", "--library", library]) == 0
+    assert "1 of these 2 pictures" in capsys.readouterr().err

@@ -80,6 +80,13 @@ def run(words: list[str], *, debug: bool = False) -> int:
             raise
         _say(str(error))
         return 2 if isinstance(error, ConfigError) else 1
+    except OSError as error:
+        # The machine's own refusals: a full disk, no permission, a file where a folder was due.
+        if debug:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        _say(f"{place}{error.strerror or error}; --debug shows where")
+        return 1
     return 0
 
 

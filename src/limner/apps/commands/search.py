@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limner.apps.equipment import channels_of
-from limner.apps.terminal import emit_json, emit_table
+from limner.apps.terminal import emit_json, emit_table, say
 from limner.data.records import Record
 from limner.errors import ConfigError
 from limner.retrieval.library import Library
@@ -79,6 +79,11 @@ def search(
         )
         for place, picture in enumerate(pictures)
     ]
+    silent = sum(not row.shares for row in rows)
+    if silent:
+        say(
+            f"{silent} of these {len(rows)} pictures have nothing to compare with words: no evidence, hence 0"
+        )
     if json:
         emit_json([row.model_dump() for row in rows])
         return
