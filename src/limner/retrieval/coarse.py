@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (8 significant bits)."""
 
-GATHERED_ROWS = 512
+GATHERED_ROWS = 128
 """Scattered rows read before the pages around them are let go."""
 
 ALONE_PRODUCTS, SMALLEST_GATHER = 250_000, 8
@@ -152,12 +152,13 @@ def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatA
 
     def fill(first: int, last: int) -> None:
         some = plain[rows[first:last]].astype(np.float32)
+        let_go(matrix)
         for start in range(first, last, step):
             stop = min(start + step, last)
             table[:, start:stop] = scores(texts, some[start - first : stop - first])
 
     for _ in over_blocks(len(rows), GATHERED_ROWS, fill):
-        let_go(matrix)
+        pass
     return table
 
 
