@@ -32,7 +32,7 @@ from limner.evaluation.labels import (
 )
 from limner.evaluation.results import About, Result, measure, write_result
 
-CHOICES = tuple(float(c) for c in np.logspace(-3, 2, 11))
+CHOICES = tuple(float(c) for c in np.logspace(-5, 1, 13))
 SYSTEMS = {"minilm": "text only: MiniLM + logistic", "cbow-lstm": "text only: CBOW + LSTM"}
 TASKS = (("clue", "grouped"), ("clue", "released"), ("cite", "grouped"))
 LENGTH = {"clue": 40, "cite": 200}
