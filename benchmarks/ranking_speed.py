@@ -6,7 +6,6 @@ Prints both times, the ratio, and the memory each needs beside the scores. Ranks
 """
 
 import argparse
-import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -25,14 +24,15 @@ def searched(scores: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def timed(call: Callable[[], object], repeats: int) -> float:
-    """Median seconds."""
-    taken = []
+def timed(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Least seconds of each; the calls take turns, so that other work on the machine disturbs both alike."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
-        began = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            taken[name].append(time.perf_counter() - began)
+    return {name: min(values) for name, values in taken.items()}
 
 
 def peak_mb(call: Callable[[], object]) -> float:
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--size", type=int, default=5000)
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
     size = options.size
     scores = np.random.default_rng(0).standard_normal((size, size)).astype(options.dtype)
@@ -56,8 +56,10 @@ def main() -> None:
     found, reference = rank(scores, relevant), searched(scores)
     # sorting breaks ties by the order of columns, which counting must not; elsewhere ranks are equal
     agree = bool(((reference > found.better) & (reference <= found.better + found.equal + 1)).all())
-    ours = timed(lambda: rank(scores, relevant), options.repeats)
-    theirs = timed(lambda: searched(scores), max(1, options.repeats // 2))
+    seconds = timed(
+        {"theirs": lambda: searched(scores), "ours": lambda: rank(scores, relevant)}, options.repeats
+    )
+    ours, theirs = seconds["ours"], seconds["theirs"]
     print(f"{size} x {size}, {options.dtype}, scores {scores.nbytes / 1e6:.0f} MB; ranks agree: {agree}")
     print(f"argsort and search: {theirs:.3f} s, {peak_mb(lambda: searched(scores)):.1f} MB")
     print(f"limner:             {ours:.3f} s, {peak_mb(lambda: rank(scores, relevant)):.1f} MB")
