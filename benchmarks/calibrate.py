@@ -47,6 +47,7 @@ BLANKED = 0.10
 TELLING = 2.0  # a blank must be this many times likelier without a fitting picture than with one
 CONTEXTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
 BESIDE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
+TYPICAL = 5.0  # pictures that the typical mean and spread count for
 DIGITS = 4
 
 
@@ -109,6 +110,14 @@ def choose_beside(val: World, evidence: dict[str, Evidence]) -> tuple[float, str
         print(f"  labels beside captions, factor {factor}: gain {value:.3f}")
     best = max(found, key=lambda factor: found[factor])
     return best, "gain on validation: " + ", ".join(f"{f}: {v:.3f}" for f, v in found.items())
+
+
+def typical(evidence: Evidence, tables: list[np.ndarray]) -> Evidence:
+    """The evidence with the mean and spread of a text's cosines, over the training worlds."""
+    mean = float(np.mean([table.mean() for table in tables]))
+    std = float(np.mean([table.std(axis=1).mean() for table in tables]))
+    found = {"typical_mean": round(mean, DIGITS), "typical_std": round(std, DIGITS), "typical_count": TYPICAL}
+    return evidence.model_copy(update=found)
 
 
 def picture_pairs(task: StoryTask, vectors: np.ndarray) -> Pairs:
@@ -232,7 +241,9 @@ def examples(
             for channel in channels:
                 table = world.tables[channel][np.ix_(rows, columns)]
                 factor = beside if channel == "labels" and "captions" in channels else 1.0
-                total += factor * ratios(calibration[channel], table, standardised(table))
+                total += factor * ratios(
+                    calibration[channel], table, standardised(table, calibration[channel])
+                )
             others = ~world.kin[np.ix_(rows, columns)]
             present.append(pooled_evidence(total))
             absent.append(pooled_evidence(total, others))
@@ -356,6 +367,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     # one caption to a picture: the usual library has one, so that is what the fit is made for
     one = {name: worlds["train"]["captions"][name] for name in ("one caption", "picture books")}
     evidence["captions"], provenance["captions"] = choose_form(one, worlds["val"]["captions"], "captions")
+    evidence["captions"] = typical(evidence["captions"], [made.tables["captions"] for made in one.values()])
     evidence["labels"], provenance["labels"] = choose_form(
         worlds["train"]["labels"], worlds["val"]["labels"], "labels"
     )
@@ -378,12 +390,12 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
             float(scores(vectors, vectors).std(axis=1).max()),
         )
         table = worlds["val"]["labels"]["drawings"].tables["labels"]
-        unary = ratios(evidence["labels"], table, standardised(table))
+        unary = ratios(evidence["labels"], table, standardised(table, evidence["labels"]))
         weak, provenance[f"weights {space}, labels"] = choose_weights(
             val_task, unary, book.vectors(space, val_task.ids), fitted, "StR@1"
         )
         table = worlds["val"]["captions"]["picture books"].tables["captions"]
-        unary = ratios(evidence["captions"], table, standardised(table))
+        unary = ratios(evidence["captions"], table, standardised(table, evidence["captions"]))
         strong, provenance[f"weights {space}, captions"] = choose_weights(
             books["val"].task(), unary, drawn["val"][space], fitted, "R@1"
         )
@@ -396,7 +408,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     fitted, provenance["pull captions"] = fit_pull(pairs[0], pairs[1], "captions", spread)
     weights = {}
     for channel, table in worlds["val"]["captions"]["picture books"].tables.items():
-        unary = ratios(evidence[channel], table, standardised(table))
+        unary = ratios(evidence[channel], table, standardised(table, evidence[channel]))
         weights[channel], provenance[f"weights captions, {channel}"] = choose_weights(
             books["val"].task(), unary, told["val"], fitted, "R@1"
         )

@@ -7,7 +7,7 @@ def test_unknown_names_the_nearest_and_all_choices():
 
 
 def test_unknown_without_near_or_choices():
-    assert errors.unknown("channel", "zzz", []) == "unknown channel 'zzz' choices: none"
+    assert errors.unknown("channel", "zzz", []) == "unknown channel 'zzz'; choices: none"
 
 
 def test_each_error_is_also_what_a_caller_would_catch():

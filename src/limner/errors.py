@@ -54,5 +54,5 @@ def unknown(what: str, found: str, choices: Iterable[str]) -> str:
     """
     names = sorted(choices)
     near = get_close_matches(found, names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {found!r}{hint} choices: {', '.join(names) or 'none'}"

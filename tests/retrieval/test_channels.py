@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limner.retrieval.calibration import load
 from limner.retrieval.channels import Channel, EncodedChannel, Evidence
 from limner.retrieval.gallery import Gallery, Space
 from limner.retrieval.index import search
@@ -27,6 +28,33 @@ def test_affine_equals_the_formula():
     for i, cosine in enumerate((0.4, 0.6)):
         z = (cosine - mean[i]) / std[i] if std[i] else 0.0
         assert scale[i] * cosine + shift[i] == pytest.approx(3.0 * cosine + 0.5 * z - 1.0)
+
+
+def test_a_handful_of_pictures_is_steadied_by_what_is_typical():
+    evidence = Evidence(slope=0, z_slope=1, offset=0, typical_mean=0.1, typical_std=0.1, typical_count=5)
+    mean, std = evidence.steadied(np.array([0.7]), np.array([0.0]), 1)
+    values = np.concatenate([[0.7], 0.1 + 0.1 * np.array([-1.5, -0.5, 0.0, 0.5, 1.5])])
+    scale = np.sqrt((0.7**2 + 5 * (0.1**2 + 0.1**2)) / 6 - np.mean(values) ** 2)
+    assert mean[0] == pytest.approx(np.mean(values))
+    assert std[0] == pytest.approx(scale)
+    many = evidence.steadied(np.array([0.3]), np.array([0.05]), 10**7)
+    assert many[0][0] == pytest.approx(0.3, abs=1e-5)
+    assert many[1][0] == pytest.approx(0.05, abs=1e-5)
+
+
+@pytest.mark.parametrize("captioned", [1, 2, 5])
+def test_the_right_caption_among_few_is_evidence_for_its_picture(captioned):
+    captions = load().evidence("captions")
+    rng = np.random.default_rng(0)
+    text = unit_rows("t", rng.normal(size=(1, 384)).astype(np.float32))
+    rows = unit_rows("v", rng.normal(size=(20, 384)).astype(np.float32))
+    rows[0] = unit_rows("v", 0.7 * text + 0.7 * rows[:1])[0]
+    present = np.arange(20) < captioned
+    space = Space((rows * present[:, None]).astype(np.float16), present)
+    gallery = Gallery([str(i) for i in range(20)], [str(i) for i in range(20)], {"captions": space})
+    hits = search(gallery, [EncodedChannel("captions", "captions", captions, text)], 20)
+    assert hits.rows[0, 0] == 0
+    assert hits.scores[0, 0] > 0
 
 
 def test_context_adds_the_mean_of_all_steps():

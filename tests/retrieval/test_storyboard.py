@@ -60,7 +60,7 @@ def test_sentence_names_words_look_and_runner_up():
     first = board.steps[0]
     assert first.chosen.matched == ("kites",)
     assert first.reason == (
-        "Caption word “kites” matches; its look agrees with the pictures of the other steps; "
+        "Caption word “kites” matches; it goes with the pictures of the other steps; "
         f"runner-up is {first.gap:.1f} nats behind."
     )
 

@@ -38,10 +38,15 @@ class Pairs:
     weight: Values
 
 
-def standardised(scores: Values) -> Values:
-    """(N, M) cosines → each row with mean 0 and deviation 1; a constant row becomes 0."""
-    std = scores.std(axis=1, keepdims=True)
-    centred = scores - scores.mean(axis=1, keepdims=True)
+def standardised(scores: Values, evidence: Evidence | None = None) -> Values:
+    """(N, M) cosines → each row with mean 0 and deviation 1; a constant row becomes 0.
+
+    With an evidence, mean and deviation are steadied by its typical ones, as in a search.
+    """
+    mean, std = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
+    if evidence is not None:
+        mean, std = evidence.steadied(mean, std, scores.shape[1])
+    centred = scores - mean
     z: Values = np.divide(centred, std, out=np.zeros_like(centred), where=std > 0)
     return z
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from limner.data.records import Record
 from limner.similarity import FloatArray, TextEncoder, unit_rows
@@ -22,11 +23,35 @@ class Evidence(Record):
         slope: nats per unit of cosine.
         z_slope: nats per standard deviation of this text's cosines over the gallery.
         offset: nats.
+        typical_mean, typical_std: of the cosines of a text with pictures in general.
+        typical_count: how many pictures' worth those count, beside the pictures of the gallery: with a
+            handful of pictures their own mean and spread say nothing yet.
     """
 
     slope: float
     z_slope: float
     offset: float
+    typical_mean: float = 0.0
+    typical_std: float = Field(default=0.0, ge=0)
+    typical_count: float = Field(default=0.0, ge=0)
+
+    def steadied(
+        self, mean: NDArray[np.float64], std: NDArray[np.float64], count: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and spread of each text's cosines, pooled with the typical ones.
+
+        Args:
+            mean: (N,) over the pictures of the gallery that have the channel.
+            std: (N,) likewise.
+            count: number of those pictures.
+        """
+        total = count + self.typical_count
+        if total == 0:
+            return mean, std
+        pooled = (count * mean + self.typical_count * self.typical_mean) / total
+        square = count * (std**2 + mean**2)
+        square = square + self.typical_count * (self.typical_std**2 + self.typical_mean**2)
+        return pooled, np.sqrt(np.maximum(square / total - pooled**2, 0.0))
 
     def affine(
         self, mean: NDArray[np.float64], std: NDArray[np.float64]

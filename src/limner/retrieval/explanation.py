@@ -171,9 +171,9 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None) -> str
     elif not parts:
         parts.append("nothing is known about it, but everything else fits less")
     if chosen.pull > NOTICEABLE:
-        parts.append("its look agrees with the pictures of the other steps")
+        parts.append("it goes with the pictures of the other steps")
     elif chosen.pull < -NOTICEABLE:
-        parts.append("its look differs from the pictures of the other steps")
+        parts.append("it differs from the pictures of the other steps")
     if gap is not None:
         parts.append(
             f"runner-up is {gap:.1f} nats behind"

@@ -186,6 +186,8 @@ class Index:
                 mean = std = np.zeros(len(channel.texts))
             else:
                 mean, std = self.moments(channel.space).of_cosines(channel.texts)
+                count = int(np.count_nonzero(space.present))
+                mean, std = channel.evidence.steadied(mean, std, count)
             scale, shift = channel.evidence.affine(mean, std)
             if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
                 raise NumericsError(f"index channel {channel.name}: its calibration is not finite")

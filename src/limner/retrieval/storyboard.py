@@ -59,14 +59,18 @@ class BoardOptions(Record):
         """The options as one flat table."""
         flat = self.model_dump(exclude={"pins", "bans", "pair_evidence"})
         flat |= {f"pair_{name}": number for name, number in self.pair_evidence.model_dump().items()}
-        flat["pins"] = " ".join(f"{step}={picture or 'none'}" for step, picture in sorted(self.pins.items()))
+        flat["pins"] = " ".join(
+            f"{step + 1}={picture or 'none'}" for step, picture in sorted(self.pins.items())
+        )
         flat["bans"] = " ".join(self.bans)
         return flat
 
 
 def step_texts(story: Story) -> list[str]:
-    """What is searched for each step: its heading and its words."""
-    return [f"{step.title}. {step.text}" if step.title else step.text for step in story.steps]
+    """What is searched for each step: its heading, unless all share one, and its words."""
+    titles = {step.title for step in story.steps}
+    telling = len(titles) > 1 or len(story.steps) == 1
+    return [f"{step.title}. {step.text}" if step.title and telling else step.text for step in story.steps]
 
 
 def illustrate(
@@ -208,6 +212,9 @@ def _pool(
     for s, own in enumerate(lists):
         items[s, : len(own)] = np.searchsorted(rows, own)
         unary[s, : len(own)] = scored.scores[s, items[s, : len(own)]]
+    if not pinned.size:  # a picture that no channel knows is never chosen for want of a better one
+        known = np.any(list(scored.present.values()), axis=0)
+        unary[~known[items]] = -np.inf
     names = np.array([index.gallery.groups[row] for row in rows], dtype=str)
     groups = np.unique(names, return_inverse=True)[1] if len(names) else np.zeros(0, dtype=np.int64)
     pair: PairTerm = NoPull()

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from limner.apps.export import check, export
+from limner.apps.export.targets import check_place
 from limner.apps.illustration import make_storyboard, options_from, shown_by
 from limner.apps.terminal import emit, emit_json, say
 from limner.config import read_toml
@@ -82,6 +83,7 @@ def illustrate(
         Print the storyboard as JSON as well.
     """
     check(out)
+    check_place(out, overwrite=overwrite)
     reading = read_story_report(text, by=by)
     for line in reading.summary():
         say(f"{text.name}: {line}")

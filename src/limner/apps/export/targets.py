@@ -54,13 +54,19 @@ def check_target(board: Storyboard, out: Path, *, overwrite: bool) -> None:
             `overwrite`.
         MissingError: its folder does not exist.
     """
+    check_place(out, overwrite=True)
+    clash = is_picture(out, board)
+    if clash is not None:
+        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
+    check_place(out, overwrite=overwrite)
+
+
+def check_place(out: Path, *, overwrite: bool) -> None:
+    """What of `check_target` can be told before there is a storyboard."""
     if out.is_dir():
         raise DataError(f"export: {out} is a folder, expected a file name; name a file inside it")
     if not out.parent.is_dir():
         raise MissingError(f"export: the folder {out.parent} does not exist; create it or name another place")
-    clash = is_picture(out, board)
-    if clash is not None:
-        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
     if out.exists() and not overwrite:
         raise DataError(f"export: {out} exists already; name another file or allow overwriting")
 
