@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING
 
 from limner.errors import CheckpointError, MissingError
@@ -220,7 +220,7 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
                 content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-    except pickle.UnpicklingError as error:
+    except UnpicklingError as error:
         raise CheckpointError(
             f"{path}: refused, it holds more than tensors or is damaged; "
             "save a plain state dict as safetensors"
