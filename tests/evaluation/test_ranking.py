@@ -251,16 +251,15 @@ class TestCanaries:
         assert abs(found - chance) < 3 * np.sqrt(chance * (1 - chance) / queries)
 
 
-def test_large_blocks_are_counted_in_threads_with_the_same_result(monkeypatch):
+def test_slices_of_any_size_count_alike(monkeypatch):
     rng = np.random.default_rng(3)
     scores = rng.integers(0, 50, (60, 40)).astype(np.float32)
     relevant = [rng.choice(40, size=rng.integers(1, 4), replace=False).tolist() for _ in range(60)]
     alone = rank(scores, relevant)
-    monkeypatch.setattr(ranking, "_THREAD_CELLS", 200)
-    monkeypatch.setattr(ranking, "_usable_cores", lambda: 7)
-    threaded = rank(scores, relevant)
+    monkeypatch.setattr(ranking, "_CACHED_CELLS", 7 * 40)
+    sliced = rank(scores, relevant)
     for name in ("better", "equal", "tied"):
-        assert np.array_equal(getattr(alone, name), getattr(threaded, name))
+        assert np.array_equal(getattr(alone, name), getattr(sliced, name))
     scores[41, 3] = np.nan
     with pytest.raises(NumericsError, match="query 41 and picture 3"):
         rank(scores, relevant)

@@ -4,9 +4,7 @@ Scores tie more often than one thinks (empty features, collapsed embeddings), so
 counts and the tie policy is explicit. Nothing here makes scores, draws pools or resamples.
 """
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from math import comb
@@ -24,7 +22,6 @@ Counts = NDArray[np.int64]
 Ranks = NDArray[np.float64]
 BLOCK_CELLS = 1 << 24
 _CACHED_CELLS = 1 << 15
-_THREAD_CELLS = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -225,7 +222,7 @@ def rank_blocks(
         if keep is not None:
             _all_finite(table, start)  # also outside the pool, where it would hide a broken encoder
             table = table[:, keep]
-        counts[:, start:stop] = _count_in_threads(table, right.slice(start, stop), start)
+        counts[:, start:stop] = _count(table, right.slice(start, stop), start)
     lost = np.flatnonzero(counts[0] < 0)
     if len(lost) and outside == "error":
         raise DataError(
@@ -265,23 +262,6 @@ class _Right:
         return _Right(found[found >= 0], np.concatenate([[0], np.cumsum(counts)]))
 
 
-def _count_in_threads(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
-    """As `_count`; large blocks are cut into parts, for NumPy compares outside Python's lock."""
-    threads = min(_usable_cores(), table.size // _THREAD_CELLS, len(table))
-    if threads < 2:
-        return _count(table, right, start)
-    cuts = [len(table) * part // threads for part in range(threads + 1)]
-    with ThreadPoolExecutor(threads, thread_name_prefix="limner-rank") as pool:
-        parts = pool.map(
-            lambda low, high: _count(table[low:high], right.slice(low, high), start + low), cuts, cuts[1:]
-        )
-        return np.concatenate(list(parts), axis=1)
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     """(3, rows): better, equal, tied of SPEC 1.7; better is -1 where nothing is relevant.
 
@@ -292,20 +272,23 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     counts = np.empty((3, rows), dtype=np.int64)
     step = max(1, _CACHED_CELLS // max(table.shape[1], 1))
     held = np.empty((min(step, rows), table.shape[1]), dtype=bool)
+    ones, sums = np.ones(table.shape[1], table.dtype), np.empty(rows, table.dtype)
     owners, there = right.owners(), np.diff(right.starts) > 0
     own = table[owners, right.columns]
     best = np.full((rows, 1), np.inf, dtype=table.dtype)
     if len(own):
         best[there, 0] = np.maximum.reduceat(own, right.starts[:-1][there])
     tied = np.bincount(owners, own == best[owners, 0], minlength=rows).astype(np.int64)
-    for low in range(0, rows, step):
-        some = np.ascontiguousarray(table[low : low + step])
-        _all_finite(some, start + low)
-        top, found = best[low : low + step], held[: len(some)]
-        np.greater(some, top, out=found)
-        counts[0, low : low + step] = [np.count_nonzero(row) for row in found]
-        np.equal(some, top, out=found)
-        counts[1, low : low + step] = [np.count_nonzero(row) for row in found]
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum may overflow
+        for low in range(0, rows, step):
+            some = np.ascontiguousarray(table[low : low + step])
+            np.matmul(some, ones, out=sums[low : low + step])  # while the slice is in the cache
+            top, found = best[low : low + step], held[: len(some)]
+            np.greater(some, top, out=found)
+            counts[0, low : low + step] = [np.count_nonzero(row) for row in found]
+            np.equal(some, top, out=found)
+            counts[1, low : low + step] = [np.count_nonzero(row) for row in found]
+    _look_at(table, np.flatnonzero(~np.isfinite(sums)), start)
     counts[1] -= tied
     counts[2] = tied
     counts[:, ~there] = np.array([[-1], [0], [0]])
@@ -313,9 +296,13 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
 
 
 def _all_finite(table: NDArray[np.floating], start: int) -> None:
-    # A sum is finite only if all its terms are; one that overflows is looked at term by term.
     with np.errstate(over="ignore", invalid="ignore"):
-        doubtful = np.flatnonzero(~np.isfinite(table @ np.ones(table.shape[1], table.dtype)))
+        sums = table @ np.ones(table.shape[1], table.dtype)
+    _look_at(table, np.flatnonzero(~np.isfinite(sums)), start)
+
+
+def _look_at(table: NDArray[np.floating], doubtful: NDArray[np.int64], start: int) -> None:
+    """Refuse a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
     for row in doubtful:
         if not np.isfinite(table[row]).all():
             column = int(np.argmin(np.isfinite(table[row])))
