@@ -80,6 +80,12 @@ def test_a_second_index_reads_nothing_again(world, capsys):
     assert report["unchanged"] == report["found"] > 0
 
 
+def test_a_wrong_source_leaves_no_library_behind(tmp_path, capsys):
+    assert run(["index", str(tmp_path / "nowhere"), "--library", str(tmp_path / "lib")]) == 1
+    assert "nowhere" in capsys.readouterr().err
+    assert not (tmp_path / "lib").exists()
+
+
 def test_search_prints_shares_that_add_up(world, capsys):
     assert (
         run(["search", "somebody sleeps in a bed", "--library", str(world / "lib"), "--json", "-k", "3"]) == 0

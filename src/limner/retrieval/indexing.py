@@ -86,13 +86,11 @@ def index(
         NumericsError: an encoder made a vector that is not finite.
     """
     origins = _origins(captions)
+    roots = tuple(dict.fromkeys(source_path(source) for source in sources))  # before anything is made
     if not isinstance(library, Library):
         library = Library.create(library)
-    roots = tuple(os.fsencode(source) for source in library.settings.sources)
-    if sources:
-        roots = tuple(dict.fromkeys(source_path(source) for source in sources))
-    else:
-        roots = tuple(source_path(os.fsdecode(root)) for root in roots)
+    if not sources:
+        roots = tuple(source_path(source) for source in library.settings.sources)
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as stopped:

@@ -98,8 +98,9 @@ def summary(report: IndexReport, listed: int = 20) -> list[str]:
         listed: skipped files and warnings named, at most; the JSON form names all.
     """
     lines = [
-        f"{report.pictures:,} pictures in the library: {report.new:,} files new, {report.changed:,} changed,"
-        f" {report.unchanged:,} unchanged, {report.deleted:,} deleted",
+        f"pictures in the library: {report.pictures:,}",
+        f"files: {report.found:,} ({report.new:,} new, {report.changed:,} changed,"
+        f" {report.unchanged:,} unchanged, {len(report.skipped):,} skipped), {report.deleted:,} deleted",
         f"{report.exact_duplicates:,} exact duplicates; {report.near_pictures:,} pictures"
         f" in {report.near_groups:,} near-duplicate groups",
         f"{report.other_files:,} other files; {report.seconds:.1f} s, {report.pictures_per_s:.1f} pictures/s",
