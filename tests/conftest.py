@@ -1,6 +1,7 @@
 """Fixtures of the whole suite."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,12 @@ def shared_data() -> Path:
     if not place.is_dir():
         pytest.skip(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
     return place
+
+
+@pytest.fixture(scope="session")
+def executable_payload() -> Callable[[Path], bytes]:
+    """Bytes of a pickle that opens a file for writing when it is loaded, as ``{"weight": open(proof, "w")}``.
+
+    Written by hand, opcode by opcode, so that nothing here imports what must never run.
+    """
+    return lambda proof: f"(dVweight\ncbuiltins\nopen\n(V{proof}\nVw\ntRs.".encode()

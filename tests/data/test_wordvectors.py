@@ -1,7 +1,6 @@
 """Word vectors: the same bits for the same seed, rows in the order of the vocabulary, no pickle."""
 
 import os
-import pickle
 import subprocess
 import sys
 
@@ -69,7 +68,7 @@ def test_unseen_and_rare_words_keep_a_row():
         CbowSettings(width=0)
 
 
-def test_a_file_comes_back_and_a_foreign_one_is_refused(learned, tmp_path):
+def test_a_file_comes_back_and_a_foreign_one_is_refused(learned, tmp_path, executable_payload):
     path = tmp_path / "vectors.safetensors"
     save_vectors(learned, path)
     again = load_vectors(path)
@@ -78,12 +77,7 @@ def test_a_file_comes_back_and_a_foreign_one_is_refused(learned, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.safetensors"]
     with pytest.raises(MissingError, match="not there"):
         load_vectors(tmp_path / "none")
-
-    class Evil:
-        def __reduce__(self):
-            return (os.mkdir, (str(tmp_path / "ran"),))
-
-    path.write_bytes(pickle.dumps(Evil()))
+    path.write_bytes(executable_payload(tmp_path / "ran"))
     with pytest.raises(CheckpointError, match="not a file of word vectors"):
         load_vectors(path)
     assert not (tmp_path / "ran").exists()

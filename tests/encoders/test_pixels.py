@@ -1,7 +1,5 @@
 """Torchvision backbones from files: exactly the file's parameters, both formats, both precisions."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -234,10 +232,14 @@ class Payload:
         return (open, (str(self.path), "w"))
 
 
-def test_a_file_that_would_run_code_is_refused(tmp_path):
-    for number, save in enumerate((torch.save, lambda value, path: path.write_bytes(pickle.dumps(value)))):
+def test_a_file_that_would_run_code_is_refused(tmp_path, executable_payload):
+    writers = (
+        lambda proof, path: torch.save({"weight": Payload(proof)}, path),
+        lambda proof, path: path.write_bytes(executable_payload(proof)),
+    )
+    for number, write in enumerate(writers):
         path, proof = tmp_path / f"{number}.pth", tmp_path / f"proof{number}"
-        save({"weight": Payload(proof)}, path)
+        write(proof, path)
         with pytest.raises(CheckpointError, match="refused"):
             read_state(WeightFile(path))
         assert not proof.exists()

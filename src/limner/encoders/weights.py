@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING
 
 from limner.errors import CheckpointError, MissingError
@@ -206,12 +205,12 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
             values that are not finite.
     """
     import torch
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     path = file.path
+    safe = path.suffix.lower() == ".safetensors"
     try:
-        if path.suffix.lower() == ".safetensors":
+        if safe:
             content: object = load_file(path)
         else:
             with warnings.catch_warnings():
@@ -220,12 +219,15 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
                 content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-    except UnpicklingError as error:
-        raise CheckpointError(
-            f"{path}: refused, it holds more than tensors or is damaged; "
-            "save a plain state dict as safetensors"
-        ) from error
-    except (SafetensorError, RuntimeError, EOFError, ValueError, KeyError) as error:
+    except MemoryError:
+        raise
+    # A hostile or torn file can make its reader fail in any way; whatever it is, nothing was loaded.
+    except Exception as error:
+        if not safe:
+            raise CheckpointError(
+                f"{path}: refused, it holds more than tensors or is damaged; "
+                "save a plain state dict as safetensors"
+            ) from error
         detail = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{path}: damaged or no weight file ({detail}); get it again") from error
     if not isinstance(content, Mapping) or not content:
