@@ -29,8 +29,16 @@ def config(*overrides, **values):
     return build(CmcmConfig, VALUES | values, "test", overrides)
 
 
-def fit(settings, rows, folder):
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small products gain nothing from more; the count is put back for the tests that follow."""
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def fit(settings, rows, folder):
     prepared = prepare(settings, rows)
     position = Loop(
         prepared.task,
