@@ -9,6 +9,7 @@ from corpora import RELATIONS, SPLITS, corpus, made
 
 from limner.apps.validation import chosen_refinement, maximise, validation, vectors
 from limner.config import build
+from limner.data.features import FeatureKey, Features
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.losses.coherence import class_weights, indifference_loss, relation_loss
 from limner.losses.ranking import batch_hard, max_hinge
@@ -266,6 +267,22 @@ def test_what_is_no_checkpoint_of_cmcm_is_refused(tmp_path):
 def test_a_backbone_is_never_trained_from_random_weights():
     with pytest.raises(CheckpointError, match="needs pretrained weights"):
         prepare(config("trunk=finetune"), corpus(n=8))
+
+
+def test_a_run_on_stored_features_says_what_made_them():
+    data, pictures = made(n=16)
+    made_by = FeatureKey(
+        data="made", backbone="resnet50", weights_sha256="a" * 64, transform="squash 224 bfloat16"
+    )
+    ids = tuple(dict.fromkeys(pair.image_id for pair in data.pairs))
+    stored = Features(made_by, ids, pictures.take(pictures.places(ids)).astype(np.float16))
+    saved = prepare(config(), corpus_of(data, stored)).saved_with
+    assert saved["backbone"] == {
+        "backbone": "resnet50",
+        "weights_sha256": "a" * 64,
+        "transform": "squash 224 bfloat16",
+    }
+    assert "backbone" not in prepare(config(), corpus_of(data, pictures)).saved_with
 
 
 def test_every_split_is_named():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from limner.apps.terminal import say
+from limner.apps.trained import MODEL, TrainedRun
 from limner.encoders.catalogue import (
     CLIP,
     COLOUR,
@@ -62,6 +63,7 @@ def picture_encoders(
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     sentences: TextEncoder | None = None,
+    run: TrainedRun | None = None,
 ) -> list[ImageEncoder]:
     """Encoders for indexing.
 
@@ -72,9 +74,11 @@ def picture_encoders(
         precision: of backbones.
         engine: what runs backbones.
         sentences: embeds class names.
+        run: a trained run that looks at the pictures as well; its own encoder comes last.
     Raises:
         ConfigError: unknown name.
         MissingError: weights of a name that was asked for are not there.
+        CheckpointError: see `TrainedRun.encoder`.
     """
     places = weights_by_name(weights)
     chosen = list(names)
@@ -82,6 +86,8 @@ def picture_encoders(
         if chosen != [AUTO]:
             raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
         chosen = [_automatic(places)]
+    # The run first: what is wrong with it is said before other encoders are loaded.
+    trained: list[ImageEncoder] = [] if run is None else [run.encoder(places)]
     return [
         image_encoder(
             name,
@@ -91,7 +97,7 @@ def picture_encoders(
             sentences=sentences,
         )
         for name in chosen
-    ]
+    ] + trained
 
 
 def _automatic(places: dict[str, Path]) -> str:
@@ -126,6 +132,8 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     """
     spaces = library.settings.spaces
     for name in names:
+        if name == MODEL:
+            raise ConfigError("--channel: a trained model is no channel to name; give its run with --model")
         if name not in CHANNELS:
             raise ConfigError("--channel: " + unknown("channel", name, CHANNELS))
         if CHANNELS[name] not in spaces:
@@ -157,13 +165,17 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     return channels
 
 
-def pair_space(library: Library) -> str | None:
+def pair_space(library: Library, *, captions: bool = True) -> str | None:
     """The space in which two pictures of a library are compared, or None.
 
     Captions, where at least half of the pictures have some; else the pixels.
+
+    Args:
+        library: an indexed library.
+        captions: whether they may be compared.
     """
     held = library.summary()
     spaces = [space for space in PAIR_SPACES if space in held.spaces]
-    if held.captioned < CAPTIONED * held.pictures:
+    if not captions or held.captioned < CAPTIONED * held.pictures:
         spaces = [space for space in spaces if space != "captions"]
     return next(iter(spaces), None)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limner.apps.equipment import channels_of, pair_space
+from limner.apps.run_channels import predicted, run_channels
+from limner.apps.trained import MODEL, TrainedRun
 from limner.config import build
 from limner.data.records import Picture, Story
 from limner.data.storyboards import BoardStep, Candidate, Storyboard
@@ -124,7 +126,9 @@ def options_from(
         overrides: ``key=value`` words.
         pins: ``STEP=PICTURE`` words, steps from 1; PICTURE is a path, a name, an id or ``none``.
         bans: pictures, as in pins.
-        channels: those that take part; none for all that the library has.
+        channels: those that take part; none for all that the library has. With a trained model, whose
+            agreement with a pull is not calibrated, two pictures are compared by their looks, and that
+            counts as it does beside labels.
         where: name for messages.
     Raises:
         ConfigError: an unknown setting, or a pin that is not STEP=PICTURE.
@@ -142,7 +146,8 @@ def options_from(
     banned = [library.find(name).id for name in (*chosen.bans, *bans)]
     changes: dict[str, Any] = {"pins": fixed, "bans": tuple(dict.fromkeys(banned))}
     calibrated = calibration.load()
-    space = chosen.pair_space if "pair_space" in chosen.model_fields_set else pair_space(library)
+    named = "pair_space" in chosen.model_fields_set
+    space = chosen.pair_space if named else pair_space(library, captions=MODEL not in channels)
     if space is None or chosen.decoder == "off":
         changes["pair_weight"] = 0.0
     else:
@@ -167,6 +172,8 @@ def make_storyboard(
     *,
     channels: Sequence[str] = (),
     shown: Shown | None = None,
+    run: TrainedRun | None = None,
+    relation: str | None = None,
 ) -> Storyboard:
     """Illustrate a story from a library.
 
@@ -176,11 +183,19 @@ def make_storyboard(
         options: see `options_from`.
         channels: names; none for all that the library has.
         shown: pictures the text shows itself and that are kept; None keeps none.
+        run: a trained run that the library was indexed with; it takes the place of all channels, and tells
+            relations and attention. No calibration of blanks exists for it, so no step is left blank.
+        relation: of the run, that the pictures should have.
     Raises:
-        LimnerError: as `illustrate`.
+        ConfigError: channels beside a run, or a relation without one.
+        LimnerError: as `illustrate` and `run_channels`.
     """
+    if run is None and relation is not None:
+        raise ConfigError("--relation: only a trained run knows relations; give one with --model")
+    if run is not None and channels:
+        raise ConfigError("--channel: a trained run takes the place of all channels; drop one of the two")
     calibrated = calibration.load()
-    used = channels_of(library, channels, calibrated)
+    used = channels_of(library, channels, calibrated) if run is None else run_channels(run, library, relation)
     spaces = {channel.space for channel in used}
     if options.pair_weight > 0:
         spaces.add(options.pair_space)
@@ -188,21 +203,28 @@ def make_storyboard(
     outside = {step: picture for step, picture in shown.outside.items() if step not in options.pins}
     blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
     gallery = library.gallery(sorted(spaces))
-    telling = [channel.name for channel in used if gallery.space(channel.space).present.any()]
+    suitability = None
+    if run is None:
+        telling = [channel.name for channel in used if gallery.space(channel.space).present.any()]
+        suitability = calibrated.suitable(telling or [channel.name for channel in used])
     board = illustrate(
         story,
         gallery,
         used,
         library.pictures,
         blanked,
-        suitability=calibrated.suitable(telling or [channel.name for channel in used]),
+        suitability=suitability,
         given=shown.inside,
         library=library.folder.resolve().name,
     )
     steps = [
         _given(step, outside[step.position]) if step.position in outside else step for step in board.steps
     ]
-    return board.model_copy(update={"steps": tuple(steps), "settings": options.settings()})
+    settings = options.settings()
+    if run is not None:
+        settings |= {"model": f"{run.folder.resolve().name} {run.fingerprint[:12]}", "relation": relation}
+    board = board.model_copy(update={"steps": tuple(steps), "settings": settings})
+    return board if run is None else predicted(board, run, gallery)
 
 
 def _given(step: BoardStep, picture: Picture) -> BoardStep:

@@ -4,13 +4,14 @@ The JSON form of `Storyboard` is the exchange format of limner (`schema_version`
 and the studio read it. Nothing here chooses or draws.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from limner.data.records import Picture, Record, Story
 
 SCHEMA_VERSION: Literal[1] = 1
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Candidate(Record):
@@ -43,6 +44,10 @@ class BoardStep(Record):
             where the step was pinned or no calibration applies.
         gap: score + pull of the choice minus that of the best runner-up; None without either.
         runners_up: other candidates, best first.
+        relations: relation → probability that it holds between the text and the chosen picture, as a
+            trained model predicts it; empty without one.
+        attention: words of the text in their order, each with its share of a trained model's attention;
+            the shares add up to 1. Empty without one.
     """
 
     position: int = Field(ge=0)
@@ -52,6 +57,8 @@ class BoardStep(Record):
     probability: float | None = Field(default=None, ge=0, le=1)
     gap: float | None = None
     runners_up: tuple[Candidate, ...] = ()
+    relations: dict[str, Share] = Field(default_factory=dict)
+    attention: tuple[tuple[str, Share], ...] = ()
 
 
 class Storyboard(Record):

@@ -3,7 +3,7 @@
 It reads what the search and the decoder computed. It changes no choice.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,9 @@ NOTICEABLE = 0.05
 
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
+
+WORDED = {"captions", "labels"}
+"""Channels that compare a step with words; of others, no word is the reason."""
 
 
 @dataclass(frozen=True)
@@ -126,16 +129,15 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
     number = int(board.items[s, column])
     picture = records[board.ids[number]]
     scored = board.scored
+    channels = {
+        name: float(share[s, number]) for name, share in scored.shares.items() if scored.present[name][number]
+    }
     return Candidate(
         picture=picture,
         score=float(board.unary[s, column]),
-        channels={
-            name: float(share[s, number])
-            for name, share in scored.shares.items()
-            if scored.present[name][number]
-        },
+        channels=channels,
         pull=float(board.pull[s, column]),
-        matched=matched(board.texts[s], _captions(picture) + _labels(picture)),
+        matched=matched(board.texts[s], _captions(picture, channels) + _labels(picture, channels)),
     )
 
 
@@ -143,18 +145,21 @@ def _total(candidate: Candidate) -> float:
     return candidate.score + candidate.pull
 
 
-def _captions(picture: Picture) -> list[str]:
-    return [caption.text for caption in picture.captions]
+def _captions(picture: Picture, channels: Iterable[str]) -> list[str]:
+    """Captions, where a channel compared words: what nothing looked at is no reason."""
+    return [caption.text for caption in picture.captions] if WORDED & set(channels) else []
 
 
-def _labels(picture: Picture) -> list[str]:
-    return [name for name, probability in picture.labels if probability >= CREDIBLE]
+def _labels(picture: Picture, channels: Iterable[str]) -> list[str]:
+    """Credible labels, where a channel compared words."""
+    credible = [name for name, probability in picture.labels if probability >= CREDIBLE]
+    return credible if WORDED & set(channels) else []
 
 
 def _why(board: Considered, s: int, chosen: Candidate, gap: float | None) -> str:
     """A sentence such as: Caption words “kite”, “beach” match; runner-up is 1.3 nats behind."""
-    in_captions = matched(board.texts[s], _captions(chosen.picture))
-    in_labels = matched(board.texts[s], _labels(chosen.picture))
+    in_captions = matched(board.texts[s], _captions(chosen.picture, chosen.channels))
+    in_labels = matched(board.texts[s], _labels(chosen.picture, chosen.channels))
     parts = []
     if in_captions:
         parts.append(f"caption {_quoted(in_captions)}")

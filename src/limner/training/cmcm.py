@@ -267,6 +267,8 @@ def prepare(
         "image_width": width,
         "deviations": config.deviations(),
     }
+    if config.trunk == "stored" and corpus.backbone:
+        saved_with["backbone"] = corpus.backbone
     return Prepared(CmcmTask(model, corpus.train, corpus.pictures, config), corpus, saved_with)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.data.coherence import PairSet, identities
+from limner.data.features import Features
 from limner.data.pairs import Pair, one_row_per_pair
 from limner.errors import ConfigError, DataError, unknown
 from limner.training.pictures import PictureRows, Places
@@ -60,6 +61,16 @@ class Corpus:
     train: Rows
     val: Rows
     pictures: PictureRows
+
+    @property
+    def backbone(self) -> dict[str, str] | None:
+        """What made the stored features: ``backbone``, ``weights_sha256`` and ``transform``; None for bytes.
+
+        A run keeps it beside its weights: of any other features its pictures mean nothing.
+        """
+        if not isinstance(self.pictures, Features):
+            return None
+        return self.pictures.key.model_dump(exclude={"data"})
 
 
 def corpus_of(

@@ -158,3 +158,17 @@ def board(make_board: MakeBoard) -> Storyboard:
 @pytest.fixture(scope="session")
 def arabic_board(make_board: MakeBoard) -> Storyboard:
     return make_board([ARABIC, ARABIC], title="السلحفاة", direction="rtl", language="ar")
+
+
+@pytest.fixture(scope="session")
+def model_board(board: Storyboard) -> Storyboard:
+    """The sample as a trained model leaves it: relations where there is a picture, attention everywhere."""
+    relations = {"temporal_after": 0.81, "visible": 0.55, "<b>Mood</b>": 0.6, "story": 0.2}
+    steps = []
+    for step in board.steps:
+        words = board.story.steps[step.position].text.replace(".", " .").split()
+        total = len(words) * (len(words) + 1) / 2
+        attention = tuple((word, (len(words) - place) / total) for place, word in enumerate(words))
+        held = relations if step.chosen else {}
+        steps.append(step.model_copy(update={"relations": held, "attention": attention}))
+    return board.model_copy(update={"steps": tuple(steps), "channels": ("model",)})

@@ -21,6 +21,24 @@ def test_round_trip(board: Storyboard, arabic_board: Storyboard, tmp_path: Path)
     assert "السلحفاة" in (tmp_path / "b.json").read_text(encoding="utf-8")
 
 
+def test_predictions_come_back_and_older_boards_still_load(
+    board: Storyboard, model_board: Storyboard, tmp_path: Path
+) -> None:
+    export(model_board, tmp_path / "new.json")
+    assert load(tmp_path / "new.json") == model_board
+    older = json.loads(board.model_dump_json())
+    for step in older["steps"]:
+        del step["relations"], step["attention"]
+    (tmp_path / "old.json").write_text(json.dumps(older))
+    assert load(tmp_path / "old.json") == board
+    for key, value in (("relations", {"story": 1.2}), ("attention", [["word", -0.1]])):
+        wrong = json.loads(board.model_dump_json())
+        wrong["steps"][0][key] = value
+        (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+        with pytest.raises(DataError, match=f"steps.0.{key}"):
+            load(tmp_path / "wrong.json")
+
+
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(min_size=1, max_size=60), title=st.text(max_size=30))
 def test_round_trip_of_odd_texts(make_board, tmp_path_factory, text: str, title: str) -> None:

@@ -122,3 +122,16 @@ def test_umask_decides_who_may_read(board: Storyboard, tmp_path: Path) -> None:
     finally:
         os.umask(old)
     assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("suffix", ["md", "pptx"])
+def test_predictions_of_a_model_are_told_in_every_text(model_board, tmp_path: Path, suffix: str) -> None:
+    out = export(model_board, tmp_path / f"out.{suffix}").path
+    if suffix == "md":
+        text = out.read_text(encoding="utf-8")
+    else:
+        from pptx import Presentation
+
+        text = "\n".join(slide.notes_slide.notes_text_frame.text for slide in Presentation(str(out)).slides)
+    assert text.count("The picture shows the result of this step (81 %).") == 5
+    assert text.count("Words the model looked at most: ") == 6

@@ -244,3 +244,37 @@ def test_contrast_is_enough(soup: BeautifulSoup, scheme: int) -> None:
 def test_both_schemes_and_print_are_styled(soup: BeautifulSoup) -> None:
     for rule in ("prefers-color-scheme: dark", "@media print", "prefers-reduced-motion", ":focus-visible"):
         assert rule in soup.style.string
+
+
+def test_predictions_of_a_model_are_shown(model_board: Storyboard, tmp_path: Path) -> None:
+    text, soup = page_of(model_board, tmp_path)
+    assert offences(soup) == []
+    assert "<b>Mood" not in text
+    first, blank = soup.find(id="step-1"), soup.find(id="step-4")
+    assert squeezed(first.find("figcaption").find(class_="relation").text) == (
+        "The picture shows the result of this step."
+    )
+    assert [squeezed(line.text) for line in first.select(".relations li")] == [
+        "The picture shows the result of this step. 81 %",
+        "Holds: relation <b>Mood</b>. 60 %",
+        "The text says what can be seen in the picture. 55 %",
+    ]
+    looked = {part.text: part["class"] for part in first.select(".text [class^=look]")}
+    assert looked["Once"] == ["look4"]
+    assert looked["leaked"] == ["look1"]
+    assert squeezed(first.find(class_="text").text) == squeezed(model_board.story.steps[0].text)
+    assert [item["class"] for item in first.select(".looks li")] == [[f"look{n}"] for n in range(1, 6)]
+    assert blank.find(class_="relations") is None
+    assert blank.find(class_="looks") is not None
+
+
+def test_without_a_model_nothing_is_said_of_one(soup: BeautifulSoup) -> None:
+    assert not soup.select(".relation, .relations, .looks, [class^=look]")
+
+
+def test_an_unsure_relation_is_not_said_beside_the_picture(model_board: Storyboard, tmp_path: Path) -> None:
+    step = model_board.steps[0].model_copy(update={"relations": {"visible": 0.6}})
+    board = model_board.model_copy(update={"steps": (step, *model_board.steps[1:])})
+    first = page_of(board, tmp_path)[1].find(id="step-1")
+    assert first.find(class_="relation") is None
+    assert len(first.select(".relations li")) == 1

@@ -28,7 +28,7 @@ def browser() -> Iterator[object]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 800, 1400])
-@pytest.mark.parametrize("name", ["board", "arabic_board"])
+@pytest.mark.parametrize("name", ["board", "arabic_board", "model_board"])
 def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme: str) -> None:
     out = export(request.getfixturevalue(name), tmp_path / "page.html").path
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)

@@ -12,10 +12,12 @@ from limner.apps.export import check, export
 from limner.apps.export.targets import check_place
 from limner.apps.illustration import make_storyboard, options_from, shown_by
 from limner.apps.terminal import emit, emit_json, say
+from limner.apps.trained import MODEL, TrainedRun
 from limner.config import read_toml
 from limner.data.records import Segmentation
 from limner.data.storyboards import Storyboard
 from limner.data.texts import read_story_report
+from limner.errors import ConfigError
 from limner.retrieval.library import Library
 
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -32,6 +34,8 @@ def illustrate(
     pin: Many = (),
     ban: Many = (),
     channel: Many = (),
+    model: Path | None = None,
+    relation: str | None = None,
     min_score: float | None = None,
     allow_repeats: Flag = False,
     ignore_given: Flag = False,
@@ -66,6 +70,11 @@ def illustrate(
         A picture not to use (repeatable).
     channel
         captions, labels or clip (repeatable); all the library has unless given.
+    model
+        Folder of a trained run, in place of all channels; the library must have been indexed with it.
+        The page then tells the relations between text and picture and where the model looked.
+    relation
+        A relation of the run, such as action, that the pictures should have; every step prefers them alike.
     min_score
         Leave a step blank below this probability that the library holds a fitting picture, 0 to 1;
         a calibrated value unless given; 0 never leaves one blank.
@@ -84,6 +93,14 @@ def illustrate(
     """
     check(out)
     check_place(out, overwrite=overwrite)
+    if model is not None and (channel or min_score is not None):
+        raise ConfigError(
+            f"--model: {'--channel' if channel else '--min-score'} is calibrated for other channels and does"
+            " not go with a trained run; drop one of the two"
+        )
+    if model is None and relation is not None:
+        raise ConfigError("--relation: only a trained run knows relations; give one with --model")
+    run = None if model is None else TrainedRun.open(model)
     reading = read_story_report(text, by=by)
     for line in reading.summary():
         say(f"{text.name}: {line}")
@@ -97,13 +114,15 @@ def illustrate(
         set,
         pins=pin,
         bans=ban,
-        channels=channel,
+        channels=channel if run is None else (MODEL,),
         where=str(settings) if settings else "options",
     )
     shown = None if ignore_given else shown_by(reading.story, opened)
     for line in shown.notes if shown else ():
         say(f"{text.name}: {line}")
-    board = make_storyboard(reading.story, opened, options, channels=channel, shown=shown)
+    board = make_storyboard(
+        reading.story, opened, options, channels=channel, shown=shown, run=run, relation=relation
+    )
     written = export(board, out, overwrite=overwrite)
     for line in written.warnings:
         say(f"{out.name}: {line}")

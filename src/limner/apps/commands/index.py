@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from limner.apps.equipment import AUTO, picture_encoders
 from limner.apps.terminal import emit, emit_json
+from limner.apps.trained import TrainedRun
 from limner.errors import ConfigError, DataError
 from limner.retrieval.reports import IndexReport
 
@@ -19,6 +20,7 @@ def index(
     library: Path,
     encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (AUTO,),
     weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    model: Path | None = None,
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     captions: bool = True,
@@ -45,6 +47,9 @@ def index(
         'clip'.
     weights
         NAME=FILE, or a folder to look in (repeatable).
+    model
+        Folder of a trained run that looks at the pictures as well, for 'limner illustrate --model'. A
+        run on stored features needs the weights of its backbone.
     precision
         Of the backbone.
     engine
@@ -64,8 +69,11 @@ def index(
 
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
+    run = None if model is None else TrainedRun.open(model)
     sentences = text_encoder()
-    encoders = picture_encoders(encoder, weights, precision=precision, engine=engine, sentences=sentences)
+    encoders = picture_encoders(
+        encoder, weights, precision=precision, engine=engine, sentences=sentences, run=run
+    )
     with IndexProgress() as progress:
         report = fill(
             sources,

@@ -9,7 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limner.apps.equipment import channels_of
+from limner.apps.run_channels import run_channels
 from limner.apps.terminal import emit_json, emit_table, say
+from limner.apps.trained import TrainedRun
 from limner.data.records import Record
 from limner.errors import ConfigError
 from limner.retrieval.library import Library
@@ -32,6 +34,7 @@ def search(
     library: Path,
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
     channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    model: Path | None = None,
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
     """Find pictures by words.
@@ -50,6 +53,8 @@ def search(
         Pictures to print.
     channel
         captions, labels or clip (repeatable); all the library has unless given.
+    model
+        Folder of a trained run, in place of all channels; the library must have been indexed with it.
     json
         Print JSON.
     """
@@ -59,8 +64,11 @@ def search(
 
     if not words.strip():
         raise ConfigError("search: no words; example: limner search 'a boat on the sea' --library lib")
+    if model is not None and channel:
+        raise ConfigError("--model: a trained run takes the place of all channels; drop --channel")
+    run = None if model is None else TrainedRun.open(model)
     opened = Library.open(library)
-    channels = channels_of(opened, channel, calibration.load())
+    channels = channels_of(opened, channel, calibration.load()) if run is None else run_channels(run, opened)
     gallery = opened.gallery(sorted({one.space for one in channels}))
     hits = find(gallery, [EncodedChannel.encode(one, [words]) for one in channels], k)
     pictures = opened.pictures([gallery.ids[row] for row in hits.rows[0]])

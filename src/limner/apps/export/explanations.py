@@ -10,12 +10,15 @@ from dataclasses import dataclass
 
 from limner.apps.export.characters import carried
 from limner.apps.export.credits import file_name
+from limner.apps.export.predictions import Relation, holding, most_attended
 from limner.data.storyboards import BoardStep, Candidate
 
 CHANNELS = {
     "captions": "words of the picture",
     "labels": "things seen in it",
     "clip": "text and picture compared",
+    "model": "the trained model",
+    "relation": "the relation asked for",
 }
 PULL = "neighbouring pictures"
 ORIGINS = {
@@ -53,6 +56,8 @@ class Explanation:
         matched: words of the text met in the picture's words.
         probability: sentence on the calibrated probability, or "".
         rivalry: sentence on the runner-up and the gap, or "".
+        relations: that a trained model predicts between text and picture, the likeliest first.
+        attended: words of the text that it looked at most.
     """
 
     origin: str
@@ -62,6 +67,8 @@ class Explanation:
     matched: tuple[str, ...]
     probability: str
     rivalry: str
+    relations: tuple[Relation, ...] = ()
+    attended: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
         """The whole explanation as plain sentences, one per line."""
@@ -72,6 +79,11 @@ class Explanation:
         if self.matched:
             said.append(f"Words met: {', '.join(self.matched)}.")
         said += [line for line in (self.probability, self.rivalry) if line]
+        if self.relations:
+            parts = " ".join(f"{one.sentence[:-1]} ({one.percent} %)." for one in self.relations)
+            said.append(f"As the model sees it: {parts}")
+        if self.attended:
+            said.append(f"Words the model looked at most: {', '.join(self.attended)}.")
         return tuple(said)
 
 
@@ -91,6 +103,8 @@ def explain(step: BoardStep) -> Explanation:
         matched=() if chosen is None else chosen.matched,
         probability="" if step.probability is None else _probability(step.probability),
         rivalry=_rivalry(step),
+        relations=holding(step),
+        attended=most_attended(step),
     )
 
 

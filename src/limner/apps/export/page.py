@@ -20,10 +20,13 @@ from limner.apps.export.credits import (
     step_numbers,
     story_credits,
 )
-from limner.apps.export.explanations import Explanation, explain, highlighted, paragraphs, signed
+from limner.apps.export.explanations import Explanation, explain, paragraphs, signed
+from limner.apps.export.marking import Piece, pieces
+from limner.apps.export.predictions import STRENGTHS
 from limner.apps.export.targets import whole
 from limner.apps.export.thumbnails import Copy, shrink
 from limner.data.storyboards import BoardStep, Storyboard
+from limner.retrieval.storyboard import step_texts
 
 PLATE_AREA_PX = 1_200_000
 RIVAL_AREA_PX = 60_000
@@ -73,19 +76,20 @@ class Leaf:
 
     Attributes:
         number: 1-based.
-        title: heading, or "".
-        paragraphs: pieces of text, True where matched.
+        title: pieces of the heading; none without one.
+        paragraphs: pieces of text.
         length: short, medium or long.
         initial: whether the text may open with a large first letter.
         plate: the picture; None for a blank.
         credit, name: of the picture.
         why: the explanation.
+        looked: whether there is attention to show.
         rivals: runners-up.
     """
 
     number: int
-    title: str
-    paragraphs: tuple[tuple[tuple[str, bool], ...], ...]
+    title: tuple[Piece, ...]
+    paragraphs: tuple[tuple[Piece, ...], ...]
     length: str
     initial: bool
     origin: str
@@ -93,6 +97,7 @@ class Leaf:
     credit: str
     name: str
     why: Explanation
+    looked: bool
     rivals: tuple[Rival, ...]
 
 
@@ -137,6 +142,7 @@ def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
         credits=picture_credits(board),
         story_credits=story_credits(board.story),
         step_numbers=step_numbers,
+        strengths=STRENGTHS,
         blanks=[step.position + 1 for step in board.steps if step.chosen is None],
     )
     with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
@@ -156,16 +162,25 @@ def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
 
 
 def _leaves(board: Storyboard, warnings: list[str]) -> Iterator[Leaf]:
+    searched = step_texts(board.story)
     for step in board.steps:
         text = board.story.steps[step.position]
+        title = text.title.strip()
         why = explain(step)
         words = len(text.text.split())
         plate = _plate(board, step)
         warnings += () if plate is None else plate.copy.warnings
+        parts = paragraphs(text.text)
+        # A heading that was not searched has none of the attention, which the text must get.
+        if searched[step.position] == text.text:
+            heading, body = pieces([title], (), ())[0], pieces(parts, why.matched, step.attention)
+        else:
+            heading, *rest = pieces([title, *parts], why.matched, step.attention)
+            body = tuple(rest)
         yield Leaf(
             number=step.position + 1,
-            title=text.title.strip(),
-            paragraphs=tuple(highlighted(part, why.matched) for part in paragraphs(text.text)),
+            title=heading,
+            paragraphs=body,
             length="short" if words <= SHORT_WORDS else "long" if words >= LONG_WORDS else "medium",
             initial=step.position == 0 and words > 12 and _takes_initial(text.text),
             origin=step.origin,
@@ -173,6 +188,7 @@ def _leaves(board: Storyboard, warnings: list[str]) -> Iterator[Leaf]:
             credit="" if step.chosen is None else credit_line(step.chosen.picture),
             name="" if step.chosen is None else file_name(step.chosen.picture),
             why=why,
+            looked=any(piece.strength for part in (heading, *body) for piece in part),
             rivals=tuple(_rivals(step)),
         )
 

@@ -1,0 +1,182 @@
+"""A trained run asks a library: its texts, a relation one would like, and what it predicts for a storyboard.
+
+It stands in for the channels of untrained use. It encodes no pictures; `limner.apps.trained` does.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from limner.apps.terminal import say
+from limner.apps.trained import MODEL, TrainedRun
+from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.retrieval.channels import Channel, Evidence
+from limner.retrieval.storyboard import step_texts
+from limner.similarity import FloatArray, unit_rows
+
+if TYPE_CHECKING:
+    from limner.data.storyboards import Storyboard
+    from limner.retrieval.gallery import Gallery
+    from limner.retrieval.library import Library
+
+RELATION = "relation"
+# A prior, fitted on nothing: a picture one standard deviation above the mean of its text is even odds, and
+# every further one adds two nats. A run's cosines have a scale of their own, so only their spread is used.
+PRIOR = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
+DIGITS = 4
+
+
+def run_channels(run: TrainedRun, library: Library, relation: str | None = None) -> list[Channel]:
+    """The channels to ask a library with, in place of those of untrained use.
+
+    Args:
+        run: that the library was indexed with.
+        library: whose pictures are asked.
+        relation: that the pictures should have as well; every step prefers them alike.
+    Raises:
+        DataError: the library was not indexed with a run.
+        CheckpointError: it was indexed with another one.
+        ConfigError: see `RelationDirection`.
+    """
+    made_by = library.settings.spaces.get(MODEL)
+    source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
+    places = f"--library {shlex.quote(str(library.folder))} --model {shlex.quote(str(run.folder))}"
+    due = f"run: limner index {source} {places}"
+    if made_by is None:
+        raise DataError(f"{library.folder}: no vectors of a trained run; {due}")
+    if made_by.fingerprint != run.fingerprint:
+        raise CheckpointError(f"{library.folder}: its vectors are of another run ({made_by.encoder}); {due}")
+    found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
+    if relation is not None:
+        found.append(RelationDirection(run, relation).channel())
+    present = library.gallery([MODEL]).space(MODEL).present
+    if not present.all():
+        say(f"{int((~present).sum())} of {len(present)} pictures have no vector of this run; {due}")
+    return found
+
+
+def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboard:
+    """The board with the relations of each chosen picture and the attention over each text.
+
+    Pictures without a vector, such as those that a text brings along, get no relations.
+
+    Args:
+        board: made with the run's channels.
+        run: whose predictions are wanted.
+        gallery: with the run's space.
+    """
+    texts, space = step_texts(board.story), gallery.space(MODEL)
+    rows = {picture: row for row, picture in enumerate(gallery.ids) if space.present[row]}
+    shown = {
+        step.position: rows[step.chosen.picture.id]
+        for step in board.steps
+        if step.chosen is not None and step.chosen.picture.id in rows
+    }
+    relations: dict[int, dict[str, float]] = {}
+    chances: Callable[..., Any] | None = getattr(run.model, "relation_probabilities", None)
+    if chances is not None and run.relations and shown:
+        vectors = np.asarray(space.matrix[list(shown.values())], dtype=np.float32)
+        table = chances(run.model.encode_text([texts[step] for step in shown]), vectors)
+        relations = {
+            step: {
+                name: round(float(chance), DIGITS) for name, chance in zip(run.relations, row, strict=True)
+            }
+            for step, row in zip(shown, table, strict=True)
+        }
+    attention = _attention(run, texts)
+    return board.model_copy(
+        update={
+            "steps": tuple(
+                step.model_copy(
+                    update={
+                        "relations": relations.get(step.position, {}),
+                        "attention": attention[step.position],
+                    }
+                )
+                for step in board.steps
+            )
+        }
+    )
+
+
+def _attention(run: TrainedRun, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
+    """Words and their shares per text; empty where the model has no attention."""
+    attend: Callable[..., Any] | None = getattr(run.model, "attention", None)
+    if attend is None:
+        return [()] * len(texts)
+    try:
+        found = attend(texts)
+    except ConfigError:  # what a model without attention raises
+        return [()] * len(texts)
+    return [tuple((word, round(float(share), DIGITS)) for word, share in words) for words in found]
+
+
+class RunTexts:
+    """The text side of a trained run; see `limner.similarity.TextEncoder`."""
+
+    def __init__(self, run: TrainedRun) -> None:
+        """Take a run."""
+        self._model, self.name, self.fingerprint = run.model, run.system, run.fingerprint
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self._model.dim
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) float32 rows of unit length."""
+        return self._model.encode_text(texts)
+
+
+class RelationDirection:
+    """The same unit vector for every text: the direction along which a relation's odds grow.
+
+    For the linear module a logit is a text term plus w · v, so among pictures only w · v matters.
+
+    Source: SPEC 1.12, shortcut 1.
+    """
+
+    name = RELATION
+
+    def __init__(self, run: TrainedRun, relation: str) -> None:
+        """Take a run with linear relations.
+
+        Raises:
+            ConfigError: no such relation, none at all, or they are not linear.
+        """
+        names = run.relations
+        if not names:
+            raise ConfigError(
+                f"--relation: {run.folder} predicts no relations; train with model.relations='linear'"
+            )
+        if relation not in names:
+            raise ConfigError("--relation: " + unknown("relation", relation, names))
+        terms: Callable[..., Any] | None = getattr(run.model, "relation_terms", None)
+        if terms is None or not getattr(run.model, "separable", False):
+            raise ConfigError(
+                f"--relation: in {run.folder} relations are not linear, so no picture has one apart from its"
+                " text; train with model.relations='linear'"
+            )
+        # The picture terms of the D basis vectors are the rows of the picture half of the weights.
+        basis = np.eye(run.model.dim, dtype=np.float32)
+        weights: FloatArray = terms(basis[:1], basis)[1][:, names.index(relation)]
+        self.norm = float(np.linalg.norm(weights))
+        self.fingerprint = run.fingerprint
+        self._direction = unit_rows(RELATION, weights[None])
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return int(self._direction.shape[1])
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D), all rows the same."""
+        return np.repeat(self._direction, len(texts), axis=0)
+
+    def channel(self) -> Channel:
+        """The picture term in nats: slope · cosine = w · v."""
+        return Channel(RELATION, self, MODEL, Evidence(slope=self.norm, z_slope=0.0, offset=0.0))
