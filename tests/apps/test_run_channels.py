@@ -8,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from limner.apps.cli import run as limner
-from limner.apps.run_channels import PRIOR, RelationDirection, run_channels
+from limner.apps.run_channels import PRIOR, RelationDirection, asked, run_channels
 from limner.apps.trained import MODEL, TrainedRun
 from limner.data.storyboards import Storyboard
 from limner.errors import CheckpointError, ConfigError, DataError
@@ -67,6 +67,29 @@ def test_a_relation_adds_its_picture_term(library, drawings_run):
     assert (channel.name, channel.space) == ("relation", MODEL)
     assert channel.evidence.slope == RelationDirection(run, "action").norm > 0
     assert channel.evidence.z_slope == channel.evidence.offset == 0
+    thrice = run_channels(run, opened, "action=-3")[1]
+    assert thrice.evidence.slope == pytest.approx(-3 * channel.evidence.slope)
+
+
+@pytest.mark.parametrize(
+    ("words", "due"),
+    [
+        ("action", ("action", 1.0)),
+        ("action=2.5", ("action", 2.5)),
+        ("action=-1", ("action", -1.0)),
+        ("i=t", ("i=t", 1.0)),
+        ("i=t=4", ("i=t", 4.0)),
+        ("acton=2", ("acton=2", 1.0)),  # refused where the relation is looked up
+    ],
+)
+def test_how_often_a_relation_counts(words, due):
+    assert asked(words, ("action", "i=t")) == due
+
+
+@pytest.mark.parametrize("times", ["", "much", "nan", "inf"])
+def test_what_is_no_number_of_times(times):
+    with pytest.raises(ConfigError, match="is not a number; write such as action=5"):
+        asked(f"action={times}", ("action",))
 
 
 def test_relations_that_cannot_be_asked_for(drawings_run, product_run, tmp_path):

@@ -36,7 +36,7 @@ def run_channels(run: TrainedRun, library: Library, relation: str | None = None)
     Args:
         run: that the library was indexed with.
         library: whose pictures are asked.
-        relation: that the pictures should have as well; every step prefers them alike.
+        relation: that the pictures should have as well, as `asked` reads it; every step prefers them alike.
     Raises:
         DataError: the library was not indexed with a run.
         CheckpointError: it was indexed with another one.
@@ -52,11 +52,33 @@ def run_channels(run: TrainedRun, library: Library, relation: str | None = None)
         raise CheckpointError(f"{library.folder}: its vectors are of another run ({made_by.encoder}); {due}")
     found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
     if relation is not None:
-        found.append(RelationDirection(run, relation).channel())
+        name, times = asked(relation, run.relations)
+        found.append(RelationDirection(run, name).channel(times))
     present = library.gallery([MODEL]).space(MODEL).present
     if not present.all():
         say(f"{int((~present).sum())} of {len(present)} pictures have no vector of this run; {due}")
     return found
+
+
+def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:
+    """``NAME`` or ``NAME=TIMES`` as a relation and how many times its evidence counts; below 0 avoids it.
+
+    Args:
+        words: as a person writes them.
+        relations: known names, which may have an equals sign themselves.
+    Raises:
+        ConfigError: TIMES is not a finite number.
+    """
+    name, equals, times = words.rpartition("=")
+    if words in relations or not equals or name not in relations:
+        return words, 1.0
+    try:
+        number = float(times)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise ConfigError(f"--relation {words!r}: {times!r} is not a number; write such as {name}=5")
+    return name, number
 
 
 def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboard:
@@ -177,6 +199,6 @@ class RelationDirection:
         """(N, D), all rows the same."""
         return np.repeat(self._direction, len(texts), axis=0)
 
-    def channel(self) -> Channel:
-        """The picture term in nats: slope · cosine = w · v."""
-        return Channel(RELATION, self, MODEL, Evidence(slope=self.norm, z_slope=0.0, offset=0.0))
+    def channel(self, times: float = 1.0) -> Channel:
+        """The picture term in nats, so many times: slope · cosine = times · w · v."""
+        return Channel(RELATION, self, MODEL, Evidence(slope=times * self.norm, z_slope=0.0, offset=0.0))

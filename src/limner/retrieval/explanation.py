@@ -20,6 +20,9 @@ NOTICEABLE = 0.05
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
+PLAIN = {"model": "the trained model", "relation": "the relation asked for"}
+"""Channels that a sentence does not name as channels."""
+
 WORDED = {"captions", "labels"}
 """Channels that compare a step with words; of others, no word is the reason."""
 
@@ -169,7 +172,7 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None) -> str
         strongest = max(chosen.channels, key=lambda name: chosen.channels[name])
         share = chosen.channels[strongest]
         parts.append(
-            f"channel {strongest} speaks for it by {share:.1f} nats"
+            f"{PLAIN.get(strongest, f'channel {strongest}')} speaks for it by {share:.1f} nats"
             if share > 0
             else "no channel speaks for it, but everything else fits less"
         )

@@ -74,7 +74,8 @@ def illustrate(
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
         The page then tells the relations between text and picture and where the model looked.
     relation
-        A relation of the run, such as action, that the pictures should have; every step prefers them alike.
+        A relation of the run, such as action, that the pictures should have; every step prefers them
+        alike. action=5 counts it five times, action=-1 avoids it.
     min_score
         Leave a step blank below this probability that the library holds a fitting picture, 0 to 1;
         a calibrated value unless given; 0 never leaves one blank.

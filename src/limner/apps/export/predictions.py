@@ -46,7 +46,7 @@ SPELLINGS = {
 }
 """Other names of the same, as the data sets spell them, in lower case."""
 
-STRENGTHS = ("under half", "less", "an even share", "more", "over twice")
+STRENGTHS = ("least", "less", "an even share", "more", "most")
 EDGES = (0.5, 0.8, 1.25, 2.0)
 """Where one strength ends and the next begins, in even shares: 1 / number of words."""
 
