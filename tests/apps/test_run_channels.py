@@ -149,6 +149,7 @@ def test_the_board_tells_relations_and_attention(library, text, drawings_run, tm
         assert step.probability is None
         assert set(step.chosen.channels) == {"model"}
         assert step.chosen.matched == ()
+        assert step.reason.startswith(("The trained model speaks for it by ", "No channel speaks for it"))
         vector = np.asarray(gallery.space(MODEL).matrix[list(gallery.ids).index(step.chosen.picture.id)])
         due = run.model.relation_probabilities(
             run.model.encode_text([words]), vector[None].astype(np.float32)

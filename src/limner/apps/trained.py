@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
 
@@ -116,9 +117,9 @@ class TrainedRun:
                 ) from error
         return cls(folder, model, config.system, trunk, backbone, config.data.picture_px)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """Hash of the model and of how a picture reaches it."""
+        """Hash of the model and of how a picture reaches it; all weights are read once."""
         looked = {"finetune": f"crop {SIDE_PX}", "drawings": f"squash {self.picture_px}"}.get(self.trunk, "")
         if self.backbone:
             looked = self.backbone.model_dump_json()
