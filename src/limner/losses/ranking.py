@@ -9,7 +9,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from limner.errors import ConfigError, NumericsError, ShapeError, unknown
+from limner.errors import ConfigError, ShapeError, unknown
+from limner.losses.checks import finite, positive, score_table, wide
 from limner.shapes import expect
 
 Reduction = Literal["sum", "mean"]
@@ -47,11 +48,9 @@ def sum_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction =
         ConfigError: margin not positive, or no such reduction.
     Source: SPEC 1.9, VSE0. Departs: duplicates are no candidates.
     """
-    table, wrong = _checked("sum_hinge", scores, margin, neg)
-    true = table.diagonal()
-    by_text = (margin - true[:, None] + table).clamp(min=0).masked_fill(~wrong, 0)
-    by_image = (margin - true + table).clamp(min=0).masked_fill(~wrong.t(), 0)
-    return _reduced((by_text + by_image).sum(), len(table), reduction)
+    table = score_table("sum_hinge", scores, margin, neg)
+    by_text, by_image = pair_costs(table, margin, neg)
+    return reduced((by_text + by_image).sum(), len(table), reduction)
 
 
 def max_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction = "sum") -> Tensor:
@@ -71,13 +70,9 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction =
     Source: SPEC 1.9, VSE++; with "mean" SPEC 2.6, `paper` (CMCM, Equation 1). Departs: duplicates are no
     candidates; the sign is the one that penalises violations, which Equation 1 as printed rewards.
     """
-    table, wrong = _checked("max_hinge", scores, margin, neg)
-    true = table.diagonal()
-    hardest_image = table.masked_fill(~wrong, -torch.inf).max(dim=1).values
-    hardest_text = table.masked_fill(~wrong.t(), -torch.inf).max(dim=0).values
-    # −inf, where a query has no wrong candidate, is clamped to 0.
-    cost = (margin - true + hardest_image).clamp(min=0) + (margin - true + hardest_text).clamp(min=0)
-    return _reduced(cost.sum(), len(table), reduction)
+    table = score_table("max_hinge", scores, margin, neg)
+    by_text, by_image = hardest_costs(table, margin, neg)
+    return reduced((by_text + by_image).sum(), len(table), reduction)
 
 
 def batch_hard(
@@ -118,9 +113,9 @@ def batch_hard(
         raise ShapeError(
             f"batch_hard: mask is {neg.dtype} {tuple(neg.shape)}, expected a symmetric bool (B, B)"
         )
-    _positive("batch_hard", margin)
-    stacked = _wide(torch.cat([images, texts]))  # (2B, D)
-    _finite("batch_hard", "embedding", stacked)
+    positive("batch_hard", "margin", margin)
+    stacked = wide(torch.cat([images, texts]))  # (2B, D)
+    finite("batch_hard", "embedding", stacked)
     products = stacked @ stacked.t()
     if geometry == "cosine":
         apart = 1 - products
@@ -137,34 +132,38 @@ def batch_hard(
     return (to_true - to_wrong + margin).clamp(min=0)[usable].mean()
 
 
-def _checked(where: str, scores: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores in at least single precision, and the mask."""
-    size = expect(where, scores=(scores, "B B"), neg=(neg, "B B"))["B"]
-    if neg.dtype != torch.bool or bool(neg.diagonal().any()):
-        raise ShapeError(f"{where}: mask must be bool and False on the diagonal of its {size} true pairs")
-    _positive(where, margin)
-    _finite(where, "score", scores)
-    return _wide(scores), neg
+def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
+    """What each wrong candidate costs each query; arguments as in `sum_hinge`, checked by the caller.
+
+    Returns:
+        (B, B) of text i against picture j, and (B, B) of picture j against text i: both have text rows and
+        image columns, and 0 where the candidate is not wrong.
+    """
+    true = table.diagonal()
+    by_text = (margin - true[:, None] + table).clamp(min=0).masked_fill(~neg, 0)
+    by_image = (margin - true + table).clamp(min=0).masked_fill(~neg.t(), 0)
+    return by_text, by_image
 
 
-def _wide(values: Tensor) -> Tensor:
-    """At least single precision, because half of it cannot hold the sums."""
-    return values if values.dtype == torch.float64 else values.float()
+def hardest_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
+    """What its hardest wrong candidate costs each query; arguments as in `max_hinge`, checked by the caller.
+
+    Returns:
+        (B,) of the texts and (B,) of the pictures; 0 for a query without a wrong candidate.
+    """
+    true = table.diagonal()
+    hardest_image = table.masked_fill(~neg, -torch.inf).max(dim=1).values
+    hardest_text = table.masked_fill(~neg.t(), -torch.inf).max(dim=0).values
+    # −inf, where a query has no wrong candidate, is clamped to 0.
+    return (margin - true + hardest_image).clamp(min=0), (margin - true + hardest_text).clamp(min=0)
 
 
-def _finite(where: str, what: str, values: Tensor) -> None:
-    finite = values.isfinite().all(dim=1)
-    if not bool(finite.all()):
-        row = int((~finite).nonzero()[0])
-        raise NumericsError(f"{where}: {what} in row {row} of {len(values)} is not finite; check that sample")
+def reduced(total: Tensor, size: int, reduction: Reduction) -> Tensor:
+    """A sum over `size` pairs as it is, or per pair.
 
-
-def _positive(where: str, margin: float) -> None:
-    if not margin > 0:
-        raise ConfigError(f"{where}: margin {margin}, expected more than 0")
-
-
-def _reduced(total: Tensor, size: int, reduction: Reduction) -> Tensor:
+    Raises:
+        ConfigError: no such reduction.
+    """
     if reduction not in get_args(Reduction):
         raise ConfigError("hinge: " + unknown("reduction", reduction, get_args(Reduction)))
     return total / size if reduction == "mean" else total

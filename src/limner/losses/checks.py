@@ -1,0 +1,91 @@
+"""What every loss demands of its arguments before it trusts them.
+
+Kept in one place so that all losses refuse the same things with the same words. It computes no loss.
+"""
+
+import torch
+from torch import Tensor
+
+from limner.errors import ConfigError, NumericsError, ShapeError
+from limner.shapes import expect
+
+
+def score_table(where: str, scores: Tensor, margin: float, neg: Tensor) -> Tensor:
+    """Scores of a batch in at least single precision, once they, the margin and the mask hold.
+
+    Args:
+        where: the loss, for the message.
+        scores: (B, B) text rows, image columns; true pairs on the diagonal.
+        margin: score units, > 0.
+        neg: (B, B) bool, False on the diagonal.
+    Returns:
+        (B, B) float32, or float64 where that was given.
+    Raises:
+        ShapeError: not square, or the mask is no such mask.
+        NumericsError: a score is not finite.
+        ConfigError: margin not positive.
+    """
+    positive(where, "margin", margin)
+    return masked_table(where, scores, neg)
+
+
+def masked_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
+    """As `score_table`, for losses without a margin."""
+    size = expect(where, scores=(scores, "B B"), neg=(neg, "B B"))["B"]
+    if neg.dtype != torch.bool or bool(neg.diagonal().any()):
+        raise ShapeError(f"{where}: mask must be bool and False on the diagonal of its {size} true pairs")
+    finite(where, "score", scores)
+    return wide(scores)
+
+
+def wide(values: Tensor) -> Tensor:
+    """At least single precision, because half of it cannot hold the sums."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def finite(where: str, what: str, values: Tensor) -> None:
+    """Refuse NaN and infinity.
+
+    Args:
+        where: the loss, for the message.
+        what: what a value is, for the message.
+        values: (B,) or (B, anything).
+    Raises:
+        NumericsError: naming the first row that holds one.
+    """
+    fine = values.isfinite().reshape(len(values), -1).all(dim=1)
+    if not bool(fine.all()):
+        row = int((~fine).nonzero()[0])
+        raise NumericsError(f"{where}: {what} in row {row} of {len(values)} is not finite; check that sample")
+
+
+def positive(where: str, what: str, value: float) -> None:
+    """Refuse a setting that is not more than 0 (NaN too).
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not value > 0:
+        raise ConfigError(f"{where}: {what} {value}, expected more than 0")
+
+
+def pair_weights(where: str, alpha: Tensor, size: int) -> Tensor:
+    """Weights of the pairs of a batch, cut from any graph they came from.
+
+    Args:
+        where: the loss, for the message.
+        alpha: (B,), finite, at least 0.
+        size: B.
+    Returns:
+        (B,) at least single precision, without gradient.
+    Raises:
+        ShapeError: not one weight per pair.
+        NumericsError: a weight is not finite or negative.
+    Source: SPEC 1.9: weights are always detached.
+    """
+    expect(where, alpha=(alpha, str(size)))
+    finite(where, "weight", alpha)
+    if bool((alpha < 0).any()):
+        row = int((alpha < 0).nonzero()[0])
+        raise NumericsError(f"{where}: weight {float(alpha[row])} of row {row}, expected at least 0")
+    return wide(alpha.detach())
