@@ -1,0 +1,275 @@
+"""c-way choice: one right option among c − 1 distractors, the same for every system because they are stored.
+
+Which distractors are drawn decides the figure as much as the model does, so they are drawn once, kept as
+int32 in one file and known by their hash. It scores nothing and knows no model.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
+from limner.evaluation.ranking import BLOCK_CELLS
+
+FORMAT = "limner-choices-1"
+Rows = NDArray[np.int32]
+Credits = NDArray[np.float64]
+ScoreRows = Callable[[int, int], NDArray[np.floating]]
+"""(start, stop) → (stop − start, M) scores of those texts against all pictures."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The distractors of N pairs in both directions.
+
+    Attributes:
+        texts: (N, c − 1) rows whose texts stand beside the right one when a picture is given.
+        pictures: (N, c − 1) rows whose pictures stand beside the right one when a text is given.
+        seed: of the draw.
+        key: SHA-256 of the pairs' identities in order, 64 hex digits.
+    """
+
+    texts: Rows
+    pictures: Rows
+    seed: int
+    key: str
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.texts)
+
+    @property
+    def c(self) -> int:
+        """Options per question, the right one included."""
+        return int(self.texts.shape[1]) + 1
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the pairs and their distractors: equal digests mean equal questions."""
+        found = hashlib.sha256(f"{FORMAT} {self.key} {self.seed} {self.c}".encode())
+        for table in (self.texts, self.pictures):
+            found.update(np.ascontiguousarray(table, dtype="<i4").tobytes())
+        return found.hexdigest()
+
+
+class Answers(NamedTuple):
+    """How every question was answered: 1 right, 0 wrong, 1/t where t options tie at the top.
+
+    Attributes:
+        picture_to_text: (N,) the picture is given.
+        text_to_picture: (N,) the text is given.
+    """
+
+    picture_to_text: Credits
+    text_to_picture: Credits
+
+
+def draw_choices(
+    text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int, seed: int = 0
+) -> Choices:
+    """Draw c − 1 distractors for every pair and direction, uniformly and without replacement.
+
+    Args:
+        text_ids: (N,) of the pairs, equal for equal texts.
+        image_ids: (N,) of the pairs, equal for equal pictures.
+        c: options per question, at least 2.
+        seed: of the draw.
+    Raises:
+        ConfigError: c below 2.
+        ShapeError: the ids differ in number.
+        DataError: no pairs, or a pair has fewer than c − 1 possible distractors.
+    Source: SPEC 1.8. Departs: an option that is right for the query through another pair, as with several
+    captions or pictures, is no distractor either.
+    """
+    if c < 2:
+        raise ConfigError(f"choices: {c} options, expected at least 2: the right one and a distractor")
+    if len(text_ids) != len(image_ids):
+        raise ShapeError(f"choices: {len(text_ids)} texts and {len(image_ids)} pictures, expected as many")
+    if not len(text_ids):
+        raise DataError("choices: no pairs; a question needs at least one")
+    rng = np.random.default_rng(seed)
+    texts = _drawn(image_ids, text_ids, c, rng, "text")
+    pictures = _drawn(text_ids, image_ids, c, rng, "picture")
+    return Choices(texts, pictures, seed, key_of(text_ids, image_ids))
+
+
+def key_of(text_ids: Sequence[Hashable], image_ids: Sequence[Hashable]) -> str:
+    """SHA-256 of the identities of pairs, in order; 64 hex digits."""
+    pairs = [[str(text), str(image)] for text, image in zip(text_ids, image_ids, strict=True)]
+    return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
+
+def write_choices(choices: Choices, path: Path) -> None:
+    """Write the distractors as one file, whole or not at all; its folder is made."""
+    from safetensors.numpy import save
+
+    held = {"texts": np.ascontiguousarray(choices.texts), "pictures": np.ascontiguousarray(choices.pictures)}
+    about = {"format": FORMAT, "key": choices.key, "seed": str(choices.seed), "digest": choices.digest}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        part.write_bytes(save(held, about))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_choices(path: Path) -> Choices:
+    """Read stored distractors.
+
+    Raises:
+        MissingError: no such file.
+        DataError: not such a file, or its contents do not match their hash.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise MissingError(f"{path}: no stored distractors there; draw them first")
+    try:
+        with safe_open(path, framework="np") as file:
+            about = file.metadata() or {}
+            if about.get("format") != FORMAT:
+                raise DataError(
+                    f"{path}: format {about.get('format')!r}, expected {FORMAT!r}; draw them anew"
+                )
+            texts, pictures = file.get_tensor("texts"), file.get_tensor("pictures")
+        choices = Choices(texts, pictures, int(about["seed"]), about["key"])
+        fits = texts.ndim == 2 and texts.shape == pictures.shape
+        fits = fits and texts.dtype == pictures.dtype == np.int32
+        if not fits or choices.digest != about["digest"]:
+            raise DataError(f"{path}: contents do not match their hash; remove the file and draw them anew")
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not a file of distractors ({error}); remove it and draw anew") from error
+    return choices
+
+
+def stored_choices(
+    folder: Path,
+    name: str,
+    text_ids: Sequence[Hashable],
+    image_ids: Sequence[Hashable],
+    *,
+    c: int,
+    seed: int = 0,
+) -> Choices:
+    """The distractors of these pairs: read where they are stored, else drawn and stored.
+
+    Args:
+        folder: that all runs share.
+        name: of the data set, split and part, for the file's name.
+        text_ids: as in `draw_choices`.
+        image_ids: as in `draw_choices`.
+        c: as in `draw_choices`.
+        seed: as in `draw_choices`.
+    Raises:
+        DataError: the file is damaged, or too few pairs.
+    """
+    key = key_of(text_ids, image_ids)
+    path = folder / f"{name}-{c}way-{seed}-{key[:12]}.safetensors"
+    if not path.exists():
+        choices = draw_choices(text_ids, image_ids, c, seed)
+        write_choices(choices, path)
+        return choices
+    choices = read_choices(path)
+    if (choices.key, choices.c, choices.seed, len(choices)) != (key, c, seed, len(text_ids)):
+        raise DataError(f"{path}: holds distractors of other pairs; remove the file and draw them anew")
+    return choices
+
+
+def answer(
+    score_rows: ScoreRows,
+    pictures: int,
+    columns: NDArray[np.int64],
+    choices: Choices,
+    *,
+    block: int | None = None,
+) -> Answers:
+    """Answer every question by the highest score, in blocks of texts, so that N × M never has to exist.
+
+    Args:
+        score_rows: scores of some texts against all pictures.
+        pictures: M.
+        columns: (N,) column of every pair's own picture.
+        choices: the questions.
+        block: texts per block; by default as many as keep a block at 16 M scores.
+    Raises:
+        ShapeError: something does not fit.
+        NumericsError: a score that an answer depends on is not finite, naming the pair.
+    Source: SPEC 1.8.
+    """
+    total, width = len(choices), choices.c - 1
+    if columns.shape != (total,) or (total and not 0 <= columns.min() <= columns.max() < pictures):
+        raise ShapeError(
+            f"choices: columns have shape {columns.shape}, expected {(total,)} within 0…{pictures - 1}"
+        )
+    right = np.zeros(total)
+    by_picture, by_text = np.zeros((total, width)), np.zeros((total, width))
+    # a picture's options lie in other rows of the score table: each is fetched when its row passes
+    rows = choices.texts.ravel()
+    order = np.argsort(rows, kind="stable")
+    ordered = rows[order]
+    step = block or max(1, BLOCK_CELLS // max(pictures, 1))
+    for start in range(0, total, step):
+        stop = min(start + step, total)
+        table = np.asarray(score_rows(start, stop))
+        if table.shape != (stop - start, pictures):
+            raise ShapeError(
+                f"choices: rows {start}:{stop} have shape {table.shape}, expected {stop - start, pictures}"
+            )
+        inside = np.arange(stop - start)
+        right[start:stop] = table[inside, columns[start:stop]]
+        by_text[start:stop] = table[inside[:, None], columns[choices.pictures[start:stop]]]
+        low, high = np.searchsorted(ordered, (start, stop))
+        some = order[low:high]
+        by_picture.ravel()[some] = table[ordered[low:high] - start, columns[some // width]]
+    return Answers(_credits(right, by_picture, "picture"), _credits(right, by_text, "text"))
+
+
+def _drawn(
+    queries: Sequence[Hashable], options: Sequence[Hashable], c: int, rng: np.random.Generator, what: str
+) -> Rows:
+    """(N, c − 1) rows of options, none of them right for the query through any pair."""
+    total = len(queries)
+    right: dict[Hashable, set[Hashable]] = {}
+    holders: dict[Hashable, list[int]] = {}
+    for row, (query, option) in enumerate(zip(queries, options, strict=True)):
+        right.setdefault(query, set()).add(option)
+        holders.setdefault(option, []).append(row)
+    found = np.empty((total, c - 1), dtype=np.int32)
+    skips: dict[Hashable, NDArray[np.int64]] = {}
+    for row, query in enumerate(queries):
+        if query not in skips:
+            banned = np.array(sorted(n for option in right[query] for n in holders[option]), dtype=np.int64)
+            skips[query] = banned - np.arange(len(banned))
+        skip = skips[query]
+        allowed = total - len(skip)
+        if allowed < c - 1:
+            raise DataError(
+                f"choices: pair {row} has {allowed} wrong {what}s among {total} pairs, expected at least"
+                f" {c - 1} for {c} options; use fewer options"
+            )
+        places = rng.choice(allowed, c - 1, replace=False, shuffle=False)
+        # the allowed rows are numbered without the banned ones: step over those that come before
+        found[row] = places + np.searchsorted(skip, places, side="right")
+    return found
+
+
+def _credits(right: Credits, others: NDArray[np.float64], given: str) -> Credits:
+    """(N,) 1 where the right option alone is best, 0 where another is better, 1/t where t tie."""
+    wrong = np.flatnonzero(~(np.isfinite(right) & np.isfinite(others).all(axis=1)))
+    if len(wrong):
+        raise NumericsError(
+            f"choices: an option of pair {wrong[0]} ({given} given) has a score that is not finite"
+            f" ({len(wrong)} of {len(right)} pairs); check the encoder's input for that row"
+        )
+    tied = 1 + (others == right[:, None]).sum(axis=1)
+    return np.where((others > right[:, None]).any(axis=1), 0.0, 1.0 / tied)
