@@ -59,16 +59,6 @@ def test_bars_are_the_medians_and_gaps_are_not_drawn():
         figures.refinement_bars(table().model_copy(update={"blocks": table().blocks[:1]}))
 
 
-def test_attention_has_a_bar_per_word_in_order():
-    words = [("the", 0.1), ("goat", 0.7), ("sleeps\u200b", 0.2)]
-    axes = figures.attention_bars([words, [("one", 1.0)]]).axes
-    assert [bar.get_width() for bar in axes[0].patches] == [0.1, 0.7, 0.2]
-    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["the", "goat", "sleeps·"]
-    assert axes[0].yaxis_inverted()
-    with pytest.raises(DataError, match="without words"):
-        figures.attention_bars([words, []])
-
-
 def test_curves_share_an_axis_of_settings():
     figure = figures.setting_curve("λ", [(1.0, 5, 4, 7), (0.0, 6, 5, 9)], [(0, 5.9, 1.4), (0.1, 4.5, 1.2)])
     axes = figure.axes[0]
@@ -79,16 +69,18 @@ def test_curves_share_an_axis_of_settings():
     assert figures.setting_curve("λ", []).axes[0].containers == []
 
 
-def test_a_gallery_frames_the_right_picture_and_no_other():
-    red, blue = Image.new("RGB", (8, 8), "red"), Image.new("L", (4, 9), 100)
-    row = figures.Shown("a goat " * 60, red, [("CMCM", [blue, red], 1), ("CMCA", [blue, blue], None)])
-    figure = figures.gallery([row])
-    widths = [axes.spines["left"].get_linewidth() for axes in figure.axes if axes.axison]
-    assert widths == [1, 1, 3, 1, 1]
-    assert len([axes for axes in figure.axes if axes.axison]) == 5
-    assert figure.axes[0].get_title(loc="left").endswith("…")
-    with pytest.raises(DataError, match="no text to show"):
-        figures.gallery([])
+def test_entropy_has_a_point_per_relation_and_the_line_of_least_squares():
+    points = [("Story", 0.1, 3.0, 2.0, 5.0), ("Meta", 0.3, 7.0, 6.0, 8.0), ("Action", 0.2, 5.0, 4.0, 6.0)]
+    axes = figures.rank_against_entropy(points).axes[0]
+    drawn = axes.containers[0][0]
+    assert (list(drawn.get_xdata()), list(drawn.get_ydata())) == ([0.1, 0.3, 0.2], [3.0, 7.0, 5.0])
+    assert sorted(text.get_text() for text in axes.texts) == ["Action", "Meta", "Story"]
+    line = next(line for line in axes.lines if line.get_label() == "slope 20")
+    assert list(line.get_xdata()) == [0.1, 0.3]
+    assert list(line.get_ydata()) == pytest.approx([3.0, 7.0])
+    assert figures.rank_against_entropy(points[:1]).axes[0].get_legend() is None
+    with pytest.raises(DataError, match="no system of a single relation"):
+        figures.rank_against_entropy([])
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".png", ".svg"])

@@ -1,11 +1,10 @@
-"""The figures of CMCM from result files: curves, scatter, bars, attention and galleries, as files to print.
+"""The figures of CMCM that show numbers from result files: curves, scatter and bars, as files to print.
 
 Each draws what it is given and returns the figure; a point without a result is not drawn. It measures nothing
 and opens no model. matplotlib is loaded when the first figure is drawn, without a window.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,28 +16,11 @@ from limner.evaluation.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from PIL.Image import Image
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#777777"
 SUFFIXES = (".pdf", ".png", ".svg")
 _DPI = 200
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One row of a gallery.
-
-    Attributes:
-        text: the query.
-        truth: its own picture.
-        answers: per system, its name, its best pictures in order, and the place of the right one among them
-            (from 0; None where it is not shown).
-    """
-
-    text: str
-    truth: "Image"
-    answers: Sequence[tuple[str, Sequence["Image"], int | None]]
 
 
 def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> "Figure":
@@ -93,7 +75,7 @@ def refinement_bars(table: Table) -> "Figure":
         ConfigError: the table has no blocks plain and refined.
     """
     titles = [block.title for block in table.blocks]
-    if titles != ["plain", "refined"]:
+    if titles[:2] != ["plain", "refined"]:
         raise ConfigError(f"figure: table {table.name} has blocks {titles}, expected plain and refined")
     width = len(table.blocks[0].columns)
     place = table.blocks[0].columns.index("MedR")
@@ -118,33 +100,6 @@ def refinement_bars(table: Table) -> "Figure":
     axes.title.set_fontsize(9)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False)
-    return figure
-
-
-def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> "Figure":
-    """How much every word of a text counts (Figure 7).
-
-    Args:
-        texts: per text its words and their weights, which sum to 1.
-    Raises:
-        DataError: no text, or one without words.
-    """
-    if not texts or not all(texts):
-        raise DataError("figure: a text without words has no attention; leave it out")
-    from matplotlib.figure import Figure
-
-    heights = [0.24 * len(words) + 0.5 for words in texts]
-    figure = Figure(figsize=(5.2, sum(heights)), layout="constrained")
-    grid = figure.subplots(len(texts), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for axes, words in zip(grid[:, 0], texts, strict=True):
-        places = np.arange(len(words))
-        axes.barh(places, [weight for _, weight in words], color=BLUE, height=0.72)
-        # one word is an even share: what the weight would be if no word counted more
-        axes.axvline(1 / len(words), color=GREY, linewidth=0.8, linestyle=":")
-        axes.set_yticks(places, [_plain(word) for word, _ in words])
-        axes.invert_yaxis()
-        axes.spines[["top", "right"]].set_visible(False)
-    grid[-1, 0].set_xlabel("attention (dotted: an even share)")
     return figure
 
 
@@ -179,41 +134,37 @@ def setting_curve(
     return figure
 
 
-def gallery(rows: Sequence[Shown]) -> "Figure":
-    """Texts with their own picture and the best ones of several systems, the right one framed (Figure 6).
+def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]]) -> "Figure":
+    """Median rank of every CMCM_c against the entropy of its relation c, with the line of least squares.
 
     Args:
-        rows: each with the same systems.
+        points: (relation, −p ln p of its prevalence p, median rank, low, high), in any order.
     Raises:
-        DataError: no rows.
+        DataError: no points.
+    Source: SPEC 2.10, item 7.
     """
-    if not rows:
-        raise DataError("figure: no text to show; name one or measure a run first")
-    from matplotlib.figure import Figure
-
-    lines = [(row, answer) for row in rows for answer in row.answers]
-    columns = 1 + max((len(pictures) for _, (_, pictures, _) in lines), default=0)
-    figure = Figure(figsize=(1.35 * columns, 1.3 * len(lines) + 0.3 * len(rows)), layout="constrained")
-    grid = figure.subplots(len(lines), columns, squeeze=False)
-    for number, (row, (system, pictures, right)) in enumerate(lines):
-        first = number == 0 or lines[number - 1][0] is not row
-        for place, axes in enumerate(grid[number]):
-            axes.set_xticks([])
-            axes.set_yticks([])
-            picture = row.truth if place == 0 and first else None
-            if 0 < place <= len(pictures):
-                picture = pictures[place - 1]
-            if picture is None:
-                axes.set_axis_off()
-                continue
-            axes.imshow(np.asarray(picture.convert("RGB")))
-            hit = place > 0 and right == place - 1
-            for spine in axes.spines.values():
-                spine.set(visible=hit or place == 0, color=GREEN if hit else GREY, linewidth=3 if hit else 1)
-        if first:
-            grid[number, 0].set_title(_short(row.text), fontsize=7, loc="left")
-        if columns > 1:
-            grid[number, 1].set_ylabel(_plain(system), fontsize=7)
+    if not points:
+        raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
+    figure, axes = _figure()
+    entropy, value, low, high = (np.array([p[n] for p in points], dtype=np.float64) for n in range(1, 5))
+    spread = np.abs(np.stack([value - low, high - value]))
+    axes.errorbar(entropy, value, spread, color=BLUE, marker="o", linestyle="none", elinewidth=0.8)
+    for place, (name, *_) in enumerate(points):
+        left = entropy[place] > (entropy.min() + entropy.max()) / 2  # towards the middle, so that none is cut
+        axes.annotate(
+            name,
+            (entropy[place], value[place]),
+            xytext=(-5 if left else 5, 3),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            fontsize=7,
+        )
+    if len(set(entropy.tolist())) > 1:
+        slope, start = np.polyfit(entropy, value, 1)
+        ends = np.array([entropy.min(), entropy.max()])
+        axes.plot(ends, start + slope * ends, color=ORANGE, linestyle="--", label=f"slope {slope:.3g}")
+        axes.legend(frameon=False)
+    axes.set(xlabel="entropy of the relation, −p ln p", ylabel="median rank of its CMCM_c")
     return figure
 
 
@@ -258,15 +209,3 @@ def _figure(width: float = 5.0) -> "tuple[Figure, Any]":
 def _styles(count: int) -> list[dict[str, Any]]:
     colours, lines = (BLUE, ORANGE, GREEN, GREY), ("-", "--", "-.", ":")
     return [{"color": colours[n % len(colours)], "linestyle": lines[n % len(lines)]} for n in range(count)]
-
-
-def _plain(text: str) -> str:
-    """Text without characters that cannot be drawn."""
-    return "".join(c if c.isprintable() else "·" for c in text)
-
-
-def _short(text: str, most: int = 150, line: int = 75) -> str:
-    import textwrap
-
-    cut = _plain(" ".join(text.split()))
-    return "\n".join(textwrap.wrap(cut if len(cut) <= most else cut[: most - 1] + "…", line))

@@ -17,7 +17,7 @@ from limner.errors import ConfigError, DataError, unknown
 if TYPE_CHECKING:
     from limner.evaluation.results import Result
 
-NAMES = ("cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length")
+NAMES = ("cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy")
 
 
 def figure(
@@ -40,11 +40,12 @@ def figure(
     ----------
     name
         cmcm-3a (confidence curves), cmcm-3b (rank against gap, on validation), cmcm-5 (plain and refined),
-        cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length).
+        cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
+        cmcm-entropy (rank of every CMCM_c against the entropy of its relation).
     to
         File to write: .pdf, .png or .svg.
     runs
-        Folder that holds measured runs (cmcm-5, cmcm-8).
+        Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy).
     run
         One run (cmcm-3b, cmcm-7), or the runs to compare (cmcm-6); repeatable.
     text
@@ -72,6 +73,8 @@ def figure(
         _gallery(to, run, text, count)
     elif name == "cmcm-7":
         _attention(to, _one(name, run), text, count)
+    elif name == "cmcm-entropy":
+        _entropy(to, _results(name, runs, data, split), resamples)
     else:
         _curve(to, name, _results(name, runs, data, split), data, resamples)
     say(f"{to}: {name}")
@@ -132,12 +135,8 @@ def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) ->
 
 def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
     """CMCM's median rank over λ_cls or the length of texts."""
-    import numpy as np
-
     from limner.evaluation import figures
     from limner.evaluation.coherence_tables import reference
-    from limner.evaluation.comparison import compare, rank_figure
-    from limner.evaluation.uncertainty import group_numbers
 
     table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
     by_setting: dict[float, list[Result]] = {}
@@ -146,18 +145,9 @@ def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: i
             by_setting.setdefault(float(result.about.config[table][key]), []).append(result)
     points = []
     for setting, some in sorted(by_setting.items()):
-        owner, groups = group_numbers(some[0].groups)
-        pools = [
-            (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
-            for result in some
-            for p in (result.drawn or result.pools)
-        ]
-        cells, _ = compare(
-            [rank_figure("MedR", pools, owner, groups)], [None], owner, groups, resamples=resamples
-        )
-        value, low, high = cells[0].value, cells[0].low, cells[0].high
-        if value is not None and low is not None and high is not None:
-            points.append((setting, value, low, high))
+        found_rank = _median(some, resamples)
+        if found_rank is not None:
+            points.append((setting, *found_rank))
     curves = reference()["cmcm-8-curves"]
     published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []
     if data == "clue" and table == "data":
@@ -166,9 +156,48 @@ def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: i
     figures.write(to, figures.setting_curve, label, points, published)
 
 
+def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
+    """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
+    import numpy as np
+
+    from limner.evaluation.comparison import compare, rank_figure
+    from limner.evaluation.uncertainty import group_numbers
+
+    owner, groups = group_numbers(some[0].groups)
+    pools = [
+        (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
+        for result in some
+        for p in (result.drawn or result.pools)
+    ]
+    cells, _ = compare(
+        [rank_figure("MedR", pools, owner, groups)], [None], owner, groups, resamples=resamples
+    )
+    value, low, high = cells[0].value, cells[0].low, cells[0].high
+    return None if value is None or low is None or high is None else (value, low, high)
+
+
+def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
+    """Every CMCM_c against the entropy of its relation among the measured pairs."""
+    import numpy as np
+
+    from limner.evaluation import figures
+
+    by_relation: dict[str, list[Result]] = {}
+    for result in found:
+        if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
+            by_relation.setdefault(next(iter(result.probabilities)), []).append(result)
+    points = []
+    for relation, some in sorted(by_relation.items()):
+        share = float(np.mean(some[0].labels[relation]))
+        middle = _median(some, resamples)
+        if middle is not None:
+            points.append((relation, -share * float(np.log(share)) if share else 0.0, *middle))
+    figures.write(to, figures.rank_against_entropy, points)
+
+
 def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
     from limner.apps.run_pictures import open_run
-    from limner.evaluation import figures
+    from limner.evaluation import example_figures, figures
 
     model, config = open_run(run)
     chosen = list(texts)
@@ -177,13 +206,13 @@ def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
 
         data, _ = open_corpus(config.data, files=True)
         chosen = [pair.text for pair in data.split("val")[:count]]
-    figures.write(to, figures.attention_bars, model.attention(chosen))
+    figures.write(to, example_figures.attention_bars, model.attention(chosen))
 
 
 def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
     """Top five of several runs for the same texts."""
     from limner.apps.run_pictures import open_pictures
-    from limner.evaluation import figures
+    from limner.evaluation import example_figures, figures
     from limner.evaluation.results import FOLDER, read_result
 
     if not runs:
@@ -206,8 +235,8 @@ def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> 
             right = [place for place, other in enumerate(result.top[row]) if picture.same(other, name)]
             pictures = [picture(other) for other in result.top[row]]
             answers.append((result.about.system, pictures, right[0] if right else None))
-        shown.append(figures.Shown(texts[name], picture(name), answers))
-    figures.write(to, figures.gallery, shown)
+        shown.append(example_figures.Shown(texts[name], picture(name), answers))
+    figures.write(to, example_figures.gallery, shown)
 
 
 def _row_of(result: Result, name: str) -> int:
