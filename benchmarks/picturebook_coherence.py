@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from scipy.stats import t as student
 
 from limner.apps.validation import chosen_refinement, maximise, validation, vectors
 from limner.data.worlds import picture_book, shuffle_relations
@@ -60,7 +61,13 @@ def main():
     parser.add_argument("--rows", nargs="+", default=list(ROWS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--set", nargs="*", default=[], dest="overrides")
+    parser.add_argument(
+        "--show-only", action="store_true", help="print what results.jsonl holds, train nothing"
+    )
     options = parser.parse_args()
+    if options.show_only:
+        show(options.to / "results.jsonl")
+        return
     torch.set_num_threads(1)
     options.to.mkdir(parents=True, exist_ok=True)
     log = options.to / "results.jsonl"
@@ -108,33 +115,97 @@ def main():
 
 
 def show(log):
-    """Mean and deviation over seeds, and the paired difference from CMCA, which sees the same worlds."""
-    results = [json.loads(line) for line in log.read_text().splitlines()]
-    control = {one["seed"]: one["plain"] for one in results if one["row"] == "cmca"}
-    for name in dict.fromkeys(one["row"] for one in results):
-        mine = [one for one in results if one["row"] == name]
+    """Print Markdown: figures by row, differences paired by seed, and precisions; seeds are the units."""
+    by_row = {}
+    for line in log.read_text().splitlines():
+        one = json.loads(line)
+        by_row.setdefault(one["row"], {})[one["seed"]] = one
+    heads = [f"{m} {kind}" for kind in ("plain", "refined") for m in METRICS]
+    print("Mean ± standard deviation over seeds.\n")
+    headline(["model", "seeds", *heads])
+    for row, seeds in by_row.items():
+        cells = [spread(column(seeds, kind, m).values(), m) for kind in ("plain", "refined") for m in METRICS]
+        print(f"| {row} | {len(seeds)} | " + " | ".join(cells) + " |")
+    print("\nDifferences paired by seed (same world): mean [95 % t interval over seeds], not corrected.\n")
+    headline(["difference", "seeds", *METRICS])
+    for title, first, second in differences(by_row):
+        pairs = {m: paired(column(*first, m), column(*second, m)) for m in METRICS}
+        count = len(pairs["MedR"])
+        if count:
+            cells = [t_interval(pairs[m], m) for m in METRICS]
+            print(f"| {title} | {count} | " + " | ".join(cells) + " |")
+    print("\nAverage precision, mean ± standard deviation over seeds, beside prevalence.\n")
+    rows = [row for row in by_row if any("ap" in one for one in by_row[row].values())]
+    relations = dict.fromkeys(c for row in rows for one in by_row[row].values() for c in one["ap"])
+    headline(["relation", "prevalence", *rows])
+    for relation in relations:
+        shares = {
+            seed: one["prevalence"][relation]
+            for row in rows
+            for seed, one in by_row[row].items()
+            if relation in one["prevalence"]
+        }
+        cells = [
+            spread([one["ap"][relation] for one in by_row[row].values() if relation in one["ap"]])
+            for row in rows
+        ]
+        print(f"| {relation} | {np.mean(list(shares.values())):.3f} | " + " | ".join(cells) + " |")
+    means = [
+        spread([np.mean(list(one["ap"].values())) for one in by_row[row].values() if one["ap"]])
+        for row in rows
+    ]
+    print("| mean of the row's relations | | " + " | ".join(means) + " |")
+    chances = [
+        f"{np.mean([one['prevalence'][c] for one in by_row[row].values() for c in one['ap']]):.3f}"
+        for row in rows
+    ]
+    print("| mean prevalence of them | | " + " | ".join(chances) + " |")
+
+
+def differences(by_row):
+    """(title, (seeds, kind), (seeds, kind)) of every difference that is reported."""
+    for row, seeds in by_row.items():
         for kind in ("plain", "refined"):
-            if kind not in mine[0]:
-                continue
-            cells = [f"{m} {spread([one[kind][m] for one in mine])}" for m in METRICS]
-            print(f"{name:14} {kind:8} n={len(mine)}  " + "  ".join(cells))
-            both = [one for one in mine if one["seed"] in control]
-            if both and (name, kind) != ("cmca", "plain"):
-                against = [
-                    f"{m} {spread([one[kind][m] - control[one['seed']][m] for one in both])}" for m in METRICS
-                ]
-                print(f"{'  less CMCA':23} n={len(both)}  " + "  ".join(against))
-        if "ap" in mine[0]:
-            for relation in mine[0]["ap"]:
-                found = [one["ap"][relation] for one in mine if relation in one["ap"]]
-                chance = np.mean([one["prevalence"][relation] for one in mine])
-                print(f"    {relation:20} AP {spread(found)}  prevalence {chance:.3f}")
+            if row != "cmca" and "cmca" in by_row:
+                yield f"{row} {kind} − cmca", (seeds, kind), (by_row["cmca"], "plain")
+        yield f"{row} refined − plain", (seeds, "refined"), (seeds, "plain")
+    if {"cmcm", "cmcm-shuffled"} <= set(by_row):
+        for kind in ("plain", "refined"):
+            yield f"cmcm − cmcm-shuffled, {kind}", (by_row["cmcm"], kind), (by_row["cmcm-shuffled"], kind)
 
 
-def spread(values):
-    """Mean and sample standard deviation."""
-    deviation = np.std(values, ddof=1) if len(values) > 1 else float("nan")
-    return f"{np.mean(values):+.3f} ± {deviation:.3f}"
+def column(seeds, kind, metric):
+    """Seed → figure, of the seeds that have it."""
+    return {seed: one[kind][metric] for seed, one in seeds.items() if kind in one}
+
+
+def paired(first, second):
+    """Differences of the seeds that both have."""
+    return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+
+
+def headline(heads):
+    print("| " + " | ".join(heads) + " |\n|---|" + "---:|" * (len(heads) - 1))
+
+
+def spread(values, metric=""):
+    """Mean and sample standard deviation; a dash where there is nothing."""
+    values = list(values)
+    if not values:
+        return "–"
+    digits = 1 if metric == "MedR" else 3
+    tail = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{tail}"
+
+
+def t_interval(values, metric):
+    """Mean and its 95 % interval by Student's t, which needs two seeds."""
+    digits = 1 if metric == "MedR" else 3
+    mean = np.mean(values)
+    if len(values) < 2:
+        return f"{mean:+.{digits}f}"
+    half = student.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{mean:+.{digits}f} [{mean - half:+.{digits}f}, {mean + half:+.{digits}f}]"
 
 
 if __name__ == "__main__":
