@@ -58,6 +58,16 @@ def test_a_baseline_has_no_refinement(tmp_path, capsys):
     assert load(tmp_path)[0].relations == ()
 
 
+def test_tensorboard_is_written_when_asked_and_refused_in_one_line_without_its_package(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
+    train(FILE, to=tmp_path / "run", set_=SMALL, smoke=True, tensorboard=True)
+    assert list((tmp_path / "run" / "tensorboard").glob("events.out.tfevents.*"))
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingError, match=r"limner\[tensorboard\]"):
+        train(FILE, to=tmp_path / "none", set_=SMALL, smoke=True, tensorboard=True)
+    assert not (tmp_path / "none").exists()
+
+
 def test_misuse_is_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"did you mean 'loop\.lr'"):
         train(FILE, to=tmp_path, set_=("loop.lrr=1",))
@@ -128,3 +138,42 @@ def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, number):
         assert process.returncode == 0
         results.append((out, (tmp_path / folder / HISTORY).read_text()))
     assert results[0] == results[1]
+
+
+def torchrun(to, *words):
+    """``limner train`` in two processes, as the manual says; they are ended whatever happens."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command += ["-m", "limner", "train", str(FILE), "--to", str(to), "--smoke", "--json", *words]
+    for setting in SMALL:
+        command += ["--set", setting]
+    process = subprocess.Popen(
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, said = process.communicate(timeout=300)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert process.returncode == 0, said
+    return out, said
+
+
+@pytest.mark.slow
+def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(tmp_path):
+    out, said = torchrun(tmp_path, "--set", "loop.epochs=2")
+    first = json.loads(out)  # one process prints, or this would be two results
+    assert (first["epochs"], first["steps"]) == (2, 6)
+    assert said.count("epoch 1/2: ") == said.count("epoch 2/2: ") == 1
+    assert said.count("training and ") == 1
+    assert {file.name for file in tmp_path.iterdir()} == {BEST, HISTORY, REFINEMENT, "resume.safetensors"}
+    assert len((tmp_path / HISTORY).read_text().splitlines()) == 2
+    assert len(load(tmp_path)[0].relations) == 13
+    out, said = torchrun(tmp_path, "--set", "loop.epochs=2")
+    assert json.loads(out) == first
+    assert "epoch 1/2: " not in said  # nothing was trained again

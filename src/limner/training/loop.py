@@ -183,7 +183,5 @@ class Loop:
         position = self._state.position
         done = max(position.taken - self._began_at, 1)
         left = self._config.epochs * self._task.steps_per_epoch - position.taken
-        return (
-            self._report(Event(kind, position, values, (time.monotonic() - self._began) / done * left))
-            is True
-        )
+        event = Event(kind, position, values, (time.monotonic() - self._began) / done * left)
+        return processes.any_asks(self._report(event) is True, self._task.model)

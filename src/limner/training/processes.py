@@ -5,17 +5,49 @@ process's own batch.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 
 import torch
 from torch import distributed, nn
 
 from limner.training import randomness
 
+PATIENCE = timedelta(days=1)  # others wait for the first one's features; torchrun ends who waits for the dead
 
-def join(device: str) -> None:
-    """Join the group that ``torchrun`` started, if it did; nccl on CUDA devices, else gloo."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not distributed.is_initialized():
-        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+
+def join(device: str) -> str:
+    """Join the group that ``torchrun`` started, if it did; nccl on CUDA devices, else gloo.
+
+    Returns:
+        The device of this process: ``cuda`` becomes one card per process.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        return device
+    if device == "cuda":
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)
+    if not distributed.is_initialized():
+        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
+    return device
+
+
+def leave() -> None:
+    """Leave the group, if there is one."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+@contextmanager
+def first_alone() -> Iterator[None]:
+    """Within it the first process works before all others, so that they find the files it wrote."""
+    if several() and rank() > 0:
+        distributed.barrier()
+    yield
+    if several() and rank() == 0:
+        distributed.barrier()
 
 
 def several() -> bool:
@@ -42,6 +74,15 @@ def share_number(value: float, model: nn.Module) -> float:
     held = torch.tensor([value], dtype=torch.float64, device=next(model.parameters()).device)
     distributed.broadcast(held, src=0)
     return float(held.item())
+
+
+def any_asks(asks: bool, model: nn.Module) -> bool:
+    """Whether any process asks, so that a signal which reaches them at different steps stops all at one."""
+    if not several():
+        return asks
+    held = torch.tensor([int(asks)], device=next(model.parameters()).device)
+    distributed.all_reduce(held, op=distributed.ReduceOp.MAX)
+    return bool(held.item())
 
 
 def average_gradients(model: nn.Module) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,7 @@ def train(
     finetune: Annotated[bool, Parameter(negative="")] = False,
     weights: Path | None = None,
     device: str = "cpu",
+    tensorboard: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train a system as a settings file says; run it again to go on after a stop.
@@ -55,43 +56,52 @@ def train(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        torch device that trains.
+        torch device that trains; under torchrun, cuda is one card per process.
+    tensorboard
+        Write losses and figures below TO/tensorboard as well; needs the extra of that name.
     json
         Print the result as JSON.
     """
     from limner.apps.corpora import open_corpus
     from limner.apps.progress import IndexProgress
     from limner.apps.validation import maximise, validation
+    from limner.training.board import Board
     from limner.training.corpus import corpus_of
     from limner.training.loop import Loop
-    from limner.training.processes import join, rank
+    from limner.training.processes import first_alone, join, leave, rank
     from limner.training.systems import read_config, system
 
-    join(device)
+    device = join(device)
+    first = rank() == 0
+    board = Board(to) if tensorboard and first else None
     words = [*set_, *(["trunk=finetune"] if finetune else [])]
     settings = read_config(config, words)
     settings = settings.smoke() if smoke else settings
     more_is_better = maximise(settings.loop.metric)
     tuned = getattr(settings, "trunk", "") == "finetune"
-    with IndexProgress() as progress:
+    with first_alone(), IndexProgress() as progress:
         progress.stage("pictures", None)
         data, pictures = open_corpus(
             settings.data, files=tuned, weights=weights, device=device, report=_Report(progress)
         )
-    for note in data.notes:
-        say(note)
     corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
-    say(
-        f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
-        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
-    )
+    if first:
+        for note in data.notes:
+            say(note)
+        say(
+            f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
+            f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
+        )
     prepared = system(settings.system).prepare(
         settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None
     )
-    with _Bar(settings, prepared.task.steps_per_epoch) as bar, _stopping() as stop:
+    shown = _Bar(settings, prepared.task.steps_per_epoch) if first else nullcontext()
+    with shown as bar, board or nullcontext(), _stopping() as stop:
 
         def report(event: Any) -> bool:  # noqa: ANN401
-            bar(event)
+            for show in (bar, board):
+                if show is not None:
+                    show(event)
             return bool(stop())
 
         loop = Loop(
@@ -104,10 +114,12 @@ def train(
             saved_with=prepared.saved_with,
         )
         position = loop.fit()
+    leave()
     if position.epoch < settings.loop.epochs:
-        say("stopped: run the same command again to go on")
+        if first:
+            say("stopped: run the same command again to go on")
         raise KeyboardInterrupt
-    if rank() > 0:
+    if not first:
         return
     refinement = _refinement(settings, to, corpus, device)
     _show(position, settings, refinement, as_json=json)
