@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.data import cite, clue
-from limner.data.coherence import PairSet, balanced_split, identities, pair_groups, split_pairs
+from limner.data.coherence import PairSet, identities, pair_groups, split_pairs
 from limner.data.pairs import Pair
 from limner.data.splits import text_id
 from limner.errors import ConfigError, DataError, MissingError
@@ -294,23 +294,6 @@ def test_strict_parts_no_short_text_either():
         assert homes.setdefault(text_id(pair.text), group) == group
 
 
-def test_sizes_are_met_and_large_groups_spread():
-    groups = [n // 4 for n in range(400)] + list(range(1000, 1600))
-    sizes = {"train": 720, "val": 80, "test": 200}
-    names = balanced_split(groups, sizes, 3)
-    assert Counter(names) == sizes
-    large = Counter(names[:400])
-    for name, size in sizes.items():
-        assert abs(large[name] - 400 * size / 1000) <= 8
-
-
-def test_a_large_group_goes_where_there_is_room():
-    # three groups of 12: train and test have room, val would run over with the third
-    groups = [0] * 12 + [1] * 12 + [2] * 12 + list(range(3, 67))
-    sizes = {"train": 72, "val": 8, "test": 20}
-    assert Counter(balanced_split(groups, sizes)) == sizes
-
-
 def test_the_same_seed_gives_the_same_split_and_another_gives_another():
     data = made_up(200)
     for kind in ("grouped", "random"):
@@ -340,10 +323,6 @@ def test_wrong_wishes_are_refused():
         split_pairs(data, "group")
     with pytest.raises(ConfigError, match=r"test share 1\.5"):
         split_pairs(data, test_share=1.5)
-    with pytest.raises(ConfigError, match="expected at least 1 each and 3 together"):
-        balanced_split([0, 1, 2], {"train": 3, "test": 1})
-    with pytest.raises(DataError, match="leave 'test' empty"):
-        balanced_split([0, 0, 0], {"train": 2, "test": 1})
     with pytest.raises(DataError, match="no pair of split 'val'"):
         data.split("val")
 

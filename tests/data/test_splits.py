@@ -1,5 +1,7 @@
 """Grouped splits: nothing straddles a border, and the audit counts as a naive recount does."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,10 +10,11 @@ from limner.data.records import PictureRef, Step, Story
 from limner.data.splits import (
     Row,
     audit,
+    balanced_split,
     duplicate_groups,
-    grouped_split,
     row_keys,
     rows_of,
+    split_sizes,
     split_stories,
     story_keys,
     text_id,
@@ -78,27 +81,56 @@ def test_short_texts_join_nothing():
 )
 @settings(max_examples=80, deadline=None)
 def test_groups_stay_whole_sizes_come_close_and_a_seed_is_a_split(groups, seed):
-    shares = {"train": 0.7, "val": 0.1, "test": 0.2}
-    names = grouped_split(groups, shares, seed)
-    assert names == grouped_split(groups, shares, seed)
+    sizes = split_sizes(len(groups), {"val": 0.1, "test": 0.2})
+    names = balanced_split(groups, sizes, seed)
+    assert names == balanced_split(groups, sizes, seed)
     for group in set(groups):
         assert len({name for name, other in zip(names, groups, strict=True) if other == group}) == 1
-    assert set(names) == set(shares)
+    assert set(names) == set(sizes)
     largest = max(groups.count(group) for group in set(groups))
-    for name, share in shares.items():
-        assert abs(names.count(name) - share * len(groups)) <= max(largest, 3)
+    for name, size in sizes.items():
+        assert names.count(name) - size < largest
 
 
 def test_other_seeds_give_other_splits():
-    assert grouped_split(list(range(50)), seed=1) != grouped_split(list(range(50)), seed=2)
+    sizes = {"train": 40, "test": 10}
+    assert balanced_split(range(50), sizes, 1) != balanced_split(range(50), sizes, 2)
+
+
+def test_sizes_are_met_and_large_groups_spread():
+    groups = [n // 4 for n in range(400)] + list(range(1000, 1600))
+    sizes = {"train": 720, "val": 80, "test": 200}
+    names = balanced_split(groups, sizes, 3)
+    assert Counter(names) == sizes
+    large = Counter(names[:400])
+    for name, size in sizes.items():
+        assert abs(large[name] - 400 * size / 1000) <= 8
+
+
+def test_a_large_group_goes_where_there_is_room():
+    # three groups of 12: train and test have room, val would run over with the third
+    groups = [0] * 12 + [1] * 12 + [2] * 12 + list(range(3, 67))
+    sizes = {"train": 72, "val": 8, "test": 20}
+    assert Counter(balanced_split(groups, sizes)) == sizes
+
+
+def test_the_last_groups_fill_empty_splits():
+    # 5 go to train, 5 more fit nowhere; without the rule the last one would join them
+    names = balanced_split([0] * 3 + [1] * 3 + [2], {"train": 5, "val": 1, "test": 1})
+    assert set(names) == {"train", "val", "test"}
 
 
 def test_impossible_splits_are_refused():
     with pytest.raises(DataError, match="2 groups for 3 splits"):
-        grouped_split([0, 1, 1])
-    for shares in ({}, {"train": 0.5}, {"train": 1.5, "test": -0.5}):
-        with pytest.raises(ConfigError, match="positive numbers that sum to 1"):
-            grouped_split([0, 1], shares)
+        balanced_split([0, 1, 1], {"train": 1, "val": 1, "test": 1})
+    with pytest.raises(ConfigError, match="expected at least 1 each and 3 together"):
+        balanced_split([0, 1, 2], {"train": 3, "test": 1})
+    stories = [story(str(n), [("x", str(n))]) for n in range(9)]
+    for shares in ({"test": 1.0}, {"val": 0.5, "test": 0.5}, {"test": 0.0}):
+        with pytest.raises(ConfigError, match="positive numbers with a sum below 1"):
+            split_stories(stories, shares=shares)
+    with pytest.raises(DataError, match="2 stories for 3 splits"):
+        split_stories(stories[:2])
 
 
 def test_stories_that_share_a_picture_a_text_or_a_source_stay_together():

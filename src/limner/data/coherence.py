@@ -5,7 +5,7 @@ format. The files themselves are read in `cite` and `clue`.
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -14,7 +14,15 @@ import numpy as np
 
 from limner.data.pairs import Pair, row_of
 from limner.data.presence import MissingPicture
-from limner.data.splits import MIN_TOKENS, SplitName, duplicate_groups, row_keys, text_id
+from limner.data.splits import (
+    MIN_TOKENS,
+    SplitName,
+    balanced_split,
+    duplicate_groups,
+    row_keys,
+    split_sizes,
+    text_id,
+)
 from limner.errors import ConfigError, DataError, MissingError, unknown
 
 SplitKind = Literal["grouped", "released", "random"]
@@ -132,69 +140,18 @@ def split_pairs(
         if "val" not in names:
             train = [row for row, name in enumerate(names) if name == "train"]
             parts = balanced_split(
-                [groups[row] for row in train], _sizes(len(train), {"val": val_share}), seed
+                [groups[row] for row in train], split_sizes(len(train), {"val": val_share}), seed
             )
             for row, name in zip(train, parts, strict=True):
                 names[row] = name
     else:
-        sizes = _sizes(total, {"test": share, "val": (1 - share) * val_share})
+        sizes = split_sizes(total, {"test": share, "val": (1 - share) * val_share})
         names = balanced_split(groups if kind == "grouped" else range(total), sizes, seed)
     pairs = tuple(
         pair.model_copy(update={"group": f"{data.name}-{group}", "split": name})
         for pair, group, name in zip(data.pairs, groups, names, strict=True)
     )
     return replace(data, pairs=pairs)
-
-
-def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: int = 0) -> list[SplitName]:
-    """Deal whole groups to splits, so that every split gets its share of large and of small groups.
-
-    Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
-    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
-    train, and with them every text a captioning model wrote.)
-
-    Args:
-        groups: (N,) group number per item.
-        sizes: split → number of items, each at least 1; they sum to N.
-        seed: of the order.
-    Returns:
-        (N,) split names.
-    Raises:
-        ConfigError: sizes do not sum to N, or one is below 1.
-        DataError: a split stayed empty.
-    """
-    if sum(sizes.values()) != len(groups) or min(sizes.values()) < 1:
-        raise ConfigError(f"split: sizes {dict(sizes)}, expected at least 1 each and {len(groups)} together")
-    members: dict[int, list[int]] = {}
-    for item, group in enumerate(groups):
-        members.setdefault(group, []).append(item)
-    order = list(members)
-    np.random.default_rng(seed).shuffle(order)
-    order.sort(key=lambda group: -len(members[group]))
-    lacking = dict(sizes)
-    given: dict[int, SplitName] = {}
-    for group in order:
-        room = [choice for choice in sizes if lacking[choice] >= len(members[group])]
-        if room:
-            name = max(room, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
-        else:
-            name = max(sizes, key=lambda choice: lacking[choice])
-        lacking[name] -= len(members[group])
-        for item in members[group]:
-            given[item] = name
-    names = [given[item] for item in range(len(groups))]
-    for name in sizes:
-        if name not in names:
-            raise DataError(
-                f"split: {len(members)} groups leave {name!r} empty; use more data or fewer splits"
-            )
-    return names
-
-
-def _sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
-    """Rounded sizes of the named splits; train is the rest."""
-    sizes = {name: max(1, round(share * total)) for name, share in shares.items()}
-    return {"train": total - sum(sizes.values()), **sizes}
 
 
 def read_table(

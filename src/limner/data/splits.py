@@ -17,7 +17,7 @@ from limner.errors import ConfigError, DataError
 
 SplitName = Literal["train", "val", "test"]
 MIN_TOKENS = 8
-SHARES: Mapping[SplitName, float] = {"train": 0.7, "val": 0.1, "test": 0.2}
+SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
 
 
 class Row(Record):
@@ -118,45 +118,61 @@ def story_keys(story: Story, by: Literal["story", "source"] = "story") -> list[H
     return keys
 
 
-def grouped_split(
-    groups: Sequence[int],
-    shares: Mapping[SplitName, float] = SHARES,
-    seed: int = 0,
-) -> list[SplitName]:
-    """Give whole groups to splits, as close to the shares as whole groups allow.
+def split_sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
+    """Rounded sizes of the named splits, at least 1 each; train is the rest.
 
-    Groups come in seeded order, larger first, and each goes to the split that lacks most.
+    Args:
+        total: number of items.
+        shares: split other than train → share of all items, in (0, 1).
+    """
+    sizes = {name: max(1, round(share * total)) for name, share in shares.items()}
+    return {"train": total - sum(sizes.values()), **sizes}
+
+
+def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: int = 0) -> list[SplitName]:
+    """Deal whole groups to splits, so that every split gets its share of large and of small groups.
+
+    Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
+    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
+    train, and with them every text a captioning model wrote.)
 
     Args:
         groups: (N,) group number per item.
-        shares: split → share of the items; positive, sum 1.
+        sizes: split → number of items, each at least 1; they sum to N.
         seed: of the order.
     Returns:
-        (N,) split names.
+        (N,) split names; none stays empty.
     Raises:
-        ConfigError: the shares are not positive or do not sum to 1.
+        ConfigError: sizes do not sum to N, or one is below 1.
         DataError: fewer groups than splits.
     """
-    if not shares or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-9:
-        raise ConfigError(f"split: shares {dict(shares)}, expected positive numbers that sum to 1")
+    if sum(sizes.values()) != len(groups) or min(sizes.values()) < 1:
+        raise ConfigError(f"split: sizes {dict(sizes)}, expected at least 1 each and {len(groups)} together")
     members: dict[int, list[int]] = defaultdict(list)
     for item, group in enumerate(groups):
         members[group].append(item)
-    if len(members) < len(shares):
-        raise DataError(f"split: {len(members)} groups for {len(shares)} splits; a split would be empty")
+    if len(members) < len(sizes):
+        raise DataError(
+            f"split: {len(members)} groups for {len(sizes)} splits, so that one would be empty;"
+            " use more data or fewer splits"
+        )
     order = list(members)
     np.random.default_rng(seed).shuffle(order)
     order.sort(key=lambda group: -len(members[group]))
-    lacking = {name: share * len(groups) for name, share in shares.items()}
+    lacking = dict(sizes)
     given: dict[int, SplitName] = {}
-    empty = list(shares)
+    empty = list(sizes)
     for place, group in enumerate(order):
         # the last groups fill splits that got nothing, so that none stays empty
-        choices = empty if len(order) - place <= len(empty) else list(shares)
-        name = max(choices, key=lambda choice: lacking[choice])
-        lacking[name] -= len(members[group])
+        choices = empty if len(order) - place <= len(empty) else list(sizes)
+        room = [choice for choice in choices if lacking[choice] >= len(members[group])]
+        if room:
+            name = max(room, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
+        else:
+            name = max(choices, key=lambda choice: lacking[choice])
         if name in empty:
             empty.remove(name)
+        lacking[name] -= len(members[group])
         for item in members[group]:
             given[item] = name
     return [given[item] for item in range(len(groups))]
@@ -173,15 +189,21 @@ def split_stories(
     Args:
         stories: without a split.
         by: what else keeps stories together, beside shared pictures and texts.
-        shares: as in `grouped_split`.
-        seed: as in `grouped_split`.
+        shares: split other than train → share of the stories, positive, sum below 1.
+        seed: of the order in which groups are dealt.
     Raises:
-        DataError: a story already states a split.
+        ConfigError: the shares are not positive or leave nothing for train.
+        DataError: a story already states a split, or there are fewer groups than splits.
     """
     for story in stories:
         if story.split:
             raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
-    names = grouped_split(duplicate_groups([story_keys(story, by) for story in stories]), shares, seed)
+    if min(shares.values()) <= 0 or sum(shares.values()) >= 1:
+        raise ConfigError(f"split: shares {dict(shares)}, expected positive numbers with a sum below 1")
+    if len(stories) <= len(shares):
+        raise DataError(f"split: {len(stories)} stories for {len(shares) + 1} splits; use more data")
+    groups = duplicate_groups([story_keys(story, by) for story in stories])
+    names = balanced_split(groups, split_sizes(len(stories), shares), seed)
     return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
 
 
