@@ -38,6 +38,7 @@ def open_corpus(
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
     from limner.data.coherence import split_pairs
+    from limner.data.illustrated import split_by_source
     from limner.data.worlds import picture_book, shuffle_relations
     from limner.training.pictures import ArrayRows, FileRows
 
@@ -46,7 +47,11 @@ def open_corpus(
         if config.shuffle_relations:
             data = shuffle_relations(data, config.world_seed)
         return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
-    data = _own(config) if config.set in ("pairs", "stories", "captions") else _annotated(config)
+    data = read_corpus(config)
+    if config.by_source:
+        if config.split != "grouped":
+            raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")
+        data = split_by_source(data, config.split_seed)
     if not all(pair.split and pair.group for pair in data.pairs):
         data = split_pairs(data, config.split, config.split_seed)
     if config.shuffle_relations:
@@ -68,12 +73,54 @@ def open_corpus(
     return data, features
 
 
+def read_corpus(config: "DataConfig") -> "PairSet":
+    """The pairs of a set that lies in files, as read: with the split its files state, if any.
+
+    Raises:
+        ConfigError: a set needs a folder that is not named, or is drawn and lies in no files.
+        MissingError, DataError: see the readers.
+    """
+    if config.set == "picturebook":
+        raise ConfigError("data: set 'picturebook' is drawn, not read; use open_corpus")
+    if config.set in ("pairs", "stories", "captions", "folder"):
+        return _own(config)
+    if config.set in ("coco", "goodnews", "politics", "conceptual"):
+        return _plain(config)
+    return _annotated(config)
+
+
+def _plain(config: "DataConfig") -> "PairSet":
+    """A published set without relations."""
+    from limner.data.coco import read_coco
+    from limner.data.conceptual import read_conceptual
+    from limner.data.goodnews import read_goodnews
+    from limner.data.politics import read_politics
+
+    place = _folder(config)
+    pictures, missing, share = _pictures(config, place), config.missing, config.max_missing
+    if config.set == "coco":
+        return read_coco(
+            place,
+            pictures=pictures,
+            every=config.every_caption,
+            seed=config.caption_seed,
+            missing=missing,
+            max_missing=share,
+        )
+    if config.set == "goodnews":
+        return read_goodnews(place, pictures=pictures, missing=missing, max_missing=share)
+    read = read_politics if config.set == "politics" else read_conceptual
+    return read(place, pictures=pictures, missing=missing, max_missing=share)
+
+
 def _own(config: "DataConfig") -> "PairSet":
     """A set that is no published one: a file of pairs, or a folder of stories or captions."""
+    from limner.data.captioned_folder import read_captioned_folder
     from limner.data.captions import read_captions
     from limner.data.coherence import PairSet
     from limner.data.illustrated import caption_pairs, story_pairs
     from limner.data.pairs import read_pairs
+    from limner.data.reading import with_pictures
     from limner.data.stories import read_stories
 
     if not config.annotations:
@@ -82,12 +129,21 @@ def _own(config: "DataConfig") -> "PairSet":
     missing, share = config.missing, config.max_missing
     if config.set == "stories":
         return story_pairs(read_stories(place), missing=missing, max_missing=share)
+    if config.set == "folder":
+        return read_captioned_folder(place, every=config.every_caption, missing=missing, max_missing=share)
     if config.set == "captions":
         return caption_pairs(
             read_captions(place), every=config.every_caption, missing=missing, max_missing=share
         )
     pairs = read_pairs(place)
-    return PairSet(place.stem, tuple(pairs[0].labels) if pairs else (), pairs)
+    data = PairSet(place.stem, tuple(pairs[0].labels) if pairs else (), pairs)
+    # paths are the user's own: below data.pictures or the file's folder, or absolute
+    base, root = (
+        Path(config.pictures).expanduser() if config.pictures else place.parent,
+        Path(place.anchor or "/"),
+    )
+    names = {pair.image: os.path.relpath((base / pair.image).absolute().resolve(), root) for pair in pairs}
+    return with_pictures(data, root, names, missing=missing, max_missing=share)
 
 
 def _annotated(config: "DataConfig") -> "PairSet":
@@ -96,13 +152,7 @@ def _annotated(config: "DataConfig") -> "PairSet":
     from limner.data.clue import read_clue, read_clue_tsv
 
     folder = _folder(config)
-    pictures = Path(config.pictures) if config.pictures else folder / "images"
-    if not pictures.is_dir():
-        raise MissingError(
-            f"{config.set}: no pictures at {pictures}; set data.pictures to their folder"
-            " (limner data fetch gets those of clue)"
-        )
-    missing, share = config.missing, config.max_missing
+    pictures, missing, share = _pictures(config, folder), config.missing, config.max_missing
     if config.set == "cite++":
         return read_cite_plus(
             folder / "train.csv", folder / "test.csv", pictures=pictures, missing=missing, max_missing=share
@@ -111,6 +161,18 @@ def _annotated(config: "DataConfig") -> "PairSet":
         return read_cite(folder, pictures=pictures, missing=missing, max_missing=share)
     read = read_clue if config.set == "clue" else read_clue_tsv
     return read(folder, pictures=pictures, missing=missing, max_missing=share)
+
+
+def _pictures(config: "DataConfig", place: Path) -> Path:
+    """The folder of the pictures: as stated, or ``images`` beside the annotations."""
+    beside = place if place.is_dir() else place.parent
+    pictures = Path(config.pictures).expanduser() if config.pictures else beside / "images"
+    if not pictures.is_dir():
+        raise MissingError(
+            f"{config.set}: no pictures at {pictures}; set data.pictures to their folder"
+            " (limner data fetch gets those of clue)"
+        )
+    return pictures
 
 
 def _folder(config: "DataConfig") -> Path:

@@ -5,12 +5,12 @@ because only a grouped split can deal with them. It makes no split and changes n
 """
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from limner.data.coherence import PairSet, flag, read_table
 from limner.data.pairs import Pair, PairSplit
-from limner.data.presence import MAX_MISSING, MissingPolicy, keep_present
+from limner.data.presence import MAX_MISSING, MissingPolicy
+from limner.data.reading import with_pictures
 from limner.errors import DataError
 
 QUESTIONS = ("q2", "q3", "q4", "q5", "q6", "q7", "q8")
@@ -49,7 +49,7 @@ def read_cite(
     file = Path(path) / "data.csv" if Path(path).is_dir() else Path(path)
     rows = read_table(file, "|", ("Index", "stim_id", *_COLUMNS))
     data = PairSet("cite", RELATIONS, _pairs(rows, file.name, ""))
-    return _with_pictures(data, pictures, missing, max_missing)
+    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
 
 
 def read_cite_plus(
@@ -76,7 +76,7 @@ def read_cite_plus(
     first = _pairs(read_table(Path(train), ",", _COLUMNS), Path(train).name, "train")
     second = _pairs(read_table(Path(test), ",", _COLUMNS), Path(test).name, "test")
     data = PairSet("cite++", RELATIONS, first + second)
-    return _with_pictures(data, pictures, missing, max_missing)
+    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
 
 
 def _pairs(rows: list[dict[str, str]], file: str, split: PairSplit) -> tuple[Pair, ...]:
@@ -109,13 +109,3 @@ def _pairs(rows: list[dict[str, str]], file: str, split: PairSplit) -> tuple[Pai
             )
         )
     return tuple(pairs)
-
-
-def _with_pictures(
-    data: PairSet, pictures: Path | str | None, missing: MissingPolicy, share: float
-) -> PairSet:
-    if pictures is None:
-        return data
-    files = {pair.image: pair.image for pair in data.pairs}
-    kept, absent = keep_present(data.name, data.pairs, files, pictures, missing=missing, max_missing=share)
-    return replace(data, pairs=kept, missing=absent)

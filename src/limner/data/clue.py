@@ -5,14 +5,14 @@ as the TSV has them. It fetches no pictures and makes no split.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from limner.data.coherence import PairSet, flag, read_table
 from limner.data.pairs import Pair, PairSplit
-from limner.data.presence import MAX_MISSING, MissingPolicy, keep_present
+from limner.data.presence import MAX_MISSING, MissingPolicy
+from limner.data.reading import with_pictures
 from limner.errors import DataError, MissingError
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
@@ -61,9 +61,8 @@ def read_clue(
     numbers = [pair.id for pair in pairs]
     if len(set(numbers)) != len(numbers):
         raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
-    return _with_pictures(
-        PairSet("clue", RELATIONS, tuple(pairs), notes=(SWAP_NOTE,)), root, pictures, missing, max_missing
-    )
+    data = PairSet("clue", RELATIONS, tuple(pairs), notes=(SWAP_NOTE,))
+    return with_pictures(data, pictures, _files(root, pictures), missing=missing, max_missing=max_missing)
 
 
 def read_clue_tsv(
@@ -93,7 +92,9 @@ def read_clue_tsv(
         if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
             row["Comment"] = row["Comment"][1:-1].replace('""', '"')
     pairs = tuple(_pair(f"{file.name}: row {n}", row, n, "", model_from) for n, row in enumerate(rows))
-    return _with_pictures(PairSet("clue-tsv", RELATIONS, pairs), file.parent, pictures, missing, max_missing)
+    data = PairSet("clue-tsv", RELATIONS, pairs)
+    files = _files(file.parent, pictures)
+    return with_pictures(data, pictures, files, missing=missing, max_missing=max_missing)
 
 
 def read_map(path: Path | str) -> dict[str, int]:
@@ -132,11 +133,8 @@ def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit, mode
     )
 
 
-def _with_pictures(
-    data: PairSet, root: Path, pictures: Path | str | None, missing: MissingPolicy, share: float
-) -> PairSet:
+def _files(root: Path, pictures: Path | str | None) -> dict[str, str] | None:
+    """File names by URL; needed only where there are pictures."""
     if pictures is None:
-        return data
-    files = {url: f"{number}.jpg" for url, number in read_map(root / MAP_NAME).items()}
-    kept, absent = keep_present(data.name, data.pairs, files, pictures, missing=missing, max_missing=share)
-    return replace(data, pairs=kept, missing=absent)
+        return None
+    return {url: f"{number}.jpg" for url, number in read_map(root / MAP_NAME).items()}

@@ -1,15 +1,15 @@
 """Illustrated stories and captioned pictures as pairs, for systems that learn from one text with one picture.
 
-No relations are known of them. It makes no split and changes no text.
+No relations are known of them. A split by source is made on request; no text is changed.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 from limner.data.captions import CaptionSet
-from limner.data.coherence import PairSet
+from limner.data.coherence import PairSet, split_pairs
 from limner.data.pairs import Pair
-from limner.data.presence import MAX_MISSING, MissingPolicy, keep_present
+from limner.data.presence import MAX_MISSING, MissingPolicy
+from limner.data.reading import with_pictures
 from limner.data.stories import StorySet
 
 
@@ -39,7 +39,10 @@ def story_pairs(
         for number, step in enumerate(story.steps)
         if step.pictures
     )
-    return _present(stories.folder, pairs, missing, max_missing)
+    left = len(stories.wordless)
+    notes = (f"{stories.folder.name}: {left} pages without words left out",) if left else ()
+    data = PairSet(stories.folder.name, (), pairs, notes=notes)
+    return with_pictures(data, stories.folder, missing=missing, max_missing=max_missing)
 
 
 def caption_pairs(
@@ -64,12 +67,23 @@ def caption_pairs(
         for picture in captions.pictures
         for number, text in enumerate(picture.captions if every else picture.captions[:1])
     )
-    return _present(captions.folder, pairs, missing, max_missing)
+    data = PairSet(captions.folder.name, (), pairs)
+    return with_pictures(data, captions.folder, missing=missing, max_missing=max_missing)
 
 
-def _present(folder: Path, pairs: tuple[Pair, ...], missing: MissingPolicy, share: float) -> PairSet:
-    """The pairs whose pictures open; those whose text repeats with the same picture stay."""
-    files = {pair.image: pair.image for pair in pairs}
-    data = PairSet(folder.name, (), pairs)
-    kept, absent = keep_present(folder.name, pairs, files, folder, missing=missing, max_missing=share)
-    return replace(data, pairs=kept, missing=absent)
+def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
+    """The set with a grouped split that parts no source either: no book, site or author is on two sides.
+
+    Args:
+        data: as `story_pairs` gives it; a pair without a source stays with its story alone.
+        seed: of the order in which groups are dealt.
+    Raises:
+        DataError: too few sources for three splits.
+    """
+    whole = [pair.model_copy(update={"seq": str(pair.meta.get("source") or pair.seq)}) for pair in data.pairs]
+    parted = split_pairs(replace(data, pairs=tuple(whole)), "grouped", seed).pairs
+    pairs = tuple(
+        pair.model_copy(update={"group": one.group, "split": one.split})
+        for pair, one in zip(data.pairs, parted, strict=True)
+    )
+    return replace(data, pairs=pairs)

@@ -23,27 +23,44 @@ class DataConfig(Config):
 
     Attributes:
         set: cite, cite++, clue, clue-tsv, picturebook, pairs (a file of JSON lines), stories or captions (a
-            folder with stories.jsonl or captions.jsonl; no relations).
+            folder with stories.jsonl or captions.jsonl), folder (pictures with captions), coco, goodnews,
+            politics or conceptual; those after pairs have no relations.
         annotations: folder of the files, or the file of pairs; "" looks below $LIMNER_DATA.
         pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
         missing, max_missing: what to do about missing pictures, and the share that may be.
         features: folder of the feature stores.
         backbone: whose features are stored, or what is trained along.
         split, split_seed: see `limner.data.coherence.split_pairs`.
+        by_source: a grouped split parts no source of stories either.
         relations: those to predict; empty for all of the set.
         shuffle_relations: deal the labels anew inside each split: the control.
         tokeniser, min_count: of the vocabulary.
         max_length: words of a text that count.
         vectors: start of the word vectors, learned on the training texts or random.
         vector_epochs: passes over the texts to learn them.
-        every_caption: of captions, take all of a picture, not the first alone.
+        every_caption: of captions, folder and coco, take all of a picture, not one alone.
+        caption_seed: of coco, which one.
         batch: pairs per step.
         mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
         limit: pairs per split at most; None for all.
         stories, world_seed, picture_px: of picturebook.
     """
 
-    set: Literal["cite", "cite++", "clue", "clue-tsv", "picturebook", "pairs", "stories", "captions"]
+    set: Literal[
+        "cite",
+        "cite++",
+        "clue",
+        "clue-tsv",
+        "picturebook",
+        "pairs",
+        "stories",
+        "captions",
+        "folder",
+        "coco",
+        "goodnews",
+        "politics",
+        "conceptual",
+    ]
     annotations: str = ""
     pictures: str = ""
     missing: MissingPolicy = "abort"
@@ -52,6 +69,7 @@ class DataConfig(Config):
     backbone: str = "resnet50"
     split: SplitKind = "grouped"
     split_seed: int = Field(default=0, ge=0)
+    by_source: bool = False
     relations: tuple[str, ...] = ()
     shuffle_relations: bool = False
     tokeniser: TokeniserName = "default"
@@ -60,6 +78,7 @@ class DataConfig(Config):
     vectors: Literal["cbow", "random"] = "cbow"
     vector_epochs: int = Field(default=50, ge=1)
     every_caption: bool = False
+    caption_seed: int = Field(default=0, ge=0)
     batch: int = Field(default=32, ge=2)
     mask_duplicates: bool = True
     limit: int | None = Field(default=None, ge=4)

@@ -1,0 +1,109 @@
+"""Reads GoodNews: captions of news pictures, several to an article.
+
+The article is the sequence of its pairs, so that a grouped split never parts it, as the public scripts do.
+The file is read as a stream, since it holds every article whole; no text of an article is kept.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from limner.data.coherence import PairSet
+from limner.data.pairs import Pair
+from limner.data.presence import MAX_MISSING, MissingPolicy
+from limner.data.reading import refuse_pickle, with_pictures
+from limner.errors import DataError
+
+FILE_NAME = "captioning_dataset.json"
+
+
+class _Stated(TypedDict, total=False):
+    headline: object
+    article_url: str | None
+
+
+class _Article(_Stated):
+    images: dict[str, str | None]
+
+
+_FORM = TypeAdapter(_Article)
+
+
+def read_goodnews(
+    path: Path | str,
+    *,
+    pictures: Path | str | None,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Read the captions of GoodNews.
+
+    Args:
+        path: the file, or the folder that holds it.
+        pictures: folder of ``<article>_<number>.jpg``; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+    Returns:
+        One pair per captioned picture, without a split; `seq` is the article. Empty captions are counted in
+        `notes`.
+    Raises:
+        MissingError: no such file.
+        DataError: not JSON, an article of another form or twice, or too many pictures are missing.
+    Source: SPEC 1.3.6.
+    """
+    file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+    refuse_pickle(file)
+    pairs: list[Pair] = []
+    seen: set[str] = set()
+    empty = 0
+    for name, article in _articles(file):
+        if name in seen:
+            raise DataError(f"{file}: article {name!r} comes twice; use the file as released")
+        seen.add(name)
+        headline = article.get("headline")
+        main = headline.get("main") if isinstance(headline, dict) else headline
+        main = main if isinstance(main, str) else None
+        for number, caption in article["images"].items():
+            if not caption or not caption.strip():
+                empty += 1
+                continue
+            pairs.append(
+                Pair(
+                    id=f"goodnews-{name}_{number}",
+                    text=caption,
+                    image=f"{name}_{number}.jpg",
+                    seq=name,
+                    pos=int(number) if number.isdecimal() else None,
+                    # not `url`, which is the picture's identity
+                    meta={"headline": main, "article_url": article.get("article_url")},
+                )
+            )
+    if not seen:
+        raise DataError(f"{file}: no article; expected one JSON object, article → images, headline …")
+    notes = (f"goodnews: {empty} pictures without a caption left out",) if empty else ()
+    data = PairSet("goodnews", (), tuple(pairs), notes=notes)
+    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+
+
+def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
+    """(id, article) one by one; never more than one article in memory."""
+    import ijson  # type: ignore[import-untyped, unused-ignore]
+
+    name = ""
+    with file.open("rb") as stream:
+        try:
+            for name, value in ijson.kvitems(stream, "", use_float=True):
+                yield name, _FORM.validate_python(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or "the article"
+            raise DataError(
+                f"{file}: article {name!r}: {key}: {first['msg']}; see GoodNews in docs/data.md"
+            ) from error
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"{file}: after article {name!r}: not JSON ({reason}); is the file whole?"
+            ) from error

@@ -1,0 +1,119 @@
+"""Every set that lies in files is reached by its name in the settings."""
+
+import json
+
+import pytest
+from PIL import Image
+
+from limner.apps.corpora import open_corpus, read_corpus
+from limner.errors import ConfigError, DataError, MissingError
+from limner.training.settings import DataConfig
+
+TEXTS = [f"a text of more than eight words that is number {n}" for n in range(12)]
+
+
+def pictures(folder, names):
+    for n, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 40), (20 * n, 10, 90)).save(folder / name)
+
+
+def lines(path, rows):
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def make(name, folder):
+    """Twelve pairs in the form of a set; returns what `annotations` names."""
+    if name == "coco":
+        pictures(folder / "images", [f"{n}.jpg" for n in range(12)])
+        value = {
+            "images": [{"id": n, "file_name": f"{n}.jpg"} for n in range(12)],
+            "annotations": [{"image_id": n, "caption": text} for n, text in enumerate(TEXTS)],
+        }
+        (folder / "captions_train2014.json").write_text(json.dumps(value))
+        return folder
+    if name == "goodnews":
+        pictures(folder / "images", [f"a{n}_0.jpg" for n in range(12)])
+        value = {f"a{n}": {"images": {"0": text}} for n, text in enumerate(TEXTS)}
+        (folder / "captioning_dataset.json").write_text(json.dumps(value))
+        return folder
+    if name == "politics":
+        pictures(folder / "images", [f"{n}.jpg" for n in range(12)])
+        items = [
+            {"local_path": f"{n}.jpg", "content_text": text + " x" * 300} for n, text in enumerate(TEXTS)
+        ]
+        (folder / "politics.json").write_text(json.dumps({"left": {"taxes": items}}))
+        return folder / "politics.json"
+    if name == "conceptual":
+        pictures(folder / "images", [f"{n}.jpg" for n in range(12)])
+        (folder / "c.tsv").write_text("".join(f"{text}\thttp://x/{n}\n" for n, text in enumerate(TEXTS)))
+        return folder / "c.tsv"
+    pictures(folder, [f"images/{n}.jpg" for n in range(12)])
+    if name == "folder":
+        rows = [{"file_name": f"images/{n}.jpg", "text": text} for n, text in enumerate(TEXTS)]
+        lines(folder / "metadata.jsonl", rows)
+    elif name == "captions":
+        rows = [{"file_name": f"images/{n}.jpg", "captions": [text]} for n, text in enumerate(TEXTS)]
+        lines(folder / "captions.jsonl", rows)
+    elif name == "stories":
+        rows = [
+            {
+                "story_id": f"s{n}",
+                "source": f"site {n // 2}",
+                "pages": [{"text": text, "image": f"images/{n}.jpg"}],
+            }
+            for n, text in enumerate(TEXTS)
+        ]
+        lines(folder / "stories.jsonl", rows)
+    else:
+        rows = [{"id": str(n), "text": text, "image": f"images/{n}.jpg"} for n, text in enumerate(TEXTS)]
+        return lines(folder / "mine.jsonl", rows)
+    return folder
+
+
+SETS = ("coco", "goodnews", "politics", "conceptual", "folder", "captions", "stories", "pairs")
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
+    config = DataConfig(set=name, annotations=str(make(name, tmp_path)))
+    data, _ = open_corpus(config, files=True)
+    assert len(data.pairs) == 12
+    assert all(pair.group and len(pair.image_hash) == 64 for pair in data.pairs)
+    assert {pair.split for pair in data.pairs} == {"train", "val", "test"}
+    next(iter(sorted((tmp_path / "images").iterdir()))).unlink()
+    with pytest.raises(DataError, match="1 of 12 pairs lack their picture"):
+        open_corpus(config, files=True)
+    rest = read_corpus(config.model_copy(update={"missing": "drop"}))
+    assert (len(rest.pairs), len(rest.missing)) == (11, 1)
+    assert any("1 pairs left out: no such file" in note for note in rest.notes)
+
+
+def test_sources_stay_whole_on_request(tmp_path):
+    config = DataConfig(set="stories", annotations=str(make("stories", tmp_path)), by_source=True)
+    data, _ = open_corpus(config, files=True)
+    sides = {(pair.meta["source"], pair.split) for pair in data.pairs}
+    assert len(sides) == 6
+    assert {pair.split for pair in data.pairs} == {"train", "val", "test"}
+    assert [pair.seq for pair in data.pairs] == [f"s{n}" for n in range(12)]
+    with pytest.raises(ConfigError, match="by_source"):
+        open_corpus(config.model_copy(update={"split": "random"}), files=True)
+    few = [
+        {"story_id": str(n), "source": "one", "pages": [{"text": "x", "image": "images/1.jpg"}]}
+        for n in range(12)
+    ]
+    lines(tmp_path / "stories.jsonl", few)
+    with pytest.raises(DataError, match="groups"):
+        open_corpus(config, files=True)
+
+
+def test_a_set_without_a_place_says_what_to_set(tmp_path, monkeypatch):
+    monkeypatch.delenv("LIMNER_DATA", raising=False)
+    for name in SETS:
+        with pytest.raises(ConfigError, match="annotations"):
+            read_corpus(DataConfig(set=name))
+    with pytest.raises(MissingError, match="no pictures at"):
+        read_corpus(DataConfig(set="coco", annotations=str(tmp_path)))
+    with pytest.raises(ConfigError, match="drawn"):
+        read_corpus(DataConfig(set="picturebook"))
