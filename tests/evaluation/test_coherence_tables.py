@@ -119,9 +119,24 @@ def test_marks_follow_the_known_order(tables):
     table = tables["cmcm-5"][0]
     assert [cell.mark for cell in cells(table, "CMCA")[:4]] == [""] * 4
     assert [cell.mark for cell in cells(table, "CMCM_Story")[1:4]] == ["†"] * 3
-    assert [cell.mark for cell in cells(table, "CMCM")[4:]] == ["*"] * 4
+    assert [cell.mark for cell in cells(table, "CMCM")[4:8]] == ["*"] * 4
     assert [cell.mark for cell in cells(table, "CMCM")[:4]] == [""] * 4
-    assert any("20 comparisons" in note for note in table.notes)
+    assert any("28 comparisons" in note for note in table.notes)
+
+
+def test_what_refinement_gains_is_a_paired_difference_of_the_same_system(tables, runs):
+    table = tables["cmcm-5"][0]
+    assert [block.title for block in table.blocks] == ["plain", "refined", "refined minus plain"]
+    gain = cells(table, "CMCM")[8:]
+    for cell, metric in zip(gain, METRICS, strict=True):
+        due = slow(runs, ("CMCM", "refined"), metric) - slow(runs, ("CMCM", "plain"), metric)
+        assert cell.value == pytest.approx(due)
+        assert cell.low <= cell.value <= cell.high
+    assert [cell.mark for cell in gain] == ["*"] * 4
+    nothing = cells(table, "CMCM_Story")[8:]
+    assert [(cell.value, cell.low, cell.high, cell.mark) for cell in nothing] == [(0, 0, 0, "")] * 4
+    assert not any(cell.applies for cell in cells(table, "CMCA")[8:])
+    assert len(build("cmcm-5", [])[0].blocks) == 2
 
 
 def test_equal_systems_get_no_mark(runs):

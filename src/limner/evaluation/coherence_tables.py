@@ -154,7 +154,21 @@ def _retrieval(scene: Scene, *, full: bool) -> Table:
         for start in range(0, len(figures), 2 * len(METRICS))
         for offset in range(2 * len(METRICS))
     ]
-    cells, compared = compare(figures, against, scene.owner, scene.groups, resamples=scene.resamples)
+    width = len(METRICS)
+    refines = any(r.pools and r.pools[0].refined for _, runs in rows for r in runs)
+    # plain and refined of one system come from the same queries of the same pools, so they are paired
+    gains = [
+        (start + width + place, start + place)
+        for start in range(0, len(figures) if refines else 0, 2 * width)
+        for place in range(width)
+    ]
+    cells, compared = compare(
+        figures, against, scene.owner, scene.groups, gains=gains, resamples=scene.resamples
+    )
+    parted = list(_parted(cells[: len(figures)], 2 * width))
+    if refines:
+        gained = _parted(cells[len(figures) :], width)
+        parted = [(*own, *gain) for own, gain in zip(parted, gained, strict=True)]
     size = next((p.pictures for _, runs in rows for r in runs for p in _chosen(r, full=full)), 0)
     count = next((len(_chosen(r, full=full)) for _, runs in rows for r in runs), 0)
     tail = (
@@ -162,19 +176,27 @@ def _retrieval(scene: Scene, *, full: bool) -> Table:
         if size
         else (", all pictures" if full else ", pools")
     )
-    notes = (
+    notes: tuple[str, ...] = (
         "Brackets: 95 % bootstrap interval by duplicate group, over all seeds and pools. Parentheses: the"
         " paper's figure, after refinement where the model has a coherence module, on its own pools.",
         _marks_note(f"{CONTROL} (plain) on the same pools", compared, scene.resamples),
     )
+    if refines:
+        notes = (
+            *notes,
+            "Refined minus plain: paired, its marks against no difference, in the same correction.",
+        )
     return Table(
         name=scene.name,
         title=scene.title(tail),
         corner="model",
-        blocks=tuple(Block(title=stage, columns=METRICS) for stage in ("plain", "refined")),
+        blocks=tuple(
+            Block(title=title, columns=METRICS)
+            for title in ("plain", "refined", *(("refined minus plain",) if refines else ()))
+        ),
         rows=tuple(
             Row(name=name, remark=_seeds(runs), cells=tuple(part))
-            for (name, runs), part in zip(rows, _parted(cells, 2 * len(METRICS)), strict=True)
+            for (name, runs), part in zip(rows, parted, strict=True)
         ),
         notes=notes,
     )

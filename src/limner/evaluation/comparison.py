@@ -99,6 +99,7 @@ def compare(
     owner: NDArray[np.int64],
     groups: int,
     *,
+    gains: Sequence[tuple[int, int]] = (),
     resamples: int = RESAMPLES,
 ) -> tuple[list[Cell], int]:
     """Resample all figures together; mark those that differ from another one.
@@ -108,10 +109,12 @@ def compare(
         against: per figure the place of its control, or None.
         owner: (N,) group number of every row.
         groups: number of groups.
+        gains: (place, place) of figures whose difference, first minus second, is a cell of its own.
         resamples: of the bootstrap.
     Returns:
-        One cell per figure, and the number of comparisons that Holm's correction is for: none where there are
-        fewer than ten groups, of which a bootstrap says too little.
+        One cell per figure and then one per gain, all corrected together, and the number of comparisons that
+        Holm's correction is for: none where there are fewer than ten groups, of which a bootstrap says too
+        little.
     """
     places = [place for place, figure in enumerate(figures) if figure.statistic is not None]
     statistics = [figure.statistic for figure in figures if figure.statistic is not None]
@@ -125,21 +128,21 @@ def compare(
             place: float(statistic(once)[0]) for place, statistic in zip(places, statistics, strict=True)
         }
     gaps: dict[int, Difference] = {}
-    for place, control in enumerate(against):
-        enough = groups >= FEWEST_GROUPS
+    asked = [*enumerate(against), *gains]
+    for number, (place, control) in enumerate(asked):
+        enough = groups >= FEWEST_GROUPS or number >= len(figures)
         if enough and control is not None and place in values and control in values:
             moved = drawn[place] - drawn[control]
-            gaps[place] = difference_of(values[place] - values[control], moved, groups)
-    corrected = dict(zip(gaps, holm([gap.p_value for gap in gaps.values()]), strict=True))
+            gaps[number] = difference_of(values[place] - values[control], moved, groups)
+    family = list(gaps) if groups >= FEWEST_GROUPS else []
+    corrected = dict(zip(family, holm([gaps[number].p_value for number in family]), strict=True))
     cells = []
     for place, figure in enumerate(figures):
         if place not in values:
             cells.append(Cell(kind=figure.kind, paper=figure.paper, applies=figure.applies))
             continue
         span = interval_of(values[place], drawn[place], groups)
-        mark: Mark = ""
-        if corrected.get(place, 1.0) < LEVEL:
-            mark = "*" if (gaps[place].value > 0) == figure.higher_is_better else "†"
+        mark = _mark(gaps.get(place), corrected.get(place, 1.0), figure)
         cells.append(
             Cell(
                 value=span.value,
@@ -150,7 +153,21 @@ def compare(
                 kind=figure.kind,
             )
         )
-    return cells, len(gaps)
+    for number, (place, _) in enumerate(gains, start=len(figures)):
+        figure, gap = figures[place], gaps.get(number)
+        if gap is None:
+            cells.append(Cell(kind=figure.kind, applies=False))
+            continue
+        mark = _mark(gap, corrected.get(number, 1.0), figure)
+        cells.append(Cell(value=gap.value, low=gap.low, high=gap.high, mark=mark, kind=figure.kind))
+    return cells, len(family)
+
+
+def _mark(gap: Difference | None, chance: float, figure: Figure) -> Mark:
+    """The mark of a difference whose corrected p-value is `chance`."""
+    if gap is None or chance >= LEVEL:
+        return ""
+    return "*" if (gap.value > 0) == figure.higher_is_better else "†"
 
 
 def _recalls(
