@@ -4,7 +4,7 @@ Systems are comparable only on the same questions, so results are sorted here an
 data sets share one draw of groups, each its own part of it. It writes no table.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from limner.errors import DataError
 from limner.evaluation.choice_results import ChoiceResult
 from limner.evaluation.comparison import FEWEST_GROUPS, Figure
+from limner.evaluation.results import About
 from limner.evaluation.uncertainty import Values, Weights, group_numbers
 
 Statistic = Callable[[Weights], Values]
@@ -149,13 +150,20 @@ def nothing(weights: Weights) -> Values:
     return np.zeros(len(weights))
 
 
+def plain_name(about: About, presets: Collection[str]) -> str:
+    """Name of a run's row: presets are never averaged, so another one than the plain one is named.
+
+    Args:
+        about: the run.
+        presets: of all runs; ``paper`` is the plain one where it occurs, else ``release``.
+    """
+    plain = ("", "paper" if "paper" in presets else "release")
+    return about.system if about.preset in plain else f"{about.system} [{about.preset}]"
+
+
 def _systems(results: Sequence[ChoiceResult]) -> dict[str, list[ChoiceResult]]:
-    """Runs by name; presets are never averaged: another one than the plain one is a row of its own."""
     presets = {result.about.preset for result in results}
-    plain = {"", "paper" if "paper" in presets else "release"}
     found: dict[str, list[ChoiceResult]] = {}
     for result in results:
-        preset = result.about.preset
-        name = result.about.system if preset in plain else f"{result.about.system} [{preset}]"
-        found.setdefault(name, []).append(result)
+        found.setdefault(plain_name(result.about, presets), []).append(result)
     return found
