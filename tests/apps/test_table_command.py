@@ -123,11 +123,25 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
         run(figure, name, "--to", tmp_path / f"{name}.png", *words)
         with Image.open(tmp_path / f"{name}.png") as drawn:
             assert min(drawn.size) > 100
-    capsys.readouterr()
-    run(table, "cmcm-5", "--smoke", "--resamples", 50)
-    shown = capsys.readouterr().out
-    assert "| CMCA | " in shown
-    assert "| CMCM-NoAttn | – |" in shown
+
+
+@pytest.mark.slow
+def test_every_table_is_made_of_tiny_runs_of_every_row(monkeypatch, capsys):
+    from limner.apps import smoke_runs
+
+    made = smoke_runs.smoke_results()
+    monkeypatch.setattr(smoke_runs, "smoke_results", lambda: made)
+    for name, rows in (
+        ("cmcm-4", ("Base", "CMCA", "CMCM-NoAttn", "CMCM")),
+        ("cmcm-5", ("Base", "CMCA", "CMCM-NoAttn", "CMCM")),
+        ("cmcm-7", ("CMCM",)),
+        ("cmcm-8", ("CMCM-NoAttn", "CMCM")),
+    ):
+        run(table, name, "--smoke", "--resamples", 50)
+        shown = capsys.readouterr().out
+        for row in rows:
+            cells = [line for line in shown.splitlines() if row in line and any(c.isdigit() for c in line)]
+            assert cells, f"{name}: no figure of {row} in\n{shown}"
 
 
 def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
