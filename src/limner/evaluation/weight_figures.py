@@ -1,0 +1,178 @@
+"""Figures of pair weights: how the two measures are distributed, how they agree, and what a sweep found.
+
+Each draws what it is given and returns the figure. It computes no score and opens no file; `figures.write`
+writes what is drawn here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import DataError, NumericsError, ShapeError
+from limner.evaluation.figures import BLUE, GREEN, GREY, ORANGE
+from limner.evaluation.sweeps import Point, by_setting, kind_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLOURS = (BLUE, ORANGE, GREEN, GREY)
+_MOST_POINTS = 5000
+Scores = NDArray[np.floating]
+
+
+def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40) -> "Figure":
+    """One panel per measure, one outline per modality, with mean and deviation in the legend.
+
+    Args:
+        scores: measure → modality → (n,) raw scores, before Γ.
+        bins: per panel, the same for all its outlines.
+    Raises:
+        DataError: nothing to draw.
+        NumericsError: a score is not finite.
+    Source: SPEC 3.5, 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    if not scores or any(not part or not all(len(v) for v in part.values()) for part in scores.values()):
+        raise DataError("figure: no scores; train with weights from neighbourhoods first")
+    figure = Figure(figsize=(4.2 * len(scores), 3.3), layout="constrained")
+    panels = figure.subplots(1, len(scores), squeeze=False)[0]
+    for axes, (measure, by_modality) in zip(panels, scores.items(), strict=True):
+        values = [_finite(f"{measure} of {name}", some) for name, some in by_modality.items()]
+        edges = np.histogram_bin_edges(np.concatenate(values), bins)
+        for name, some, colour in zip(by_modality, values, _COLOURS, strict=False):
+            label = f"{name}: μ {some.mean():.4f}, σ {some.std():.4f}"
+            axes.hist(some, edges, histtype="step", color=colour, linewidth=1.4, label=label)
+        axes.set(title=measure, xlabel="score", ylabel="training pairs")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7)
+    return figure
+
+
+def agreement(
+    first: Scores, second: Scores, names: tuple[str, str], published: float | None = None
+) -> "Figure":
+    """Every pair by its two scores, with Spearman's correlation in the title.
+
+    Args:
+        first: (n,) scores of one measure.
+        second: (n,) of the other, in the same order.
+        names: of the measures.
+        published: the paper's correlation.
+    Raises:
+        ShapeError: lengths differ.
+        DataError, NumericsError: too few scores, or one is not finite.
+    Source: SPEC 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    correlation = spearman(first, second)
+    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    step = max(1, len(first) // _MOST_POINTS)  # evenly spread rows: a larger file would show no more
+    axes.scatter(first[::step], second[::step], s=5, alpha=0.4, color=BLUE, linewidths=0)
+    tail = "" if published is None else f" (the paper's {published:.4f})"
+    shown = "undefined" if np.isnan(correlation) else f"{correlation:.4f}"
+    axes.set(xlabel=names[0], ylabel=names[1], title=f"Spearman {shown}{tail}, n = {len(first)}")
+    axes.title.set_fontsize(9)
+    return figure
+
+
+def spearman(first: Scores, second: Scores) -> float:
+    """Spearman's rank correlation, ties counted by mean rank; NaN where either is constant.
+
+    Args:
+        first: (n,).
+        second: (n,).
+    Raises:
+        ShapeError: lengths differ.
+        DataError, NumericsError: fewer than two values, or one is not finite.
+    """
+    from scipy.stats import rankdata
+
+    if first.shape != second.shape or first.ndim != 1:
+        raise ShapeError(f"spearman: shapes {first.shape} and {second.shape}, expected (n,) twice")
+    if len(first) < 2:
+        raise DataError(f"spearman: {len(first)} values, expected at least 2")
+    ranks = [rankdata(_finite("spearman", values)) for values in (first, second)]
+    centred = [rank - rank.mean() for rank in ranks]
+    scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
+    return float((centred[0] * centred[1]).sum()) / scale if scale else float("nan")
+
+
+def training_of_weights(history: Sequence[Mapping[str, float]]) -> "Figure":
+    """Spread, entropy and drift of the weights by epoch, as far as they were logged.
+
+    Args:
+        history: per epoch, name → value.
+    Raises:
+        DataError: nothing was logged.
+    Source: SPEC 3.6, 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(name for epoch in history for name in epoch))
+    if not names:
+        raise DataError("figure: the run logged nothing about weights; train a system that weighs pairs")
+    figure = Figure(figsize=(3.6 * len(names), 2.9), layout="constrained")
+    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+        there = [(place, epoch[name]) for place, epoch in enumerate(history) if name in epoch]
+        axes.plot(*zip(*there, strict=True), color=BLUE, marker="o", markersize=3)
+        axes.set(xlabel="epoch", title=name)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.title.set_fontsize(9)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def sweep_picture(points: Sequence[Point], metric: str) -> "Figure":
+    """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
+
+    Args:
+        points: of one sweep.
+        metric: validation figure.
+    Raises:
+        DataError: see `sweeps.by_setting`.
+    """
+    from matplotlib.figure import Figure
+
+    found = by_setting(points, metric)
+    scale = 100.0 if kind_of(metric) == "percent" else 1.0
+    numbers = _numbers(points)
+    at = numbers or {name: float(place) for place, name in enumerate(found)}
+    figure = Figure(figsize=(max(4.6, 0.5 * len(found) + 1.5), 3.3), layout="constrained")
+    axes: Any = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    order = sorted(found, key=lambda name: at[name])
+    means = [scale * float(np.mean(found[name])) for name in order]
+    line = "-" if numbers else "none"
+    axes.plot([at[name] for name in order], means, color=BLUE, marker="o", linestyle=line, label="mean")
+    if any(len(values) > 1 for values in found.values()):
+        dots = [(at[name], scale * value) for name in order for value in found[name]]
+        axes.scatter(*zip(*dots, strict=True), s=12, color=ORANGE, zorder=3, label="one seed")
+        axes.legend(frameon=False)
+    if numbers:
+        axes.set_xlabel(next(iter(points[0].settings)))
+    else:
+        axes.set_xticks([at[name] for name in order], order, rotation=40, ha="right")
+    axes.set(ylabel=f"{metric} on validation" + (" (%)" if scale > 1 else ""))
+    return figure
+
+
+def _numbers(points: Sequence[Point]) -> dict[str, float]:
+    """Where every setting stands on the axis, if there is one setting and it is a number; else nothing."""
+    if len(points[0].settings) != 1:
+        return {}
+    try:
+        return {point.name: float(next(iter(point.settings.values()))) for point in points}
+    except ValueError:
+        return {}
+
+
+def _finite(what: str, values: Scores) -> Scores:
+    if not np.isfinite(values).all():
+        raise NumericsError(f"{what}: value {int(np.argmin(np.isfinite(values)))} is not finite")
+    return values
