@@ -69,7 +69,7 @@ def test_markdown_is_a_table_to_a_parser():
 
 def test_latex_escapes_and_balances():
     text = render([TABLE], "latex")
-    assert r"CMCM\_Story|x (3 seeds) & 4.2 {\scriptsize [3.0, 6.5]} {\scriptsize (4.2)}" in text
+    assert r"CMCM\_Story$|$x (3 seeds) & 4.2 {\scriptsize [3.0, 6.5]} {\scriptsize (4.2)}" in text
     assert r"\caption{Ranks \& $<$recalls$>$ 50 \%}" in text
     assert r"\multicolumn{2}{c}{plain} & \multicolumn{1}{c}{refined} \\" in text
     assert r"100.0$\dagger$" in text

@@ -18,6 +18,7 @@ _COMMANDS = {
     "search": "Find pictures by words.",
     "evaluate": "Measure retrieval on a data set of illustrated stories.",
     "train": "Train a system as a settings file says.",
+    "sweep": "Choose settings on validation by training a grid of them.",
     "measure": "Measure a trained system on its test split.",
     "table": "Make a published table from finished runs.",
     "figure": "Draw a published figure from finished runs.",

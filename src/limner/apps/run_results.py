@@ -1,9 +1,11 @@
-"""A trained run on its test split: ranks in the shared pools, plain and refined, and predicted relations.
+"""A trained run on its test split: ranks in the shared pools, predicted relations, answers to questions.
 
 The only place where a run meets test rows; it makes a result and never a checkpoint.
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,11 +15,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from limner.evaluation.choice_results import ChoiceResult
     from limner.evaluation.results import Result
     from limner.retrieval.refinement import Refinement
     from limner.similarity import FloatArray
 
 REFINEMENT = "refinement.json"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one run found on one part.
+
+    Attributes:
+        result: to be written with `limner.evaluation.results.write_result`.
+        choices: per number of options, to be written with `choice_results.write_choice_result`.
+    """
+
+    result: "Result"
+    choices: "tuple[ChoiceResult, ...]"
 
 
 def evaluate_run(
@@ -28,6 +44,20 @@ def evaluate_run(
     device: str = "cpu",
     commit: str = "",
 ) -> "Result":
+    """Ranks and predicted relations of a finished run; see `measure_run`."""
+    return measure_run(run, part=part, weights=weights, device=device, commit=commit).result
+
+
+def measure_run(
+    run: Path,
+    *,
+    part: Literal["val", "test"] = "test",
+    weights: Path | None = None,
+    device: str = "cpu",
+    commit: str = "",
+    choices: Sequence[int] = (),
+    distractors: Path = Path("choices"),
+) -> Measured:
     """Measure a finished run, with the refinement that was chosen on validation.
 
     Args:
@@ -36,16 +66,18 @@ def evaluate_run(
         weights: of the backbone, where its features have to be made.
         device: torch device.
         commit: of the code, for the record.
-    Returns:
-        To be written with `limner.evaluation.results.write_result`.
+        choices: options of the c-way questions, one result each; 0 takes the data set's own number.
+        distractors: folder of stored questions that all runs share.
     Raises:
         MissingError, CheckpointError: nothing finished is there.
-        DataError: the data are not those it was trained on.
+        DataError: the data are not those it was trained on, or too few for so many options.
     """
     import numpy as np
 
     from limner.apps.corpora import open_corpus
     from limner.apps.validation import vectors
+    from limner.evaluation.choice_results import measure_choices
+    from limner.evaluation.complementary_tables import default_choices
     from limner.evaluation.results import About, measure
     from limner.retrieval.refinement import pair_logits, refine
     from limner.training import checkpoint
@@ -87,13 +119,11 @@ def evaluate_run(
         refinement={"strength": chosen.strength, "threshold": chosen.threshold} if chosen else {},
         config=config.model_dump(mode="json"),
     )
-    return measure(
-        about,
-        pairs,
-        data.relations,
-        scores=model.score(texts, images),
-        refine=refined,
-        probabilities=probabilities,
+    scores = model.score(texts, images)
+    asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
+    return Measured(
+        measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
+        tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),
     )
 
 

@@ -3,11 +3,13 @@
 Their figures mean nothing and are never stored. It makes no table itself.
 """
 
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from limner.apps.run_results import Measured
 from limner.evaluation.results import Result
 
 _ROWS = {
@@ -19,11 +21,20 @@ _ROWS = {
 
 
 def smoke_results() -> list[Result]:
-    """Train, measure and forget one tiny run per row of the tables."""
-    from limner.apps.commands.train import train
-    from limner.apps.run_results import evaluate_run
+    """Ranks and predicted relations of tiny runs; see `smoke_measured`."""
+    return [measured.result for measured in smoke_measured()]
 
-    results = []
+
+def smoke_measured(choices: Sequence[int] = ()) -> list[Measured]:
+    """Train, measure and forget one tiny run per row of the tables.
+
+    Args:
+        choices: options of c-way questions, see `limner.apps.run_results.measure_run`.
+    """
+    from limner.apps.commands.train import train
+    from limner.apps.run_results import measure_run
+
+    found = []
     with TemporaryDirectory(prefix="limner-smoke-") as folder:
         for row, (pooling, relations) in _ROWS.items():
             config = Path(folder) / f"{row}.toml"
@@ -37,5 +48,5 @@ def smoke_results() -> list[Result]:
             run = Path(folder) / row
             with redirect_stdout(StringIO()):
                 train(config, to=run, smoke=True)
-            results.append(evaluate_run(run))
-    return results
+            found.append(measure_run(run, choices=choices, distractors=Path(folder) / "choices"))
+    return found

@@ -1,14 +1,17 @@
-"""What selects a model while it trains: how well it ranks the validation pictures, plainly.
+"""What selects a model while it trains: how well it ranks the validation pictures, or chooses among few.
 
 The same measure for every system that encodes texts and pictures. It sees validation rows only and refines
 nothing; refinement is chosen once, afterwards.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from limner.data.splits import text_id
+from limner.errors import ConfigError
+from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.labels import average_precision
 from limner.evaluation.protocol import draw
 from limner.evaluation.ranking import Metric, rank
@@ -21,26 +24,36 @@ if TYPE_CHECKING:
 
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
 MAP = "mAP"
+CHOICE = "C@"
 _BLOCK = 512
 
 
-def validation(corpus: "Corpus") -> Callable[[Any], Mapping[str, float]]:
+def validation(corpus: "Corpus", choices: Sequence[int] = ()) -> Callable[[Any], Mapping[str, float]]:
     """Figures of a model on the validation rows, against all their pictures.
 
     MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
-    precision over the relations that occur.
+    precision over the relations that occur; and C@c, the mean c-way accuracy of both directions.
 
     Args:
         corpus: its `val` is looked at, nothing else.
+        choices: c of every C@c; see `choices_of`.
     Returns:
         model → name → figure.
+    Raises:
+        DataError: too few validation pairs for so many options.
     """
     rows = corpus.val
+    texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
+    questions = [draw_choices(texts_of, images_of, c) for c in choices]
 
     def measure(model: Any) -> dict[str, float]:  # noqa: ANN401  (any system)
         texts, images, columns = vectors(model, corpus.pictures, rows)
-        ranking = rank(model.score(texts, images), columns[:, None].tolist())
+        scores = model.score(texts, images)
+        ranking = rank(scores, columns[:, None].tolist())
         found = {name: Metric.parse(name)(ranking) for name in METRICS}
+        for one in questions:
+            answers = answer(lambda start, stop: scores[start:stop], len(images), columns, one)
+            found[f"{CHOICE}{one.c}"] = float(np.mean(answers))
         if getattr(model, "relations", ()):
             probabilities = model.relation_probabilities(texts, images[columns])
             known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
@@ -74,12 +87,28 @@ def vectors(
     return model.encode_text(rows.texts), np.concatenate(images), columns
 
 
+def choices_of(metric: str) -> tuple[int, ...]:
+    """Options c of a metric C@c, which `validation` then has to be asked for; nothing for another metric.
+
+    Raises:
+        ConfigError: C@ and no number of at least 2.
+    """
+    if not metric.startswith(CHOICE):
+        return ()
+    cut = metric.removeprefix(CHOICE)
+    if not (cut.isascii() and cut.isdigit() and int(cut) >= 2 and not cut.startswith("0")):
+        raise ConfigError(f"metric: {metric!r}, expected an integer of at least 2 after C@, such as C@5")
+    return (int(cut),)
+
+
 def maximise(metric: str) -> bool:
     """Whether more of a figure is better.
 
     Raises:
         ConfigError: no such metric.
     """
+    if choices_of(metric):
+        return True
     return metric == MAP or Metric.parse(metric).higher_is_better
 
 

@@ -34,6 +34,11 @@ _LATEX = str.maketrans(
         "–": "--",
         "†": r"$\dagger$",
         "λ": r"$\lambda$",
+        "α": r"$\alpha$",
+        "Γ": r"$\Gamma$",
+        "−": r"$-$",
+        "→": r"$\to$",
+        "|": r"$|$",
         "×": r"$\times$",
     }
 )

@@ -17,7 +17,10 @@ from limner.errors import ConfigError, DataError, unknown
 if TYPE_CHECKING:
     from limner.evaluation.results import Result
 
-NAMES = ("cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy")
+NAMES = (
+    "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
+    "complementary-scores", "complementary-agreement", "complementary-weights",
+)  # fmt: skip
 
 
 def figure(
@@ -41,13 +44,15 @@ def figure(
     name
         cmcm-3a (confidence curves), cmcm-3b (rank against gap, on validation), cmcm-5 (plain and refined),
         cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
-        cmcm-entropy (rank of every CMCM_c against the entropy of its relation).
+        cmcm-entropy (rank of every CMCM_c against the entropy of its relation), complementary-scores
+        (histograms of both measures), complementary-agreement (one measure against the other) or
+        complementary-weights (spread, entropy and drift of the weights by epoch).
     to
         File to write: .pdf, .png or .svg.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy).
     run
-        One run (cmcm-3b, cmcm-7), or the runs to compare (cmcm-6); repeatable.
+        One run (cmcm-3b, cmcm-7, complementary-…), or the runs to compare (cmcm-6); repeatable.
     text
         Text to show (cmcm-7), or id of a pair (cmcm-6); repeatable. The first ones of the run unless given.
     data
@@ -59,6 +64,7 @@ def figure(
     resamples
         Of every interval.
     """
+    from limner.apps.weight_pictures import draw
     from limner.evaluation import figures
 
     if name not in NAMES:
@@ -73,6 +79,8 @@ def figure(
         _gallery(to, run, text, count)
     elif name == "cmcm-7":
         _attention(to, _one(name, run), text, count)
+    elif name.startswith("complementary"):
+        draw(name, _one(name, run), to)
     elif name == "cmcm-entropy":
         _entropy(to, _results(name, runs, data, split), resamples)
     else:

@@ -16,6 +16,8 @@ from limner.errors import ConfigError
 def measure(
     *runs: Path,
     part: Literal["test", "val"] = "test",
+    choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
+    distractors: Path = Path("choices"),
     weights: Path | None = None,
     device: str = "cpu",
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -23,9 +25,11 @@ def measure(
     """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
 
     Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
-    the run chose on validation.
+    the run chose on validation. With --choices also c-way questions, picture to text and text to picture.
 
     Example: limner measure runs/cmcm runs/cmca
+
+    Example: limner measure runs/* --choices 5 --choices 20
 
     Parameters
     ----------
@@ -33,6 +37,12 @@ def measure(
         Folders that 'limner train' wrote.
     part
         Rows to measure on.
+    choices
+        Options of every c-way question (repeatable); 0 takes the data set's own number: 100 for COCO, 20 for
+        Conceptual Captions, 5 for others.
+    distractors
+        Folder that keeps the questions. They are drawn once and read from then on, so that all runs answer
+        the same ones.
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
@@ -40,15 +50,25 @@ def measure(
     json
         Print JSON instead of text.
     """
-    from limner.apps.run_results import evaluate_run
+    from limner.apps.run_results import measure_run
+    from limner.evaluation.choice_results import write_choice_result
     from limner.evaluation.ranking import Metric
     from limner.evaluation.results import write_result
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
+    wrong = next((c for c in choices if c < 2 and c != 0), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"measure: --choices {wrong}, expected at least 2, or 0 for the data set's own number"
+        )
     rows = []
     for run in runs:
-        result = evaluate_run(run, part=part, weights=weights, device=device, commit=_commit())
+        measured = measure_run(
+            run, part=part, weights=weights, device=device, commit=_commit(),
+            choices=choices, distractors=distractors,
+        )  # fmt: skip
+        result = measured.result
         write_result(result, run)
         full = result.full
         figures: dict[str, float] = {}
@@ -58,6 +78,10 @@ def measure(
                     figures |= {
                         f"{stage} {m}": _figure(Metric.parse(m), ranks) for m in ("MedR", "R@1", "R@10")
                     }
+        for answers in measured.choices:
+            write_choice_result(answers, run)
+            by_picture, by_text = answers.accuracy
+            figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
         rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
         say(f"{run}: measured {result.about.system} on {len(result.ids)} {part} pairs")
     if json:

@@ -5,14 +5,18 @@ that ``--smoke`` first trains tiny models on drawn pictures.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from limner.apps.terminal import emit, say
 from limner.errors import ConfigError
 
-NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8")
+if TYPE_CHECKING:
+    from limner.evaluation.tables import Table
+
+NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3")
+SMOKE_CHOICES = 3
 
 
 def table(
@@ -27,18 +31,23 @@ def table(
 ) -> None:
     """Print a table of results beside the published one.
 
-    Cells without a result show a dash and are counted. Run 'limner measure' on the runs first.
+    Cells without a result show a dash and are counted. Run 'limner measure' on the runs first, for the tables
+    of complementary samples with --choices.
 
     Example: limner table cmcm-5 --runs runs
+
+    Example: limner table complementary-2 --runs runs --data flickr8k
 
     Parameters
     ----------
     name
-        cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation) or cmcm-8 (predicted relations).
+        cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-2
+        (c-way accuracy of all systems, with their ranks) or complementary-3 (ablation of the weights).
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
-        Data set of the results; that of the published table unless given.
+        Data set of the results; that of the published table unless given, and for complementary-2 and -3 all
+        that were measured.
     format
         md, latex or html.
     resamples
@@ -49,21 +58,14 @@ def table(
         Train tiny models on drawn pictures and make the table of them, to see that it works.
     """
     from limner.errors import unknown
-    from limner.evaluation.coherence_tables import build
-    from limner.evaluation.results import read_results
     from limner.evaluation.tables import render
 
     if name not in NAMES:
         raise ConfigError(unknown("table", name, NAMES))
-    if smoke:
-        from limner.apps.smoke_runs import smoke_results
-
-        if runs is not None or data is not None:
-            raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
-        results = smoke_results()
-        tables = build(name, results, data=results[0].about.data, resamples=min(resamples, 500))
-    else:
-        tables = build(name, read_results(runs) if runs is not None else [], data=data, resamples=resamples)
+    if smoke and (runs is not None or data is not None):
+        raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
+    made = _complementary if name.startswith("complementary") else _cmcm
+    tables = made(name, runs, data, min(resamples, 500) if smoke else resamples, smoke=smoke)
     text = render(tables, format)
     if to is None:
         emit(text)
@@ -73,3 +75,43 @@ def table(
     gaps = sum(one.empty for one in tables)
     if gaps:
         say(f"{name}: {gaps} cells have no result")
+
+
+def _cmcm(name: str, runs: Path | None, data: str | None, resamples: int, *, smoke: bool) -> "list[Table]":
+    """Tables of CMCM."""
+    from limner.apps import smoke_runs
+    from limner.evaluation.coherence_tables import build
+    from limner.evaluation.results import read_results
+
+    if smoke:
+        results = smoke_runs.smoke_results()
+        data = results[0].about.data
+    else:
+        results = read_results(runs) if runs is not None else []
+    return build(name, results, data=data, resamples=resamples)
+
+
+def _complementary(
+    name: str, runs: Path | None, data: str | None, resamples: int, *, smoke: bool
+) -> "list[Table]":
+    """Tables of complementary samples; those of all systems with their ranks."""
+    from limner.apps import smoke_runs
+    from limner.evaluation.choice_results import read_choice_results
+    from limner.evaluation.complementary_ranks import rank_tables
+    from limner.evaluation.complementary_tables import build, reference
+    from limner.evaluation.results import read_results
+
+    if smoke:
+        measured = smoke_runs.smoke_measured((SMOKE_CHOICES,))
+        answers = [answer for one in measured for answer in one.choices]
+        results = [one.result for one in measured]
+    elif runs is None:
+        answers, results = [], []
+    else:
+        answers, results = read_choice_results(runs), read_results(runs)
+    answers = [answer for answer in answers if data in (None, answer.about.data)]
+    tables = build(name, answers, data=data, resamples=resamples)
+    if name == "complementary-2":
+        entry = reference()[name]
+        tables += rank_tables(results, answers, tuple(entry["rows"]), entry["control"], resamples=resamples)
+    return tables

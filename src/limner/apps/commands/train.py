@@ -64,7 +64,7 @@ def train(
     """
     from limner.apps.corpora import open_corpus
     from limner.apps.progress import IndexProgress
-    from limner.apps.validation import maximise, validation
+    from limner.apps.validation import choices_of, maximise, validation
     from limner.training.board import Board
     from limner.training.corpus import corpus_of
     from limner.training.loop import Loop
@@ -108,7 +108,7 @@ def train(
             prepared.task,
             settings.loop,
             to,
-            validate=validation(corpus),
+            validate=validation(corpus, choices_of(settings.loop.metric)),
             maximise=more_is_better,
             report=report,
             saved_with=prepared.saved_with,
