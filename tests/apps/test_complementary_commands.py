@@ -151,6 +151,35 @@ def test_figures_of_weights_come_from_what_training_left(weighed, tmp_path):
         assert shown in (tmp_path / "it.svg").read_text()
 
 
+def test_gains_are_those_of_runs_that_left_scores(tmp_path):
+    from limner.apps import weight_pictures
+
+    runs = tmp_path / "runs"
+    deviations = {}
+    for seed, name, quality in ((0, "PVSE", 1.0), (0, "DIVERSITY", 2.0), (1, "DIVERSITY", 3.0)):
+        answers = choice_result(name, quality, seed=seed)
+        write_choice_result(answers, runs / f"{name}{seed}")
+        if name != "PVSE":
+            sides = {f"{name}/{side}": np.linspace(0, 1 + seed, 9, dtype=np.float32) for side in "ab"}
+            write_pair_scores(PairScores(tuple("abcdefghi"), sides, 0), runs / f"{name}{seed}")
+            deviations[seed] = np.linspace(0, 1 + seed, 9).std()
+    answers = {(r.about.system, r.about.seed): np.mean(r.accuracy) for r in read_choice_results(runs)}
+    (gain,) = weight_pictures._gains(runs, "grouped")
+    assert (gain.data, gain.measure) == ("flickr8k 5-way", "DIVERSITY")
+    assert gain.deviation == pytest.approx(np.mean(list(deviations.values())))
+    due = (answers["DIVERSITY", 0] + answers["DIVERSITY", 1]) / 2 - answers["PVSE", 0]
+    assert gain.gain == pytest.approx(due)
+    words = ("complementary-variance", "--to", tmp_path / "it.svg")
+    run(figure, *words, "--runs", runs)
+    drawn = (tmp_path / "it.svg").read_text()
+    assert "DISCREPANCY, the paper" in drawn
+    assert "flickr8k 5-way" in drawn
+    with pytest.raises(DataError, match="no run of a measure"):
+        run(figure, *words, "--runs", runs, "--split", "random")
+    with pytest.raises(ConfigError, match="needs measured runs"):
+        run(figure, *words)
+
+
 def test_a_run_that_left_no_weights_is_told(weighed, tmp_path):
     to = ("--to", tmp_path / "it.svg")
     with pytest.raises(ConfigError, match="shows one run, found 0"):

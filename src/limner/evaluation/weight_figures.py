@@ -5,6 +5,7 @@ writes what is drawn here.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +102,60 @@ def spearman(first: Scores, second: Scores) -> float:
     centred = [rank - rank.mean() for rank in ranks]
     scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
     return float((centred[0] * centred[1]).sum()) / scale if scale else float("nan")
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a measure's weights gained on one data set.
+
+    Attributes:
+        data: name of the data set.
+        measure: DIVERSITY or DISCREPANCY.
+        deviation: of the raw scores over the training pairs.
+        gain: c-way accuracy, mean of both directions, minus that of equal weights.
+        published: whether it is the paper's.
+    """
+
+    data: str
+    measure: str
+    deviation: float
+    gain: float
+    published: bool = False
+
+
+def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
+    """Whether a measure gains more where its scores differ more: a dot per data set, rings for the paper's.
+
+    Args:
+        gains: ours and the paper's.
+    Raises:
+        DataError: nothing to draw.
+    Source: SPEC 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    if not gains:
+        raise DataError("figure: no gains; measure runs with --choices that left pair scores")
+    figure = Figure(figsize=(5.0, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    for measure, colour in zip(dict.fromkeys(one.measure for one in gains), _COLOURS, strict=False):
+        for published in (False, True):
+            some = [one for one in gains if (one.measure, one.published) == (measure, published)]
+            if not some:
+                continue
+            x, y = np.array([one.deviation for one in some]), 100 * np.array([one.gain for one in some])
+            known = spearman(x, y) if len(some) > 2 else float("nan")
+            tail = "" if np.isnan(known) else f" (Spearman {known:.2f} over {len(some)} sets)"
+            label = f"{measure}{', the paper' if published else ''}{tail}"
+            face = "none" if published else colour
+            axes.scatter(x, y, facecolors=face, edgecolors=colour, s=26, label=label)
+            for one, left, up in zip(some, x, y, strict=True):
+                axes.annotate(one.data, (left, up), (4, 3), textcoords="offset points", fontsize=6)
+    axes.set(xlabel="standard deviation of the score", ylabel="accuracy minus that of PVSE (points)")
+    axes.legend(frameon=False, fontsize=7)
+    return figure
 
 
 def training_of_weights(history: Sequence[Mapping[str, float]]) -> "Figure":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
-    "complementary-scores", "complementary-agreement", "complementary-weights",
+    "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
 )  # fmt: skip
 
 
@@ -45,12 +45,13 @@ def figure(
         cmcm-3a (confidence curves), cmcm-3b (rank against gap, on validation), cmcm-5 (plain and refined),
         cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
         cmcm-entropy (rank of every CMCM_c against the entropy of its relation), complementary-scores
-        (histograms of both measures), complementary-agreement (one measure against the other) or
-        complementary-weights (spread, entropy and drift of the weights by epoch).
+        (histograms of both measures), complementary-agreement (one measure against the other),
+        complementary-weights (spread, entropy and drift of the weights by epoch) or complementary-variance
+        (what either measure gained on every data set against the deviation of its scores).
     to
         File to write: .pdf, .png or .svg.
     runs
-        Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy).
+        Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
         One run (cmcm-3b, cmcm-7, complementary-…), or the runs to compare (cmcm-6); repeatable.
     text
@@ -64,7 +65,7 @@ def figure(
     resamples
         Of every interval.
     """
-    from limner.apps.weight_pictures import draw
+    from limner.apps.weight_pictures import draw, draw_gains
     from limner.evaluation import figures
 
     if name not in NAMES:
@@ -79,6 +80,10 @@ def figure(
         _gallery(to, run, text, count)
     elif name == "cmcm-7":
         _attention(to, _one(name, run), text, count)
+    elif name == "complementary-variance":
+        if runs is None:
+            raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
+        draw_gains(runs, split, to)
     elif name.startswith("complementary"):
         draw(name, _one(name, run), to)
     elif name == "cmcm-entropy":
