@@ -86,12 +86,13 @@ def test_curves_of_a_run_skip_epochs_without_a_value():
 def test_gains_are_dots_with_the_papers_as_rings():
     gains = [Gain(f"s{n}", "DIVERSITY", 0.1 * n, -0.01 * n) for n in range(4)]
     gains += [Gain("COCO", "DIVERSITY", 0.1156, 0.017, published=True)]
-    axes = gain_against_deviation(gains).axes[0]
+    figure = gain_against_deviation(gains)
+    axes = figure.axes[0]
     ours, papers = axes.collections
     np.testing.assert_allclose(ours.get_offsets(), [[0, 0], [0.1, -1], [0.2, -2], [0.3, -3]])
     np.testing.assert_allclose(papers.get_offsets(), [[0.1156, 1.7]])
     assert len(papers.get_facecolors()) == 0
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["DIVERSITY (Spearman -1.00 over 4 sets)", "DIVERSITY, the paper"]
     with pytest.raises(DataError, match="no gains"):
         gain_against_deviation([])

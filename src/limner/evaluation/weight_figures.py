@@ -154,7 +154,7 @@ def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
             for one, left, up in zip(some, x, y, strict=True):
                 axes.annotate(one.data, (left, up), (4, 3), textcoords="offset points", fontsize=6)
     axes.set(xlabel="standard deviation of the score", ylabel="accuracy minus that of PVSE (points)")
-    axes.legend(frameon=False, fontsize=7)
+    figure.legend(loc="outside upper left", frameon=False, fontsize=7)
     return figure
 
 
