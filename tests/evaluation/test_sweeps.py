@@ -43,6 +43,14 @@ def test_the_table_shows_means_spreads_and_other_figures():
     assert f"over the settings: {100 * spread:.1f}." in render([table])
 
 
+def test_a_tie_is_said_and_the_first_is_taken():
+    some = [point.model_copy(update={"validation": {"R@1": 0.5}}) for point in points() if point.seed == 0]
+    table = sweep_table(some, "R@1", maximise=True, title="")
+    assert [row.remark for row in table.rows] == ["best", "", ""]
+    assert "3 settings are equally good" in table.notes[0]
+    assert "equally" not in sweep_table(points(), "R@1", maximise=True, title="").notes[0]
+
+
 def test_one_seed_has_no_spread_and_no_gap():
     table = sweep_table([point for point in points() if point.seed == 0], "MedR", maximise=False, title="")
     assert table.empty == 0

@@ -113,6 +113,9 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
     if len(means) > 1:
         spread_note = Cell(value=statistics.stdev(means), kind=kind_of(metric)).parts()[0]
         note += f" Standard deviation of {metric} over the settings: {spread_note}."
+    equal = means.count((max if maximise else min)(means))
+    if equal > 1:
+        note += f" {equal} settings are equally good; the first of them is taken."
     return Table(
         name="sweep",
         title=title,
