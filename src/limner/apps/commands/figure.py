@@ -149,7 +149,7 @@ def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) ->
 def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
     """CMCM's median rank over λ_cls or the length of texts."""
     from limner.evaluation import figures
-    from limner.evaluation.coherence_tables import reference
+    from limner.evaluation.coherence_scene import reference
 
     table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
     by_setting: dict[float, list[Result]] = {}
