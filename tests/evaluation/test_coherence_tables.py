@@ -231,7 +231,7 @@ def test_other_data_show_no_published_figures_and_no_empty_tables():
     (table,) = build("cmcm-5", own, data="mine", **QUICK)
     assert [row.name for row in table.rows] == ["CMCA", "CMCM_own"]
     assert {cell.paper for row in table.rows for cell in row.cells} == {None}
-    assert table.title == "CMCM Table 5: retrieval (mine, grouped split, all 108 pictures)"
+    assert table.title == "Retrieval (mine, grouped split, all 108 pictures)"
     (table,) = build("cmcm-8", own, data="mine", **QUICK)
     assert {cell.paper for row in table.rows for cell in row.cells} == {None}
 
