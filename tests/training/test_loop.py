@@ -193,3 +193,58 @@ def test_two_processes_equal_one_with_the_whole_batch_also_when_resumed(tmp_path
     for name, tensor in states[0].items():
         assert torch.equal(tensor, resumed[0][name])
         assert torch.equal(tensor, resumed[1][name])
+
+
+class Remembered(Regression):
+    """Its loss depends on all losses before, which no weight tells."""
+
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.past = torch.zeros(2)
+
+    def step(self, batch):
+        losses = super().step(batch)
+        total = losses["total"] * (1 + self.past[0])
+        self.past = torch.stack([total.detach() / (1 + total.detach()), self.past[1] + 1])
+        return {"total": total}
+
+    def memory(self):
+        return {"past": self.past}
+
+    def remember(self, memory):
+        self.past = memory["past"]
+
+
+@pytest.mark.parametrize("stop_after", [2, 5, 6, 13])
+def test_what_a_task_remembers_survives_bit_for_bit(tmp_path, stop_after):
+    loop(tmp_path / "whole", Remembered()).fit()
+
+    def stop(event):
+        if event.kind == "step" and event.position.taken == stop_after:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        loop(tmp_path / "cut", Remembered(), report=stop).fit()
+    task = Remembered()
+    loop(tmp_path / "cut", task).fit()
+    assert task.past[1] == 24
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.parametrize("patience", [1, 3])
+def test_training_ends_when_nothing_becomes_better(tmp_path, patience):
+    errors = iter([3.0, 2.0, 2.5, 2.0, 2.1, 1.0, 0.5])
+    config = CONFIG.model_copy(update={"epochs": 7, "stop_after_stale": patience})
+
+    def run(folder):
+        return Loop(
+            Regression(), config, folder, validate=lambda model: {"error": next(errors)}, maximise=False
+        )
+
+    one = run(tmp_path)
+    position = one.fit()
+    assert one.finished
+    assert (position.best_epoch, position.epoch) == (1, 2 + patience)
+    again = run(tmp_path)
+    assert again.fit().epoch == 2 + patience
+    assert again.finished

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import nn
 
 from limner.config import Config
 from limner.errors import NumericsError
 from limner.training import checkpoint, processes, randomness
-from limner.training.state import NAME, Position, State
+from limner.training.state import NAME, Position, Remembering, State
 from limner.training.task import Event, Task
 
 BEST, HISTORY = "model.safetensors", "history.jsonl"
@@ -33,6 +34,7 @@ class LoopConfig(Config):
         clip_norm: largest gradient norm, or None.
         plateau_patience: validations without a better value before the rate is cut.
         plateau_factor: what the rate is multiplied with then.
+        stop_after_stale: epochs in a row without a better value that end training; None for never.
         metric: the validation figure that selects; the caller says its direction.
         save_every_steps: steps between resumable checkpoints, the most that a kill can lose.
         seed: of python, NumPy and torch.
@@ -45,6 +47,7 @@ class LoopConfig(Config):
     clip_norm: float | None = None
     plateau_patience: int = 5
     plateau_factor: float = 0.1
+    stop_after_stale: int | None = Field(default=None, ge=1)
     metric: str = "MedR"
     save_every_steps: int = 200
     seed: int = 0
@@ -90,15 +93,16 @@ class Loop:
             optimiser, "max", factor=config.plateau_factor, patience=config.plateau_patience
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
-        self._state = State(task.model, optimiser, schedule, Position(), settings)
+        remembering = task if isinstance(task, Remembering) else None
+        self._state = State(task.model, optimiser, schedule, Position(), settings, remembering)
         self._file = folder / NAME
         self._began, self._began_at = time.monotonic(), 0
 
     def fit(self) -> Position:
-        """Train to the last epoch, from the saved state where the folder holds one.
+        """Train to the end, from the saved state where the folder holds one.
 
         Returns:
-            The final position; its epoch is below `config.epochs` after a stop.
+            The final position; after a stop it is not yet `finished`.
         Raises:
             NumericsError: a loss is not finite, naming step, term and samples.
             CheckpointError: the saved state does not fit, or nothing can be written.
@@ -112,7 +116,7 @@ class Loop:
             processes.share(self._task.model)
         processes.meet(self._config.seed, position.taken)
         self._began, self._began_at = time.monotonic(), position.taken
-        while position.epoch < self._config.epochs:
+        while not self.finished:
             self._task.model.train()
             for batch in islice(self._task.batches(position.epoch), position.step, None):
                 self._step(batch)
@@ -124,6 +128,13 @@ class Loop:
             if self._close_epoch():
                 return position
         return position
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch was taken, or nothing has become better for too long."""
+        position, patience = self._state.position, self._config.stop_after_stale
+        stale = position.epoch - 1 - position.best_epoch
+        return position.epoch >= self._config.epochs or (patience is not None and stale >= patience)
 
     def _step(self, batch: Any) -> None:  # noqa: ANN401
         """One update."""

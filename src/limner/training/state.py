@@ -1,12 +1,13 @@
-"""What a resumed run needs: weights, optimiser, schedule, random generators, position, history.
+"""What a resumed run needs: weights, optimiser, schedule, random generators, memory, position, history.
 
 One file per process, replaced whole; the position is stored with everything else, so that they
 always agree. It saves and restores, it decides nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -46,6 +47,19 @@ class Position:
         return {name: total / max(self.step, 1) for name, total in self.sums.items()}
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    """A task that keeps more than weights between steps, such as a bank of embeddings."""
+
+    def memory(self) -> Mapping[str, Tensor]:
+        """All of it."""
+        ...
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
+        ...
+
+
 @dataclass(frozen=True)
 class State:
     """The parts of a run that change while it trains.
@@ -54,6 +68,7 @@ class State:
         model, optimiser, schedule: as built from the settings.
         position: where it stands.
         settings: plain values that must be the same when it is resumed.
+        remembering: the task, where it keeps a memory.
     """
 
     model: nn.Module
@@ -61,6 +76,7 @@ class State:
     schedule: ReduceLROnPlateau
     position: Position
     settings: dict[str, Any]
+    remembering: Remembering | None = None
 
     def save(self, path: Path) -> None:
         """Write everything; see `checkpoint.save` for what a full disk does."""
@@ -71,6 +87,7 @@ class State:
             checkpoint.prefixed("model", self.model.state_dict())
             | checkpoint.prefixed("optimiser", moments)
             | checkpoint.prefixed("random", tensors)
+            | checkpoint.prefixed("memory", self.remembering.memory() if self.remembering else {})
         )
         rest = {
             "position": asdict(self.position),
@@ -104,6 +121,8 @@ class State:
             moments.setdefault(int(index), {})[key] = tensor
         self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})
         self.schedule.load_state_dict(rest["schedule"])
+        if self.remembering:
+            self.remembering.remember(checkpoint.part("memory", tensors))
         for name, value in rest["position"].items():
             setattr(self.position, name, value)
         randomness.restore(checkpoint.part("random", tensors), rest["random"])

@@ -115,7 +115,7 @@ def train(
         )
         position = loop.fit()
     leave()
-    if position.epoch < settings.loop.epochs:
+    if not loop.finished:
         if first:
             say("stopped: run the same command again to go on")
         raise KeyboardInterrupt
