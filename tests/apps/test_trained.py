@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from limner.apps.trained import MODEL, RunEncoder, TrainedRun
 from limner.data.features import FeatureKey, open_features
 from limner.data.images import decode
-from limner.errors import CheckpointError, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.training.loop import BEST
 from limner.training.pictures import crop
 
@@ -111,4 +111,15 @@ def test_fingerprints_tell_runs_apart_and_stay(drawings_run, product_run):
 
 def test_no_run_is_one_line(tmp_path):
     with pytest.raises(MissingError, match="train first"):
+        TrainedRun.open(tmp_path)
+
+
+def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
+    from types import SimpleNamespace
+
+    from limner.apps import run_pictures
+
+    opened = SimpleNamespace(heads=5), SimpleNamespace(system="complementary", trunk="drawings")
+    monkeypatch.setattr(run_pictures, "open_run", lambda folder: opened)
+    with pytest.raises(ConfigError, match="gives a picture 5 vectors, a library holds one"):
         TrainedRun.open(tmp_path)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from limner.apps.terminal import say
 from limner.data.records import Record
-from limner.errors import CheckpointError, unknown
+from limner.errors import CheckpointError, ConfigError, unknown
 from limner.similarity import ByteArray, FloatArray, ImageVectors, unit_rows
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class TrainedRun:
         Raises:
             MissingError: nothing was trained there yet.
             CheckpointError: it does not load, or is of no known system.
+            ConfigError: it gives a picture several vectors, and a library holds one of each.
         """
         from limner.apps.run_pictures import open_run
         from limner.encoders.pixels import transform_of
@@ -100,6 +101,12 @@ class TrainedRun:
         from limner.training.loop import BEST
 
         model, config = open_run(folder)
+        heads = getattr(model, "heads", None)
+        if heads is not None:
+            raise ConfigError(
+                f"{folder}: {config.system} gives a picture {heads} vectors, a library holds one of each;"
+                " use a run of cmcm or vse, or limner measure for this one"
+            )
         trunk = getattr(config, "trunk", "stored")
         backbone = None
         if trunk == "stored":

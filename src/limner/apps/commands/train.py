@@ -64,7 +64,8 @@ def train(
     """
     from limner.apps.corpora import open_corpus
     from limner.apps.progress import IndexProgress
-    from limner.apps.validation import choices_of, maximise, validation
+    from limner.apps.validation import HINGE, MARGIN, choices_of, maximise, validation
+    from limner.data.pair_scores import write_pair_scores
     from limner.training.board import Board
     from limner.training.corpus import corpus_of
     from limner.training.loop import Loop
@@ -92,8 +93,9 @@ def train(
             f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
             f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
         )
+    brought = {"sentences": _sentences()} if getattr(settings, "needs_sentences", False) else {}
     prepared = system(settings.system).prepare(
-        settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None
+        settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None, **brought
     )
     shown = _Bar(settings, prepared.task.steps_per_epoch) if first else nullcontext()
     with shown as bar, board or nullcontext(), _stopping() as stop:
@@ -108,7 +110,11 @@ def train(
             prepared.task,
             settings.loop,
             to,
-            validate=validation(corpus, choices_of(settings.loop.metric)),
+            validate=validation(
+                corpus,
+                choices_of(settings.loop.metric),
+                getattr(settings, "margin", MARGIN) if settings.loop.metric == HINGE else None,
+            ),
             maximise=more_is_better,
             report=report,
             saved_with=prepared.saved_with,
@@ -121,6 +127,9 @@ def train(
         raise KeyboardInterrupt
     if not first:
         return
+    scores = getattr(prepared.task, "pair_scores", lambda: None)()
+    if scores is not None:
+        write_pair_scores(scores, to)
     refinement = _refinement(settings, to, corpus, device)
     _show(position, settings, refinement, as_json=json)
 
@@ -136,6 +145,13 @@ def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
     file = weight_file(name, weights)
     built = build(name, read_state(file), str(file.path))
     return FromBytes(built.trunk), built.width
+
+
+def _sentences() -> Any:  # noqa: ANN401
+    """The frozen encoder of sentences that needs no download."""
+    from limner.encoders.catalogue import SENTENCES, text_encoder
+
+    return text_encoder(SENTENCES)
 
 
 def _refinement(settings: RunConfig, to: Path, corpus: Any, device: str) -> dict[str, Any] | None:  # noqa: ANN401
