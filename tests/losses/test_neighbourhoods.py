@@ -1,0 +1,154 @@
+"""Diversity and discrepancy equal brute force over every neighbour, with ragged neighbourhoods too."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from limner.errors import ConfigError, NumericsError, ShapeError
+from limner.losses.neighbourhoods import (
+    discrepancy,
+    diversity,
+    means,
+    neighbour_matrix,
+    sampled_discrepancy,
+)
+
+
+def made(n=17, most=5, width=6, seed=0, *, ragged=True, dtype=torch.float64):
+    """A table of neighbours, −1 where a row has fewer, and unit vectors."""
+    rng = np.random.default_rng(seed)
+    table = np.full((n, most), -1)
+    for row in range(n):
+        count = int(rng.integers(0, most + 1)) if ragged else most
+        table[row, :count] = rng.choice([i for i in range(n) if i != row], count, replace=False)
+    vectors = normalize(torch.from_numpy(rng.standard_normal((n, width))).to(dtype), dim=1)
+    return torch.from_numpy(table), vectors
+
+
+def lists(table):
+    return [[j for j in row.tolist() if j >= 0] for row in table]
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("ragged", [True, False])
+@pytest.mark.parametrize("diagonal", ["keep", "drop"])
+def test_diversity_is_the_mean_of_all_similarities(diagonal, ragged, dtype, close):
+    table, vectors = made(ragged=ragged, dtype=dtype)
+    found = diversity(neighbour_matrix(table), vectors, diagonal)
+    for row, near in enumerate(lists(table)):
+        alike = [
+            float(vectors[a] @ vectors[b])
+            for place, a in enumerate(near)
+            for other, b in enumerate(near)
+            if diagonal == "keep" or place != other
+        ]
+        assert float(found[row]) == pytest.approx(np.mean(alike) if alike else 0.0, abs=close)
+
+
+def test_diversity_of_identical_and_of_orthonormal_neighbours():
+    table = torch.tensor([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
+    same = torch.eye(5, dtype=torch.float64)[[0, 0, 0, 0]]
+    apart = torch.eye(4, dtype=torch.float64)
+    assert diversity(neighbour_matrix(table), same).tolist() == pytest.approx([1.0] * 4)
+    assert diversity(neighbour_matrix(table), apart).tolist() == pytest.approx([1 / 3] * 4)
+    assert diversity(neighbour_matrix(table), apart, "drop").tolist() == pytest.approx([0.0] * 4)
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("own", ["keep", "drop"])
+@pytest.mark.parametrize("seed", range(3))
+def test_discrepancy_is_the_mean_over_neighbours_of_neighbours(own, seed, dtype, close):
+    table, vectors = made(ragged=False, seed=seed, dtype=dtype)
+    found = discrepancy(neighbour_matrix(table), vectors, own=own)
+    every = lists(table)
+    for row, near in enumerate(every):
+        met = [far for middle in near for far in every[middle] if own == "keep" or far != row]
+        assert float(found[row]) == pytest.approx(
+            np.mean([float(vectors[row] @ vectors[far]) for far in met]), abs=close
+        )
+
+
+def test_of_ragged_neighbourhoods_it_is_the_mean_of_means():
+    table, vectors = made(seed=4)
+    found = discrepancy(neighbour_matrix(table), vectors)
+    every = lists(table)
+    for row, near in enumerate(every):
+        middle = [vectors[every[j]].mean(dim=0) if every[j] else torch.zeros(6) for j in near]
+        due = float(vectors[row] @ torch.stack(middle).mean(dim=0).double()) if near else 0.0
+        assert float(found[row]) == pytest.approx(due, abs=1e-9)
+
+
+@pytest.mark.parametrize("own", ["keep", "drop"])
+def test_unique_counts_every_row_once(own):
+    table, vectors = made(seed=5)
+    found = discrepancy(neighbour_matrix(table), vectors, own=own, nn="unique")
+    every = lists(table)
+    for row, near in enumerate(every):
+        met = sorted({far for middle in near for far in every[middle] if own == "keep" or far != row})
+        due = np.mean([float(vectors[row] @ vectors[far]) for far in met]) if met else 0.0
+        assert float(found[row]) == pytest.approx(due, abs=1e-9)
+
+
+def test_discrepancy_of_an_orthogonal_row_that_is_nobodys_neighbour_is_zero():
+    table = torch.tensor([[1, 2], [2, 1], [1, 2]])
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    assert float(discrepancy(neighbour_matrix(table), vectors)[0]) == 0.0
+
+
+def test_a_row_that_meets_only_itself_has_nothing_to_compare_with():
+    vectors = torch.eye(2, dtype=torch.float64)
+    assert discrepancy(neighbour_matrix(torch.tensor([[1], [0]])), vectors, own="drop").tolist() == [0.0, 0.0]
+
+
+def test_heads_side_by_side_give_the_mean_of_aligned_heads():
+    """Shortcut 10: K heads flattened and divided by √K."""
+    table, _ = made(seed=6, ragged=False)
+    heads = normalize(
+        torch.randn(17, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(6)), dim=2
+    )
+    found = diversity(neighbour_matrix(table), heads.flatten(1) / 3**0.5)
+    for row, near in enumerate(lists(table)):
+        due = np.mean([float((heads[a] * heads[b]).sum(dim=1).mean()) for a in near for b in near])
+        assert float(found[row]) == pytest.approx(due, abs=1e-9)
+    averaged = diversity(neighbour_matrix(table), heads.mean(dim=1))  # shortcut 9: all K² pairs of heads
+    near = lists(table)[0]
+    due = np.mean([float((heads[a] @ heads[b].T).mean()) for a in near for b in near])
+    assert float(averaged[0]) == pytest.approx(due, abs=1e-9)
+
+
+def test_samples_estimate_the_exact_value_and_repeat_by_seed():
+    table, vectors = made(n=30, most=6, ragged=False, dtype=torch.float32)
+    matrix = neighbour_matrix(table)
+    exact = discrepancy(matrix, vectors)
+    found = sampled_discrepancy(matrix, vectors, samples=20_000, seed=1)
+    assert torch.allclose(found, exact, atol=0.02)
+    assert torch.equal(found, sampled_discrepancy(matrix, vectors, samples=20_000, seed=1))
+    assert not torch.equal(found, sampled_discrepancy(matrix, vectors, samples=20_000, seed=2))
+
+
+def test_no_gradient_flows_and_rows_without_neighbours_are_zero():
+    table, vectors = made()
+    table[0] = -1
+    learned = vectors.clone().requires_grad_()
+    for score in (diversity, discrepancy):
+        found = score(neighbour_matrix(table), learned)
+        assert not found.requires_grad
+        assert float(found[0]) == 0.0
+
+
+def test_what_does_not_fit_is_refused():
+    table, vectors = made()
+    matrix = neighbour_matrix(table)
+    with pytest.raises(ShapeError, match="neighbour 9 of 2 rows"):
+        neighbour_matrix(torch.tensor([[9], [0]]))
+    with pytest.raises(ShapeError, match="expected \\(17, H\\)"):
+        means(matrix, vectors[:3])
+    with pytest.raises(NumericsError, match="not finite"):
+        diversity(matrix, vectors * float("nan"))
+    with pytest.raises(ConfigError, match="unknown choice of own 'drpo'"):
+        discrepancy(matrix, vectors, own="drpo")
+    with pytest.raises(ConfigError, match="choice of diagonal"):
+        diversity(matrix, vectors, "no")
+    with pytest.raises(ConfigError, match="0 samples"):
+        sampled_discrepancy(matrix, vectors, samples=0)
