@@ -37,6 +37,23 @@ def test_logits_of_zero_by_hand(weight):
         assert value > 0
 
 
+@pytest.mark.parametrize("form", ["release", "paper"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_sign_is_positive_and_falls_towards_the_labels(form, seed):
+    logits, labels, weights = made(seed=seed)
+    assert relation_loss(logits, labels, weights, form) > 0
+    logits.requires_grad_()
+    relation_loss(logits, labels, weights, form).backward()
+    # Downhill is up where the relation holds and down where it does not.
+    assert torch.equal(-logits.grad.sign(), 2 * labels - 1)
+
+
+def test_paper_logits_of_zero_weigh_both_labels_by_hand():
+    for label in (0.0, 1.0):
+        value = relation_loss(torch.zeros(1, 2), torch.full((1, 2), label), torch.tensor([3.0, 0.5]), "paper")
+        assert value.item() == pytest.approx(3.5 * LN2, rel=1e-6)
+
+
 def test_paper_weights_of_balanced_relations_double_the_plain_sum():
     logits, labels, _ = made(rows=8)
     labels[:4], labels[4:] = 0, 1

@@ -99,6 +99,32 @@ def test_a_wrong_item_of_the_same_kind_is_taken_when_it_is_closest():
     assert within.item() == pytest.approx((2 * 0.1 + 2 * (math.sqrt(2) + 0.1)) / 4, abs=1e-6)
 
 
+def test_batch_hard_of_three_pairs_by_hand_with_a_duplicate():
+    # Pictures at 0°, 90° and 0°, the third being the first again; texts at 30°, 100° and −40°.
+    angle = torch.deg2rad(torch.tensor([0.0, 90.0, 0.0, 30.0, 100.0, -40.0], dtype=torch.float64))
+    points = torch.stack([angle.cos(), angle.sin()], dim=1)
+    images, texts = points[:3], points[3:]
+
+    def cost(own, wrong):
+        return max(0.0, 2 * math.sin(math.radians(own) / 2) - 2 * math.sin(math.radians(wrong) / 2) + 1)
+
+    # anchor: degrees to its own, and to the closest wrong item
+    due = [
+        cost(30, 90),  # picture 0: picture 1, not its own copy
+        cost(10, 60),  # picture 1: text 0
+        cost(40, 90),  # picture 2: picture 1
+        cost(30, 60),  # text 0: picture 1, not picture 2
+        cost(10, 70),  # text 1: text 0, which is closer than any picture
+        cost(40, 130),  # text 2: picture 1
+    ]
+    neg = negatives(torch.arange(3), torch.tensor([0, 1, 0]))
+    assert batch_hard(texts, images, 1.0, neg).item() == pytest.approx(sum(due) / 6, abs=1e-9)
+    # Taken for wrong, the copy is closest to picture 0, picture 2 and text 0, and text 2 meets picture 0.
+    copy = [2 * math.sin(math.radians(own) / 2) - 1e-6 + 1 for own in (30, 40)]
+    blind = [copy[0], due[1], copy[1], cost(30, 30), due[4], cost(40, 40)]
+    assert batch_hard(texts, images, 1.0, others(3)).item() == pytest.approx(sum(blind) / 6, abs=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("geometry", ["euclidean", "cosine"])
 @pytest.mark.parametrize("within", [True, False])

@@ -57,6 +57,18 @@ def test_confidence_equals_loops(strength, spread):
     np.testing.assert_allclose(confidence(computed, strength), due, rtol=2e-5)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_one_relation_is_the_distance_from_one_half(seed):
+    # "add" with one relation is |σ(z) − ½| itself, from both branches of the exponential and from tanh.
+    texts, images, weight, bias, _, terms = made(c=1, seed=seed, spread=20.0)
+    joined = np.concatenate(np.broadcast_arrays(texts[:, None], images[None]), axis=2)
+    due = np.abs(1 / (1 + np.exp(-(joined @ weight.T + bias)[..., 0])) - 0.5)
+    np.testing.assert_allclose(confidence(terms, 1.0, "add"), due, rtol=0, atol=1e-4)
+    logits = terms.text_terms[:, None] + terms.image_terms
+    computed = Computed(lambda q, p: logits[np.ix_(q, p)], np.arange(6), np.arange(9), 1)
+    np.testing.assert_allclose(confidence(computed, 1.0, "add"), due, rtol=0, atol=1e-4)
+
+
 def test_blocks_of_rows_equal_one_block(monkeypatch):
     *_, terms = made(n=23, m=7)
     whole = confidence(terms, 0.2)
