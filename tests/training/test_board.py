@@ -1,7 +1,9 @@
 """What a run shows in TensorBoard, also after a kill, and the line when the package is absent."""
 
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +56,56 @@ def test_a_resumed_run_replaces_the_steps_it_takes_again(tmp_path):
             board(step(taken, 2.0))
     expected = [(n * EVERY_STEPS, 1.0 if n == 1 else 2.0) for n in range(1, 5)]
     assert scalars(tmp_path)["loss/total"] == expected
+
+
+def resumed(taken, step):
+    """The first step after a resume, `step` steps into the epoch after one that was saved."""
+    entry = {"epoch": 0, "lr": 0.5, "loss": {"total": 3.0}, "val": {"MedR": 4.0}}
+    return Event("step", Position(taken=taken, step=step, epoch=1, history=[entry]), {"total": 1.0}, 0.0)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_an_epoch_that_was_saved_and_not_written_is_written_on_resume(tmp_path, step):
+    pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
+    with Board(tmp_path) as board:
+        board(resumed(7 + step, step))
+    due = {"epoch/total": [(7, 3.0)], "val/MedR": [(7, 4.0)], "lr": [(7, 0.5)]}
+    assert scalars(tmp_path) == due
+    with Board(tmp_path) as board:  # once more: nothing comes twice
+        board(resumed(7 + step, step))
+    assert scalars(tmp_path) == due
+
+
+def test_an_epoch_that_was_written_is_not_written_again(tmp_path):
+    pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
+    with Board(tmp_path) as board:
+        board(epoch(7, 9.0))  # other values than those of the resumed position
+    with Board(tmp_path) as board:
+        board(resumed(8, 1))
+    assert scalars(tmp_path)["epoch/total"] == [(7, 9.0)]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_board import EVERY_STEPS, Board, epoch, step
+board = Board(Path(sys.argv[2]))
+for taken in range(1, EVERY_STEPS + 1):
+    board(step(taken, 1.0))
+board(epoch(EVERY_STEPS, 3.0))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_kill_takes_nothing_that_was_told(tmp_path):
+    pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
+    words = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    found = scalars(tmp_path)
+    assert found["loss/total"] == [(EVERY_STEPS, 1.0)]
+    assert found["lr"] == [(EVERY_STEPS, 0.5)]
 
 
 def test_a_board_that_is_told_nothing_writes_nothing(tmp_path):
