@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,35 @@ def test_a_full_disk_leaves_the_last_good_one(tmp_path, monkeypatch):
     monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(CheckpointError, match=r"No space left.*untouched"):
         checkpoint.save(path, {"a": torch.zeros(2)}, {"n": 2})
+    assert checkpoint.load(path)[1] == {"n": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+import torch
+from limner.errors import CheckpointError
+from limner.training import checkpoint
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    checkpoint.save(Path(sys.argv[1]), {"a": torch.zeros(200_000)}, {"n": 2})
+except CheckpointError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of files are of Unix")
+def test_a_file_that_the_system_refuses_to_grow_leaves_the_last_good_one(tmp_path):
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"a": torch.ones(2)}, {"n": 1})
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "checkpoint not written" in done.stdout
+    assert done.stdout.count("\n") == 1
     assert checkpoint.load(path)[1] == {"n": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
 

@@ -2,10 +2,10 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -20,17 +20,16 @@ class Regression:
 
     steps_per_epoch = 6
 
-    def __init__(self, *, bad_at=None, pause_s=0.0):
+    def __init__(self, *, bad_at=None):
         torch.manual_seed(7)
         self.model = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.Linear(8, 1))
-        self.bad_at, self.pause_s, self.taken = bad_at, pause_s, 0
+        self.bad_at, self.taken = bad_at, 0
 
     def batches(self, epoch):
         generator = torch.Generator().manual_seed(100 + epoch)
         return (torch.randn(5, 3, generator=generator) for _ in range(self.steps_per_epoch))
 
     def step(self, batch):
-        time.sleep(self.pause_s)
         error = ((self.model(batch) - 2 * batch.sum(dim=1, keepdim=True)) ** 2).mean()
         self.taken += 1
         return {"total": error * (float("nan") if self.taken == self.bad_at else 1.0)}
@@ -95,22 +94,81 @@ def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(tmp_path, sto
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
 
 
-@pytest.mark.slow
-def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path):
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[2]); from test_loop import *;"
-        "torch.set_num_threads(int(sys.argv[3])); loop(Path(sys.argv[1]), Regression(pause_s=0.02)).fit()"
+KILLED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import safetensors.torch
+from test_loop import *
+torch.set_num_threads(int(sys.argv[3]))
+folder, how, number = Path(sys.argv[2]), sys.argv[4], int(sys.argv[5])
+kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+whole, saves = safetensors.torch.save_file, []
+
+def save_file(tensors, name, metadata):
+    saves.append(name)
+    if len(saves) == number:
+        Path(name).write_bytes(b"half")
+        kill()
+    whole(tensors, name, metadata)
+
+if how == "save":
+    safetensors.torch.save_file = save_file
+loop(folder, report=lambda event: how == "step" and event.position.taken == number and kill()).fit()
+"""
+
+
+def killed(folder, how, number):
+    """Train in a process that is killed after a step, or half way through a save."""
+    # Sums are rounded otherwise with another number of threads; a run keeps the one it began with.
+    words = [str(Path(__file__).parent), str(folder), str(torch.get_num_threads()), how, str(number)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *words], capture_output=True, text=True, timeout=300, check=False
     )
-    here = str(Path(__file__).parent)
-    for wait_s in (0.15, 0.3, 0.1):
-        # Sums are rounded otherwise with another number of threads; a run keeps the one it began with.
-        words = [str(tmp_path / "cut"), here, str(torch.get_num_threads())]
-        process = subprocess.Popen([sys.executable, "-c", code, *words])
-        while not (tmp_path / "cut" / NAME).exists() and process.poll() is None:
-            time.sleep(0.02)
-        time.sleep(wait_s)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [5, 9])
+def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path, step):
+    killed(tmp_path / "cut", "step", step)
+    saved = checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"]
+    assert saved == step - 1  # every second step is saved
+    killed(tmp_path / "cut", "step", 17)  # and once more
+    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == 16
+    loop(tmp_path / "cut").fit()
+    loop(tmp_path / "whole").fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.slow
+def test_a_kill_half_way_through_a_save_leaves_the_one_before(tmp_path):
+    killed(tmp_path / "cut", "save", 3)  # after steps 2, 4 and, here, 6
+    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == 4
+    loop(tmp_path / "cut").fit()
+    loop(tmp_path / "whole").fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.parametrize("save", [2, 4, 5])
+def test_a_disk_that_fills_up_ends_the_run_and_a_resumed_one_is_the_same(tmp_path, monkeypatch, save):
+    """Saves are: after step 2, after step 4, after step 6, the best weights, the end of the epoch."""
+    whole, saves = safetensors.torch.save_file, []
+
+    def save_file(tensors, name, metadata):
+        saves.append(name)
+        if len(saves) >= save:
+            Path(name).write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+        whole(tensors, name, metadata)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("safetensors.torch.save_file", save_file)
+        with pytest.raises(CheckpointError, match="No space left"):
+            loop(tmp_path / "cut").fit()
+    assert len(saves) == save
+    left = {file.name for file in (tmp_path / "cut").iterdir()}
+    assert left == ({NAME} if save < 5 else {NAME, BEST})
+    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == {2: 2, 4: 6, 5: 6}[save]
     loop(tmp_path / "cut").fit()
     loop(tmp_path / "whole").fit()
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
@@ -176,7 +234,12 @@ def two_processes(folder, how, name):
     (folder / "meet").unlink(missing_ok=True)
     words = [sys.executable, "-c", RANKS, str(Path(__file__).parent)]
     runs = [subprocess.Popen([*words, str(rank), str(folder), how, name]) for rank in range(2)]
-    assert [run.wait() for run in runs] == [0, 0]
+    try:
+        assert [run.wait(timeout=300) for run in runs] == [0, 0]
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
     return [checkpoint.load(folder / f"{rank}.safetensors")[0] for rank in range(2)]
 
 
