@@ -15,8 +15,10 @@ from cyclopts import App
 from limner.apps.commands.train import train
 from limner.apps.run_results import REFINEMENT
 from limner.errors import CheckpointError, ConfigError, MissingError
+from limner.training import checkpoint
 from limner.training.cmcm import load
 from limner.training.loop import BEST, HISTORY
+from limner.training.state import NAME as RESUME
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILE = CONFIGS / "cmcm" / "picturebook" / "cmcm.toml"
@@ -99,81 +101,123 @@ def test_options_are_spelt_as_documented(tmp_path, monkeypatch):
     assert seen["words"] == ["a.b=1", "c=2", "trunk=finetune"]
 
 
-COMMAND = """
-import sys
+# ``limner`` whose training waits after its n-th step until a signal comes; then it runs on as it would have.
+WAITING = """
+import os, signal, sys
 from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from limner.apps.commands.train import train
-train(Path(sys.argv[1]), to=Path(sys.argv[2]), smoke=True, set_=tuple(sys.argv[3:]))
+from limner.apps.cli import main
+from limner.training.loop import Loop
+
+at, marks = int(sys.argv[1]), Path(sys.argv[2])
+step = Loop._step
+
+def waiting(self, batch):
+    step(self, batch)
+    if self._state.position.taken == at:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        part = marks / f"{os.getpid()}.part"
+        part.touch()
+        part.rename(marks / str(os.getpid()))
+        signal.sigwait({signal.SIGTERM})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        signal.raise_signal(signal.SIGTERM)
+
+Loop._step = waiting
+sys.argv[1:] = sys.argv[3:]
+main()
 """
+TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+LONGER = (*SMALL, "loop.epochs=2")
+PATIENCE_S = 300
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, number):
-    words = [*SMALL, "loop.epochs=2"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-
-    def start(to):
-        return subprocess.Popen(
-            [sys.executable, "-c", COMMAND, str(FILE), str(to), *words],
-            env=environment,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    process = start(tmp_path / "cut")
-    while not (tmp_path / "cut" / "resume.safetensors").exists() and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=120)
-    if number == signal.SIGTERM and process.returncode:
-        assert "stopped: run the same command again to go on" in said
-    results = []
-    for folder in ("cut", "whole"):
-        process = start(tmp_path / folder)
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        results.append((out, (tmp_path / folder / HISTORY).read_text()))
-    assert results[0] == results[1]
+def command(to, settings, *before):
+    """Words that train in a folder, in one process or in two."""
+    words = ["train", str(FILE), "--to", str(to), "--smoke", "--json"]
+    return [sys.executable, *before, *words, *(word for one in settings for word in ("--set", one))]
 
 
-def torchrun(to, *words):
-    """``limner train`` in two processes, as the manual says; they are ended whatever happens."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += ["-m", "limner", "train", str(FILE), "--to", str(to), "--smoke", "--json", *words]
-    for setting in SMALL:
-        command += ["--set", setting]
-    process = subprocess.Popen(
-        command,
+def start(words):
+    return subprocess.Popen(
+        words,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     )
+
+
+def finished(words):
+    """What a command printed on both streams, run to its end."""
+    process = start(words)
     try:
-        out, said = process.communicate(timeout=300)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        out, said = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # torchrun ends its processes with it
+        raise
     assert process.returncode == 0, said
     return out, said
 
 
+def stopped(folder, settings, number, *, at, processes):
+    """Train up to a step, where a signal comes; the exit code and what was said."""
+    script, marks = folder / "waiting.py", folder / "marks"
+    script.write_text(WAITING)
+    marks.mkdir()
+    how = ("-m", *TORCHRUN) if processes > 1 else ()
+    process = start(command(folder / "cut", settings, *how, str(script), str(at), str(marks)))
+    until = time.monotonic() + PATIENCE_S
+    try:
+        while len(waiting := [int(m.name) for m in marks.iterdir() if not m.suffix]) < processes:
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < until, "training never came to the step"
+            time.sleep(0.05)
+        if number == signal.SIGKILL:
+            for one in waiting:
+                os.kill(one, number)
+        else:
+            process.send_signal(number)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+    return process.returncode, said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(("processes", "at"), [(1, 9), (2, 4)])
+def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, processes, at, number):
+    """In the middle of the second of two epochs: 12 steps in one process, 6 in two; a smoke run saves every 4."""
+    code, said = stopped(tmp_path, LONGER, number, at=at, processes=processes)
+    assert code != 0
+    assert said.count("stopped: run the same command again to go on") == (number == signal.SIGTERM)
+    # A stop saves the step it comes at; a kill loses what came after the last save.
+    taken = checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"]
+    assert taken == (at if number == signal.SIGTERM else at - 1)
+    assert len((tmp_path / "cut" / HISTORY).read_text().splitlines()) == 1
+    how = ("-m", *TORCHRUN, "-m", "limner") if processes > 1 else ("-m", "limner")
+    results = [finished(command(tmp_path / name, LONGER, *how))[0] for name in ("cut", "whole")]
+    assert json.loads(results[0])["epochs"] == 2
+    assert results[0] == results[1]
+    assert (tmp_path / "cut" / HISTORY).read_text() == (tmp_path / "whole" / HISTORY).read_text()
+    ours, theirs = (checkpoint.load(tmp_path / name / BEST)[0] for name in ("cut", "whole"))
+    for name, tensor in theirs.items():
+        assert torch.equal(ours[name], tensor), name
+
+
 @pytest.mark.slow
 def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(tmp_path):
-    out, said = torchrun(tmp_path, "--set", "loop.epochs=2")
+    words = command(tmp_path, (*SMALL, "loop.epochs=2"), "-m", *TORCHRUN, "-m", "limner")
+    out, said = finished(words)
     first = json.loads(out)  # one process prints, or this would be two results
     assert (first["epochs"], first["steps"]) == (2, 6)
     assert said.count("epoch 1/2: ") == said.count("epoch 2/2: ") == 1
     assert said.count("training and ") == 1
-    assert {file.name for file in tmp_path.iterdir()} == {BEST, HISTORY, REFINEMENT, "resume.safetensors"}
+    assert {file.name for file in tmp_path.iterdir()} == {BEST, HISTORY, REFINEMENT, RESUME}
     assert len((tmp_path / HISTORY).read_text().splitlines()) == 2
     assert len(load(tmp_path)[0].relations) == 13
-    out, said = torchrun(tmp_path, "--set", "loop.epochs=2")
+    out, said = finished(words)
     assert json.loads(out) == first
     assert "epoch 1/2: " not in said  # nothing was trained again
