@@ -127,7 +127,7 @@ def test_a_backbone_is_trained_along(tmp_path, pairs, weights):
     before = build("resnet18", read_state(file), "w").trunk.state_dict()["layer4.1.conv2.weight"]
     after = model.image_head.trunk.state_dict()["trunk.layer4.1.conv2.weight"]
     moved = (after - before).abs().max().item()
-    # It began at these weights and left them: Adam moves a weight by about lr a step, and random ones lie apart.
+    # It began at these weights and left them: Adam moves a weight by about lr a step.
     assert 0 < moved < 50 * config.loop.lr
     assert (torch.rand_like(before) * before.std() - before).abs().max().item() > 50 * config.loop.lr
     assert evaluate_run(run).full.pictures > 0

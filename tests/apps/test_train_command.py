@@ -189,7 +189,7 @@ def stopped(folder, settings, number, *, at, processes):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize(("processes", "at"), [(1, 9), (2, 4)])
 def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, processes, at, number):
-    """In the middle of the second of two epochs: 12 steps in one process, 6 in two; a smoke run saves every 4."""
+    """In the middle of the second of two epochs (12 steps in one process, 6 in two; saved every 4)."""
     code, said = stopped(tmp_path, LONGER, number, at=at, processes=processes)
     assert code != 0
     assert said.count("stopped: run the same command again to go on") == (number == signal.SIGTERM)
