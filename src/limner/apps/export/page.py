@@ -4,13 +4,11 @@ It is the main thing a reader gets, so it must open anywhere, for ever, offline:
 are inside, scripts and requests are forbidden by its own policy. It chooses no picture and keeps none.
 """
 
-import base64
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from limner.apps.export.characters import carried, forbidden
+from limner.apps.export.characters import forbidden
 from limner.apps.export.credits import (
     alt_text,
     credit_line,
@@ -24,6 +22,7 @@ from limner.apps.export.explanations import Explanation, explain, paragraphs, si
 from limner.apps.export.marking import Piece, pieces
 from limner.apps.export.predictions import STRENGTHS
 from limner.apps.export.targets import whole
+from limner.apps.export.templates import environment, policy
 from limner.apps.export.thumbnails import Copy, shrink
 from limner.data.storyboards import BoardStep, Storyboard
 from limner.retrieval.storyboard import step_texts
@@ -112,31 +111,18 @@ def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
     Raises:
         DataError: a picture is not there or cannot be read.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("limner.apps", "static"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: carried(value) if type(value) is str else value,
-    )
-    environment.filters["signed"] = signed
-    style = environment.get_template("storyboard.css").render()
-    fingerprint = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    policy = (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{fingerprint}';"
-        " base-uri 'none'; form-action 'none'"
-    )
+    own = environment()
+    own.filters["signed"] = signed
+    style = own.get_template("storyboard.css").render()
     warnings = list(forbidden(board.story))
     # Streamed, so that one step's pictures are in memory at a time.
-    parts = environment.get_template("storyboard.html").generate(
+    parts = own.get_template("storyboard.html").generate(
         board=board,
         story=board.story,
         style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
-        policy=policy,
+        policy=policy(style),
         strip=_strip(board),
         leaves=_leaves(board, warnings),
         credits=picture_credits(board),
