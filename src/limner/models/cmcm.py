@@ -4,9 +4,8 @@ Base and CMCA are the same model without relations. It takes numbers of words, a
 pictures; it reads no files, and losses and training live elsewhere.
 """
 
-import hashlib
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,10 +15,9 @@ from torch import Tensor, nn
 from limner.config import Config
 from limner.encoders.words import Pooling, WordEncoder
 from limner.errors import ConfigError, ShapeError
+from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
 from limner.models.relations import CoherenceModule, Kind
 from limner.similarity import FloatArray, scores
-
-ENCODE_BATCH = 256
 
 
 class Architecture(Config):
@@ -43,22 +41,6 @@ class Architecture(Config):
     pooling: Pooling = "scaled"
     relations: Literal["none"] | Kind = "linear"
     relations_hidden: int = Field(default=512, ge=1)
-
-
-class Tokens(Protocol):
-    """What the model needs of a vocabulary."""
-
-    def __len__(self) -> int:
-        """V, padding (0) and unknown (1) among them."""
-        ...
-
-    def tokens(self, text: str) -> list[str]:
-        """The tokens of a text."""
-        ...
-
-    def batch(self, texts: Sequence[str], max_length: int) -> tuple[np.ndarray, np.ndarray]:
-        """(B, T) int64 numbers of words, padded, and (B,) int64 lengths."""
-        ...
 
 
 class Joint(NamedTuple):
@@ -196,18 +178,11 @@ class Cmcm(nn.Module):
     @property
     def fingerprint(self) -> str:
         """Hash of settings, words and weights: equal fingerprints give equal vectors."""
-        digest = hashlib.sha256(self.architecture.model_dump_json().encode())
-        digest.update(repr((self.max_length, self.relations)).encode())
-        words = getattr(self.vocabulary, "to_json", None)
-        digest.update(words().encode() if words else str(len(self.vocabulary)).encode())
-        for name, tensor in self.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return fingerprint(self, self.architecture, self.vocabulary, self.max_length, self.relations)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length; dropout and batch statistics off."""
-        with self._evaluating():
+        with Evaluating(self):
             parts = [
                 self.words(*self._numbers(texts[start : start + ENCODE_BATCH])).vectors.float().cpu().numpy()
                 for start in range(0, len(texts), ENCODE_BATCH)
@@ -216,9 +191,9 @@ class Cmcm(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or (M, H, W, 3) bytes where a trunk trains along → (M, D) float32 unit rows."""
-        with self._evaluating():
+        with Evaluating(self):
             parts = [
-                self.image_head(_tensor(pictures[start : start + ENCODE_BATCH], self.device))
+                self.image_head(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
                 .float()
                 .cpu()
                 .numpy()
@@ -239,7 +214,7 @@ class Cmcm(nn.Module):
         if self.words.attention is None:
             raise ConfigError("cmcm: pooling 'none' has no attention; train with model.pooling='scaled'")
         found: list[list[tuple[str, float]]] = []
-        with self._evaluating():
+        with Evaluating(self):
             for start in range(0, len(texts), ENCODE_BATCH):
                 some = texts[start : start + ENCODE_BATCH]
                 weights = self.words(*self._numbers(some)).attention
@@ -260,8 +235,10 @@ class Cmcm(nn.Module):
         Raises:
             ConfigError: the model predicts no relations, or not linearly.
         """
-        with self._evaluating():
-            first, second = self._coherence().terms(_tensor(texts, self.device), _tensor(images, self.device))
+        with Evaluating(self):
+            first, second = self._coherence().terms(
+                to_tensor(texts, self.device), to_tensor(images, self.device)
+            )
         return first.float().cpu().numpy(), second.float().cpu().numpy()
 
     def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
@@ -270,8 +247,8 @@ class Cmcm(nn.Module):
         Raises:
             ConfigError: the model predicts no relations.
         """
-        with self._evaluating():
-            table = self._coherence().table(_tensor(texts, self.device), _tensor(images, self.device))
+        with Evaluating(self):
+            table = self._coherence().table(to_tensor(texts, self.device), to_tensor(images, self.device))
         found: FloatArray = table.float().cpu().numpy()
         return found
 
@@ -281,8 +258,8 @@ class Cmcm(nn.Module):
         Raises:
             ConfigError: the model predicts no relations.
         """
-        with self._evaluating():
-            logits = self._coherence()(_tensor(texts, self.device), _tensor(images, self.device))
+        with Evaluating(self):
+            logits = self._coherence()(to_tensor(texts, self.device), to_tensor(images, self.device))
         found: FloatArray = logits.float().sigmoid().cpu().numpy()
         return found
 
@@ -296,29 +273,3 @@ class Cmcm(nn.Module):
     def _numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
         ids, lengths = self.vocabulary.batch(texts, self.max_length)
         return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths)
-
-    def _evaluating(self) -> "_Evaluating":
-        return _Evaluating(self)
-
-
-class _Evaluating:
-    """Evaluation mode without gradients; the mode before comes back, also after an error."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model, self._training = model, model.training
-        self._no_grad = torch.no_grad()
-
-    def __enter__(self) -> None:
-        self._model.eval()
-        self._no_grad.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._no_grad.__exit__(None, None, None)
-        self._model.train(self._training)
-
-
-def _tensor(values: np.ndarray, device: torch.device) -> Tensor:
-    """Features as float32, bytes as they are."""
-    plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
-    # A copy where the array is read-only (memory-mapped), which torch refuses to share.
-    return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)

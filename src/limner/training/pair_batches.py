@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed
 
-from limner.data.tokens import Vocabulary
 from limner.losses.ranking import negatives
+from limner.models.encoding import Tokens
 from limner.training.corpus import Rows
 from limner.training.pictures import FileRows, PictureRows
 from limner.training.settings import RunConfig
@@ -52,7 +52,7 @@ class PairBatches:
         self,
         rows: Rows,
         pictures: PictureRows,
-        vocabulary: Vocabulary,
+        vocabulary: Tokens,
         config: RunConfig,
         device: torch.device,
     ) -> None:
