@@ -59,6 +59,18 @@ def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, wei
     assert np.array_equal(again.stored, found.stored)
 
 
+def test_grids_have_a_store_of_their_own_in_half_precision(tmp_path, data, weights):
+    options = {"backbone": "resnet18", "weights": weights, "precision": "float32"}
+    pooled = picture_features(data, tmp_path / "features", **options)
+    found = picture_features(data, tmp_path / "features", layer="grid", **options)
+    assert (len(found), found.shape, found.stored.dtype) == (3, (49, 512), np.float16)
+    assert len(picture_features(data, tmp_path / "features", **options).shape) == 1
+    for pair in data.pairs:
+        (one,), (other,) = pooled.places([pair.image_id]), found.places([pair.image_id])
+        mean = found.stored[other].astype(np.float32).mean(axis=0)
+        np.testing.assert_allclose(mean, pooled.stored[one], rtol=5e-3, atol=5e-3)
+
+
 def _state(path):
     from safetensors.torch import load_file
 

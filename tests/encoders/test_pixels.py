@@ -82,6 +82,18 @@ def test_pooled_features_are_the_vectors_before_they_get_unit_length(state, pict
     assert transform_of("float32") == "squash 224 float32"
 
 
+def test_a_grid_has_every_place_of_the_last_map(pictures):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        whole = models.resnet18(weights=None, num_classes=3).state_dict()
+    one = PixelEncoder("resnet18", build("resnet18", whole, "file"), "0" * 64, precision="float32")
+    found = one.grid(pictures)
+    assert found.shape == (5, 49, 512)
+    np.testing.assert_allclose(found.mean(axis=1), one.features(pictures), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ShapeError, match="expected uint8"):
+        one.grid(pictures[:, :100])
+
+
 def test_both_formats_and_half_precision_files_load(state, pictures, tmp_path):
     save_file(state, tmp_path / "a.safetensors")
     torch.save(state, tmp_path / "a.pth")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from limner.errors import ConfigError, MissingError
 
 if TYPE_CHECKING:
+    from limner.apps.picture_features import Layer
     from limner.data.coherence import PairSet
     from limner.training.pictures import PictureRows
     from limner.training.settings import DataConfig
@@ -21,6 +22,7 @@ def open_corpus(
     config: "DataConfig",
     *,
     files: bool = False,
+    layer: "Layer" = "pooled",
     weights: Path | None = None,
     device: str = "cpu",
     report: Callable[[int, int], None] = lambda done, total: None,
@@ -30,6 +32,7 @@ def open_corpus(
     Args:
         config: which.
         files: pictures are decoded from files each time, instead of stored features.
+        layer: which features are stored.
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
         report: called with pictures done and due while features are computed.
@@ -66,6 +69,7 @@ def open_corpus(
         data,
         Path(config.features),
         backbone=config.backbone,
+        layer=layer,
         weights=weights,
         device=device,
         report=report,
@@ -73,9 +77,13 @@ def open_corpus(
     return data, features
 
 
-def read_corpus(config: "DataConfig") -> "PairSet":
+def read_corpus(config: "DataConfig", *, texts_alone: bool = False) -> "PairSet":
     """The pairs of a set that lies in files, as read: with the split its files state, if any.
 
+    Args:
+        config: which.
+        texts_alone: look for no pictures of a published set; those of other sets are always opened, because
+            their texts lie beside them.
     Raises:
         ConfigError: a set needs a folder that is not named, or is drawn and lies in no files.
         MissingError, DataError: see the readers.
@@ -85,11 +93,11 @@ def read_corpus(config: "DataConfig") -> "PairSet":
     if config.set in ("pairs", "stories", "captions", "folder"):
         return _own(config)
     if config.set in ("coco", "goodnews", "politics", "conceptual"):
-        return _plain(config)
-    return _annotated(config)
+        return _plain(config, texts_alone=texts_alone)
+    return _annotated(config, texts_alone=texts_alone)
 
 
-def _plain(config: "DataConfig") -> "PairSet":
+def _plain(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
     """A published set without relations."""
     from limner.data.coco import read_coco
     from limner.data.conceptual import read_conceptual
@@ -97,7 +105,8 @@ def _plain(config: "DataConfig") -> "PairSet":
     from limner.data.politics import read_politics
 
     place = _folder(config)
-    pictures, missing, share = _pictures(config, place), config.missing, config.max_missing
+    pictures = None if texts_alone else _pictures(config, place)
+    missing, share = config.missing, config.max_missing
     if config.set == "coco":
         return read_coco(
             place,
@@ -146,13 +155,14 @@ def _own(config: "DataConfig") -> "PairSet":
     return with_pictures(data, root, names, missing=missing, max_missing=share)
 
 
-def _annotated(config: "DataConfig") -> "PairSet":
+def _annotated(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
     """A published set with its pictures."""
     from limner.data.cite import read_cite, read_cite_plus
     from limner.data.clue import read_clue, read_clue_tsv
 
     folder = _folder(config)
-    pictures, missing, share = _pictures(config, folder), config.missing, config.max_missing
+    pictures = None if texts_alone else _pictures(config, folder)
+    missing, share = config.missing, config.max_missing
     if config.set == "cite++":
         return read_cite_plus(
             folder / "train.csv", folder / "test.csv", pictures=pictures, missing=missing, max_missing=share

@@ -5,7 +5,7 @@ Training knows no backbone and the feature store no weights; this brings them to
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from limner.data.coherence import PairSet
 from limner.data.features import FeatureKey, Features, extract, open_features
@@ -14,19 +14,22 @@ from limner.errors import CheckpointError, ConfigError, DataError, MissingError,
 if TYPE_CHECKING:
     from limner.encoders.pixels import Precision
 
+Layer = Literal["pooled", "grid"]
+
 
 def picture_features(
     data: PairSet,
     root: Path,
     *,
     backbone: str = "resnet50",
+    layer: Layer = "pooled",
     weights: Path | None = None,
     precision: "Precision" = "bfloat16",
     device: str = "cpu",
     workers: int = 2,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Features:
-    """Pooled features of every different picture of a data set, one row per `Pair.image_id`.
+    """Features of every different picture of a data set, one row per `Pair.image_id`.
 
     Where the store is complete the backbone is not loaded, but its weight file must be at hand: its hash is
     part of the key.
@@ -35,13 +38,14 @@ def picture_features(
         data: read with its pictures.
         root: folder of all feature stores.
         backbone: one of the torchvision encoders of `encoders.catalogue`.
+        layer: "pooled" rows (F,), or "grid" rows (P, F) of the last map: 49 places for a ResNet.
         weights: a file, or a folder to look in; None looks in the usual places.
         precision: of the backbone.
         device: torch device that computes.
         workers: threads that decode.
         report: called with rows done and rows due.
     Raises:
-        ConfigError: no such backbone.
+        ConfigError: no such backbone, or it has no grid.
         MissingError: its weights are not at hand.
         DataError: the set was read without pictures, or a picture cannot be read.
         CheckpointError: the store does not fit, see `data.features.extract`.
@@ -61,7 +65,7 @@ def picture_features(
     file = weight_file(backbone, weights)
     key = FeatureKey(
         data=data.name,
-        backbone=backbone,
+        backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
         weights_sha256=file.sha256,
         transform=transform_of(precision),
     )
@@ -82,7 +86,7 @@ def picture_features(
         key,
         pictures,
         prepare=encoder.prepare,
-        forward=encoder.features,
+        forward=encoder.features if layer == "pooled" else encoder.grid,
         side_px=encoder.side_px,
         workers=workers,
         report=report,

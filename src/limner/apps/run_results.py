@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from limner.apps.picture_features import Layer
     from limner.evaluation.choice_results import ChoiceResult
     from limner.evaluation.results import Result
     from limner.retrieval.refinement import Refinement
@@ -89,7 +90,8 @@ def measure_run(
     name = str(((state.get("config") or {}).get("config") or {}).get("system", ""))
     model, config = system(name).load(run, device)
     tuned = getattr(config, "trunk", "") == "finetune"
-    data, pictures = open_corpus(config.data, files=tuned, weights=weights, device=device)
+    layer: Layer = getattr(config, "layer", "pooled")
+    data, pictures = open_corpus(config.data, files=tuned, layer=layer, weights=weights, device=device)
     pairs = data.split(part)
     rows = rows_of(pairs, pictures, data.relations)
     texts, images, columns = vectors(model, pictures, rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -196,11 +197,26 @@ class PixelEncoder:
         """
         return self._forward(checked(self.name, batch))
 
+    def grid(self, batch: ByteArray) -> FloatArray:
+        """(B, 224, 224, 3) bytes → (B, P, F) features of every place of the last map, in reading order.
+
+        Raises:
+            ShapeError: not B such squares.
+            ConfigError: the backbone has no such map.
+        """
+        from limner.encoders.trunks import grid_trunk
+
+        return self._run(checked(self.name, batch), grid_trunk(self._trunk, self.name))
+
     def _forward(self, batch: ByteArray) -> FloatArray:
         """Bytes → (B, F) features."""
-        return in_parts(self._compute, batch) if self._device == "cpu" else self._compute(batch)
+        return self._run(batch, self._trunk)
 
-    def _compute(self, batch: ByteArray) -> FloatArray:
+    def _run(self, batch: ByteArray, trunk: nn.Module) -> FloatArray:
+        work = partial(self._compute, trunk=trunk)
+        return in_parts(work, batch) if self._device == "cpu" else work(batch)
+
+    def _compute(self, batch: ByteArray, trunk: nn.Module) -> FloatArray:
         import torch
 
         with (
@@ -209,7 +225,7 @@ class PixelEncoder:
                 self._device.partition(":")[0], torch.bfloat16, enabled=self._precision == "bfloat16"
             ),
         ):
-            features: FloatArray = self._trunk(normalised(batch, self._device)).float().cpu().numpy()
+            features: FloatArray = trunk(normalised(batch, self._device)).float().cpu().numpy()
         return features
 
 

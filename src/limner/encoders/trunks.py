@@ -1,14 +1,16 @@
-"""Trunks that train with the rest: bytes of pictures to pooled features.
+"""Trunks that train with the rest: bytes of pictures to pooled features, or to grids of them.
 
 A small convolutional net for drawings, and a cover that lets any backbone take bytes. It loads no weights and
 frames no pictures.
 """
 
+from collections import OrderedDict
+
 import torch
 from torch import Tensor, nn
 
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
-from limner.errors import ShapeError
+from limner.errors import ConfigError, ShapeError
 
 DRAWING_WIDTH = 384
 
@@ -26,7 +28,7 @@ class FromBytes(nn.Module):
         """Cover a backbone.
 
         Args:
-            trunk: (B, 3, H, W) normalised → (B, F).
+            trunk: (B, 3, H, W) normalised → (B, F), or (B, P, F) of a grid.
         """
         super().__init__()
         self.trunk = trunk
@@ -34,7 +36,7 @@ class FromBytes(nn.Module):
         self.register_buffer("std", torch.tensor(IMAGENET_STD) * 255, persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, H, W, 3) bytes → (B, F) features.
+        """(B, H, W, 3) bytes → what the trunk makes of them.
 
         Raises:
             ShapeError: not such a batch.
@@ -69,3 +71,57 @@ class DrawingTrunk(nn.Module):
         """(B, 3, H, W) normalised → (B, F)."""
         grid = self.layers(values)  # (B, F/2, H/16, W/16)
         return torch.cat([grid.mean(dim=(2, 3)), grid.amax(dim=(2, 3))], dim=1)
+
+
+class Grid(nn.Module):
+    """A map of features as places in reading order."""
+
+    def __init__(self, body: nn.Module) -> None:
+        """Take what makes the map.
+
+        Args:
+            body: (B, 3, H, W) normalised → (B, F, h, w).
+        """
+        super().__init__()
+        self.body = body
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, h·w, F)."""
+        places: Tensor = self.body(values).flatten(2).transpose(1, 2)
+        return places
+
+
+def grid_trunk(model: nn.Module, name: str) -> Grid:
+    """A torchvision classifier up to its last map of features; weights are shared with it.
+
+    Args:
+        model: of the ResNet, ConvNeXt or EfficientNet family.
+        name: of the architecture, for the message.
+    Raises:
+        ConfigError: it has no such map, as transformers.
+    """
+    children = dict(model.named_children())
+    if "layer4" in children:
+        before = list(children)[: list(children).index("layer4") + 1]
+        return Grid(nn.Sequential(OrderedDict((key, children[key]) for key in before)))
+    if "features" in children and "permute" not in children:
+        return Grid(children["features"])
+    raise ConfigError(
+        f"trunk: {name} has no map of features to take places from; choose a ResNet or ConvNeXt"
+    )
+
+
+class DrawingGrid(nn.Module):
+    """The convolutions of `DrawingTrunk`, every place kept."""
+
+    def __init__(self) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__()
+        trunk = DrawingTrunk()
+        self.grid = Grid(trunk.layers)
+        self.width = trunk.width // 2
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, H/16 · W/16, F)."""
+        places: Tensor = self.grid(values)
+        return places
