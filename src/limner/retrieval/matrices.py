@@ -74,7 +74,8 @@ def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Se
     matrix_path, present_path = cache / f"{state}.npy", cache / f"{state}.present.npy"
     if not ids:
         return Space(np.zeros((0, info.dim), dtype=np.float16), np.zeros(0, dtype=bool), info.fingerprint)
-    if not (matrix_path.exists() and present_path.exists() and _rows(matrix_path) == len(ids)):
+    kept = _read(matrix_path, present_path, (len(ids), info.dim))
+    if kept is None:
         cache.mkdir(parents=True, exist_ok=True)
         draft = cache / f"{state}.{os.getpid()}.tmp"
         with present_path.open("wb") as stream:
@@ -82,13 +83,29 @@ def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Se
         # The matrix appears last and whole: where it is, the other file is complete.
         draft.replace(matrix_path)
         _forget(cache, state)
-    matrix = np.load(matrix_path, mmap_mode="r", allow_pickle=False)
-    present = np.load(present_path, allow_pickle=False)
-    return Space(matrix, present, info.fingerprint, Derived(matrix_path))
+        kept = _read(matrix_path, present_path, (len(ids), info.dim))
+    if kept is None:
+        raise CheckpointError(f"{matrix_path}: not as it was written; remove the folder {cache}")
+    return Space(*kept, info.fingerprint, Derived(matrix_path))
 
 
-def _rows(path: Path) -> int:
-    return int(np.load(path, mmap_mode="r", allow_pickle=False).shape[0])
+def _read(
+    matrix_path: Path, present_path: Path, shape: tuple[int, int]
+) -> tuple[NDArray[np.float16], NDArray[np.bool_]] | None:
+    """Matrix, mapped, and which rows are present; None where either is absent, damaged or of another size."""
+    if not (matrix_path.exists() and present_path.exists()):
+        return None
+    try:
+        # np.load would also take an archive or ask whether to unpickle; these read this one format alone.
+        matrix = np.lib.format.open_memmap(matrix_path, mode="r")
+        with present_path.open("rb") as stream:
+            present = np.lib.format.read_array(stream, allow_pickle=False)
+    # The cache holds no truth, so a damaged file is made again like an absent one.
+    except (ValueError, EOFError):
+        return None
+    whole = matrix.shape == shape and matrix.dtype == np.dtype(np.float16)
+    whole = whole and present.shape == shape[:1] and present.dtype == np.dtype(np.bool_)
+    return (matrix, present) if whole else None
 
 
 def _build(store: Store, table: str, ids: Sequence[str], dim: int, draft: Path) -> NDArray[np.bool_]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limner.errors import DataError
+from limner.errors import DataError, LimnerError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -104,6 +105,7 @@ class Store:
         """
         import lancedb
 
+        self._folder = folder
         self._database = lancedb.connect(str(folder), read_consistency_interval=timedelta(0))
         self._open: dict[str, Any] = {}
 
@@ -142,12 +144,22 @@ class Store:
             self._database.drop_table(name)
 
     def version(self, name: str) -> int:
-        """Number that grows with every change of a table."""
-        return int(self._table(name).version)
+        """Number that grows with every change of a table.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            return int(self._table(name).version)
 
     def count(self, name: str, where: str | None = None) -> int:
-        """Number of rows."""
-        return int(self._table(name).count_rows(where))
+        """Number of rows.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            return int(self._table(name).count_rows(where))
 
     def upsert(self, name: str, rows: pyarrow.Table) -> None:
         """Write rows, replacing those of equal key: doing it twice is doing it once."""
@@ -163,11 +175,23 @@ class Store:
     def scan(
         self, name: str, columns: Sequence[str], where: str | None = None
     ) -> Iterator[pyarrow.RecordBatch]:
-        """All rows, in blocks, in no particular order."""
-        query = self._table(name).search().select(list(columns))
-        if where is not None:
-            query = query.where(where)
-        yield from query.to_batches(batch_size=SCAN_ROWS)
+        """All rows, in blocks, in no particular order.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            query = self._table(name).search().select(list(columns))
+            if where is not None:
+                query = query.where(where)
+            batches = iter(query.to_batches(batch_size=SCAN_ROWS))
+        while True:
+            # What a caller does with a block is none of the table's damage.
+            with self._reading(name):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     def lookup(
         self, name: str, column: str, values: Iterable[str], columns: Sequence[str]
@@ -204,8 +228,24 @@ class Store:
 
     def _table(self, name: str) -> Any:  # noqa: ANN401
         if name not in self._open:
-            self._open[name] = self._database.open_table(name)
+            with self._reading(name):
+                self._open[name] = self._database.open_table(name)
         return self._open[name]
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Turn what the database says of a damaged table into one line that says what to do."""
+        try:
+            yield
+        except LimnerError:
+            raise
+        # The database raises plain ValueError, RuntimeError and OSError, and a bare Exception for a panic.
+        except Exception as error:
+            reason = " ".join(str(error).split())[:120]
+            raise DataError(
+                f"{self._folder / name}: table cannot be read ({type(error).__name__}: {reason});"
+                " if it is damaged, index again into a new library"
+            ) from error
 
 
 def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
