@@ -1,6 +1,7 @@
 """``limner table``, ``figure`` and ``measure``: what they print, write and refuse; and the whole way once."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -131,17 +132,66 @@ def test_every_table_is_made_of_tiny_runs_of_every_row(monkeypatch, capsys):
 
     made = smoke_runs.smoke_results()
     monkeypatch.setattr(smoke_runs, "smoke_results", lambda: made)
-    for name, rows in (
-        ("cmcm-4", ("Base", "CMCA", "CMCM-NoAttn", "CMCM")),
-        ("cmcm-5", ("Base", "CMCA", "CMCM-NoAttn", "CMCM")),
-        ("cmcm-7", ("CMCM",)),
-        ("cmcm-8", ("CMCM-NoAttn", "CMCM")),
-    ):
-        run(table, name, "--smoke", "--resamples", 50)
-        shown = capsys.readouterr().out
-        for row in rows:
-            cells = [line for line in shown.splitlines() if row in line and any(c.isdigit() for c in line)]
-            assert cells, f"{name}: no figure of {row} in\n{shown}"
+    ranks = [("plain", "MedR R@1 R@5 R@10"), ("refined", "MedR R@1 R@5 R@10")]
+    for name in ("cmcm-4", "cmcm-5"):
+        header, rows = grid(shown(name, capsys))
+        due = [f"{block}: {figure}" for block, figures in ranks for figure in figures.split()]
+        due += [f"refined minus plain: {figure}" for figure in ranks[0][1].split()]
+        assert header == ["model", *due]
+        assert list(rows) == ["Base", "CMCA", "CMCM-NoAttn", "CMCM"]
+        for row, cells in rows.items():
+            # without relations there is nothing to refine
+            number = 4 if row in ("Base", "CMCA") else 12
+            assert all(INTERVAL.fullmatch(cell) for cell in cells[:number]), (name, row, cells)
+            assert cells[number:] == [""] * (12 - number), (name, row, cells)
+
+    header, rows = grid(shown("cmcm-7", capsys))
+    systems = ("CMCA", "CMCM", "CMCM refined")
+    assert header == ["relation", *[f"{one}: {figure}" for one in systems for figure in ranks[0][1].split()]]
+    assert len(rows) == 2 * 13
+    for row, cells in rows.items():
+        if "(0 queries)" in row:
+            assert cells == ["–"] * 12
+        else:
+            assert all(INTERVAL.fullmatch(cell) for cell in cells), (row, cells)
+    assert sum("(0 queries)" not in row for row in rows) > 13
+
+    header, rows = grid(shown("cmcm-8", capsys))
+    names = header[1:]
+    assert len(names) == 13
+    assert list(rows) == [
+        "prevalence (chance)",
+        "text only",
+        "CMCM-NoAttn",
+        "CMCM",
+        r"CMCM\_c (own relation)",
+    ]
+    assert all(INTERVAL.fullmatch(cell) for cell in rows["prevalence (chance)"])
+    for row in ("CMCM-NoAttn", "CMCM"):
+        for cell, share in zip(rows[row], rows["prevalence (chance)"], strict=True):
+            # average precision has no meaning where no test pair is positive
+            assert cell == "–" if share.startswith("0.00") else INTERVAL.fullmatch(cell), (row, cell)
+    assert {*rows["text only"], *rows[r"CMCM\_c (own relation)"]} == {"–"}
+
+
+NUMBER = r"[-−]?\d+\.\d+"
+INTERVAL = re.compile(rf"{NUMBER}[\\*†]* \[{NUMBER}, {NUMBER}\]")
+
+
+def shown(name, capsys):
+    run(table, name, "--smoke", "--resamples", 50)
+    return capsys.readouterr().out
+
+
+def grid(markdown):
+    """Header, and first cell → other cells, of the one table of a page; all rows are as wide."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    cut = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    header, ruler, rows = cut[0], cut[1], cut[2:]
+    assert set("".join(ruler)) == set("-:")
+    assert {len(row) for row in rows} == {len(header)}
+    assert len({row[0] for row in rows}) == len(rows)
+    return header, {row[0]: row[1:] for row in rows}
 
 
 def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
