@@ -1,13 +1,15 @@
-"""Vectors of texts: the same in every process and order, near for like texts, zero without words."""
+"""Vectors of texts: the same in every process, near for like texts, zero without words."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from limner.data.document_vectors import document_vectors, words_of
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, MissingError
 
 ANIMALS = [
     "the fox hunts rabbits near the forest",
@@ -42,9 +44,6 @@ def test_like_texts_lie_nearer_than_others():
 
 
 def test_other_processes_and_seeds():
-    import os
-    from pathlib import Path
-
     found = document_vectors(TEXTS, **SETTINGS)
     for seed in ("1", "2"):
         done = subprocess.run(
@@ -75,6 +74,12 @@ def test_a_text_without_a_known_word_is_zero():
 )
 def test_the_words_that_count(text, due):
     assert words_of(text) == due
+
+
+def test_a_missing_gensim_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models.doc2vec", None)
+    with pytest.raises(MissingError, match="pip install gensim"):
+        document_vectors(TEXTS, **SETTINGS)
 
 
 def test_what_cannot_be_is_refused():

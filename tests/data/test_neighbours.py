@@ -1,5 +1,7 @@
 """The neighbour graph against a loop: duplicates are no neighbours, equals come by their number."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,11 +35,7 @@ def test_the_exact_graph_is_the_loop(n, size, texts, images, seed):
     graph = build_graph(vectors, size=size, text_ids=text_ids, image_ids=image_ids)
     due = by_loop(vectors, size, text_ids, image_ids)
     assert graph.neighbours.dtype == np.int32
-    apart = np.where(due >= 0, ((vectors[due] - vectors[:, None]) ** 2).sum(axis=2), -1)
-    found = np.where(
-        graph.neighbours >= 0, ((vectors[graph.neighbours] - vectors[:, None]) ** 2).sum(axis=2), -1
-    )
-    np.testing.assert_array_equal(found, apart)  # of equally near ones at the edge any may be kept
+    np.testing.assert_array_equal(graph.neighbours, due)
     for row, near in enumerate(graph.neighbours.tolist()):
         held = [number for number in near if number >= 0]
         assert len(set(held)) == len(held)
@@ -84,6 +82,45 @@ def test_many_copies_take_no_neighbours_away():
     graph = build_graph(vectors, size=5, text_ids=text_ids, image_ids=image_ids, method="hnsw")
     assert graph.counts.tolist() == [5] * 600
     assert recall(graph, vectors, text_ids=text_ids, image_ids=image_ids, rows=600) > 0.95
+
+
+@pytest.mark.parametrize(("pictured", "exact_rows"), [(60, 0), (400, 400)])
+def test_rows_crowded_by_one_picture_are_searched_wider(pictured, exact_rows, monkeypatch):
+    """Different texts of one picture, all nearer to each other than to the rest."""
+    vectors, text_ids, image_ids = clusters(n=600)
+    vectors[:pictured] = vectors[0] + np.arange(pictured, dtype=np.float32)[:, None] * 1e-3
+    image_ids[:pictured] = 0
+    compared = []
+    real = neighbours._nearest
+    monkeypatch.setattr(neighbours, "_nearest", lambda *a: compared.extend(a[1].tolist()) or real(*a))
+    graph = build_graph(vectors, size=10, text_ids=text_ids, image_ids=image_ids, method="hnsw")
+    assert compared == list(range(exact_rows))  # past the second search there is no searching on
+    assert graph.counts.tolist() == [10] * 600
+    assert (graph.neighbours[:pictured] >= pictured).all()
+    assert recall(graph, vectors, text_ids=text_ids, image_ids=image_ids, rows=600) > 0.95
+
+
+def test_rows_with_fewer_others_stay_short_when_searched():
+    vectors, text_ids, image_ids = clusters(n=300)
+    image_ids[:] = 0
+    image_ids[:4] = range(1, 5)
+    graph = build_graph(vectors, size=10, text_ids=text_ids, image_ids=image_ids, method="hnsw")
+    assert graph.counts.tolist() == [10] * 4 + [4] * 296
+
+
+def test_memory_is_bounded_by_blocks(monkeypatch):
+    vectors, text_ids, image_ids = clusters(n=1200)
+    ids = {"text_ids": text_ids, "image_ids": image_ids}
+    build_graph(vectors, size=5, **ids)
+    peaks = []
+    for cells in (1 << 24, 12_000):
+        monkeypatch.setattr(neighbours, "_CELLS", cells)
+        tracemalloc.start()
+        build_graph(vectors, size=5, **ids)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[0] > 1200**2 * 4  # all distances at once
+    assert peaks[1] < 1200**2 * 4 / 4
 
 
 def test_recall_tells_a_bad_graph():

@@ -17,6 +17,7 @@ Method = Literal["auto", "exact", "hnsw"]
 Ids = NDArray[np.int64]
 EXACT_UP_TO = 200_000
 _CELLS = 1 << 24  # distances held at once
+_SEARCHES = 2  # before rows without enough neighbours are compared with all
 _ROWS = 4096  # searched at once
 
 
@@ -61,7 +62,8 @@ def build_graph(
         ShapeError: sizes differ, or fewer than two rows.
         NumericsError: a vector is not finite.
         MissingError: "hnsw" without usearch.
-    Source: SPEC 3.3.
+    Source: SPEC 3.3. Departs: searched above 200,000 rows, not a million, where comparing all with all takes
+        hours without an accelerator.
     """
     if method not in get_args(Method):
         raise ConfigError("neighbours: " + unknown("method", method, get_args(Method)))
@@ -178,6 +180,12 @@ def _nearest(
             apart[place, members] = np.inf
     if wanted < apart.shape[1]:
         near = np.argpartition(apart, wanted - 1, axis=1)[:, :wanted]
+        edge = np.take_along_axis(apart, near, axis=1).max(axis=1)
+        within = (apart <= edge[:, None]).sum(axis=1)
+        # Equally near ones at the edge: partition keeps any of them, the graph the first.
+        for place in np.flatnonzero((within > wanted) & np.isfinite(edge)).tolist():
+            equals = np.flatnonzero(apart[place] <= edge[place])
+            near[place] = equals[np.argsort(apart[place, equals], kind="stable")[:wanted]]
     else:
         near = np.broadcast_to(np.arange(apart.shape[1]), apart.shape)
     near = np.sort(near, axis=1)
@@ -200,7 +208,7 @@ def _hnsw(vectors: NDArray[np.float32], wanted: int, copies: _Copies) -> NDArray
     index.add(np.arange(len(unique)), unique)
     table = np.full((len(vectors), wanted), -1, np.int32)
     due, count = np.arange(len(vectors)), min(len(unique), 2 * wanted)
-    while len(due):
+    for _ in range(_SEARCHES):
         # A search must look at more candidates than it returns, or it misses near ones.
         index.expansion_search = max(2 * count, 256)
         for start in range(0, len(due), _ROWS):
@@ -210,9 +218,13 @@ def _hnsw(vectors: NDArray[np.float32], wanted: int, copies: _Copies) -> NDArray
             for place, row in enumerate(rows.tolist()):
                 near = _usable(keys[place, : sizes[place]].tolist(), rows_of, copies.of(row), row, wanted)
                 table[row, : len(near)] = near
-        # Rows whose copies crowded out their neighbours are searched wider.
-        due = due[(table[due] < 0).any(axis=1)] if count < len(unique) else due[:0]
+        # Rows whose copies crowded out their neighbours are searched wider, ...
+        due = due[(table[due] < 0).any(axis=1)]
         count = min(len(unique), 4 * count)
+    for rows in _blocks(
+        due, len(vectors)
+    ):  # ... and then compared with all, so that none is short by chance.
+        table[rows] = _nearest(vectors, rows, wanted, copies)
     return table
 
 
