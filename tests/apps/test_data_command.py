@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -11,8 +12,10 @@ from limner.apps.commands.data import data
 from limner.apps.fetching import span
 from limner.data.clue import CSV_NAMES, MAP_NAME
 from limner.errors import ConfigError, LimnerError, MissingError
+from limner.training.settings import DataConfig
 
-sys.path.append(str(Path(__file__).parents[1] / "data"))
+sys.path += [str(Path(__file__).parents[1] / "data"), str(Path(__file__).parent)]
+from test_corpora import SETS, make
 
 
 def run(*words):
@@ -42,6 +45,43 @@ def test_the_audit_prints_figures(clue_folder, capsys):
     released = next(line for line in shown.out.splitlines() if line.startswith("released"))
     assert released.split()[1:] == ["36", "4", "10", "5", "0", "0", "5", "0", "0"]
     assert "How and Where are swapped" in shown.out
+    lines = [line.split() for line in shown.out.splitlines() if " and " in line and line[0] in "gr"]
+    found = {(line[0], " ".join(line[1:4])): list(map(int, line[4:])) for line in lines if len(line) == 7}
+    parts = ("train and val", "train and test", "val and test")
+    assert list(found) == [(kind, both) for kind in ("grouped", "released") for both in parts]
+    assert all(found["grouped", both] == [0, 0, 0] for both in parts)
+    # as released, five pictures of test rows are seen elsewhere, and no text is long
+    assert sum(found["released", both][0] for both in parts[1:]) == 5
+    assert all(found["released", both][1] == 0 for both in parts)
+
+
+def every_set():
+    """Names that a settings file takes."""
+    return get_args(DataConfig.model_fields["set"].annotation)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_plain_set_of_a_settings_file_is_audited(name, tmp_path, capsys):
+    place = make(name, tmp_path)
+    run("audit", name, "--annotations", place, "--draws", "5")
+    shown = capsys.readouterr().out
+    assert "12 rows; distinct as written: 12 texts, 12 images, 12 pairs" in shown
+    assert "positive" not in shown
+    run("audit", name, "--annotations", place, "--draws", "0", "--json")
+    (split,) = json.loads(capsys.readouterr().out)["splits"]
+    assert (split["kind"], split["train"] + split["val"] + split["test"]) == ("grouped", 12)
+    nothing = {"pictures": 0, "texts": 0, "groups": 0}
+    assert split["shared"] == [
+        {"parts": list(parts), **nothing} for parts in (("train", "val"), ("train", "test"), ("val", "test"))
+    ]
+
+
+def test_drawn_books_are_audited_too_and_every_set_is_covered(capsys):
+    assert set(every_set()) == {*SETS, "picturebook", "cite", "cite++", "clue", "clue-tsv"}
+    run("audit", "picturebook", "--draws", "0", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert [split["kind"] for split in found["splits"]] == ["grouped", "released"]
+    assert all(both["groups"] == 0 for both in found["splits"][0]["shared"])
 
 
 def test_the_audit_as_json(clue_folder, capsys):

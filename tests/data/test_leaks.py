@@ -9,6 +9,7 @@ from limner.data import cite, clue
 from limner.data.coherence import PairSet, split_pairs
 from limner.data.leaks import audit, leaked, random_leak, render, split_leak
 from limner.data.pairs import Pair
+from limner.data.sharing import shared_parts
 from limner.errors import ConfigError, DataError
 
 LONG = "one two three four five six seven eight"
@@ -28,6 +29,21 @@ def made_up(seed, number=60):
         for row in range(number)
     )
     return PairSet("made-up", ("a", "b"), pairs, notes=("swapped",))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_parts_share_equals_a_naive_recount(seed):
+    pairs = [p.model_copy(update={"group": f"g{int(p.id) % 25}"}) for p in made_up(seed, 150).pairs]
+    found = shared_parts(pairs)
+    assert [one.parts for one in found] == [("train", "val"), ("train", "test"), ("val", "test")]
+    for one in found:
+        left, right = ([p for p in pairs if p.split == name] for name in one.parts)
+        both = [(a, b) for a in left for b in right]
+        assert one.pictures == len({a.image for a, b in both if a.image == b.image})
+        long = {a.text for a, b in both if a.text == b.text and len(a.text.split()) >= 8}
+        assert one.texts == len(long) > 0
+        assert one.groups == len({a.group for a, b in both if a.group == b.group})
+    assert shared_parts([p for p in pairs if p.split == "train"]) == ()
 
 
 def same_text(one, two):

@@ -13,6 +13,7 @@ import numpy as np
 from limner.data.coherence import PairSet, SplitKind, pair_groups, split_pairs
 from limner.data.pairs import Pair, row_of
 from limner.data.records import Record
+from limner.data.sharing import SharedParts, shared_parts
 from limner.data.splits import LeakAudit, text_id
 from limner.data.splits import audit as audit_rows
 from limner.errors import ConfigError, DataError
@@ -30,6 +31,7 @@ class SplitLeak(Record):
         either: test rows whose text or picture does.
         repeated: test rows with an identical pair elsewhere in the test split.
         groups: groups that lie in more than one split.
+        shared: what each two parts have in common.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class SplitLeak(Record):
     either: int
     repeated: int
     groups: int
+    shared: tuple[SharedParts, ...]
 
 
 class RandomLeak(Record):
@@ -175,6 +178,7 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
         either=sum({"text", "image"} & set(what) != set() for what in leaked(pairs).values()),
         repeated=sum(number for number in alike.values() if number > 1),
         groups=sum(len(names) > 1 for name, names in sides.items() if name),
+        shared=shared_parts(pairs),
     )
 
 
@@ -243,16 +247,17 @@ def random_leak(
 
 def render(found: SetAudit) -> str:
     """The audit as plain text."""
+    positive = ", ".join(f"{name} {share:.3f}" for name, share in found.positives.items())
     lines = [
         f"{found.name}: {found.rows:,} rows; distinct as written: {found.texts:,} texts, "
         f"{found.images:,} images, {found.pairs:,} pairs "
         f"({found.same_texts:,} texts, letter case and white space aside)",
         "repeats: "
         + ", ".join(f"{number:,} pairs {times}x" for times, number in found.repeated.items())
-        + f"; copies of {found.disagreeing:,} disagree in a relation",
+        + (f"; copies of {found.disagreeing:,} disagree in a relation" if found.positives else ""),
         f"duplicate groups: {found.groups:,}, largest {found.largest_group:,} rows; "
         f"left out for want of their picture: {found.missing:,} rows",
-        "positive: " + ", ".join(f"{name} {share:.3f}" for name, share in found.positives.items()),
+        *((f"positive: {positive}",) if positive else ()),
         "",
         f"{'split':<10}{'train':>8}{'val':>7}{'test':>7}   test rows seen outside test: "
         f"{'image':>7}{'text':>7}{'pair':>7}{'either':>8}{'sequence':>10}{'short text':>12}",
@@ -263,6 +268,16 @@ def render(found: SetAudit) -> str:
             f"{one.kind:<10}{one.train:>8,}{one.val:>7,}{one.test:>7,}   {'':<29}"
             f"{leak.image:>7,}{leak.text:>7,}{leak.pair:>7,}{one.either:>8,}{leak.sequence:>10,}{leak.short_text:>12,}"
         )
+    lines += [
+        "",
+        f"{'split':<10}{'parts':<16}shared: {'pictures':>10}{'texts of 8+ words':>19}{'groups':>8}",
+        *(
+            f"{one.kind:<10}{' and '.join(both.parts):<16}{'':<8}"
+            f"{both.pictures:>10,}{both.texts:>19,}{both.groups:>8,}"
+            for one in found.splits
+            for both in one.shared
+        ),
+    ]
     if found.random:
         chance = found.random
         shares = (

@@ -5,7 +5,7 @@ It finds the files, shows progress and prints; `limner.data.leaks` counts and `l
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from cyclopts import App, Parameter
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from limner.data.coherence import PairSet
     from limner.data.fetch import FetchReport
 
-SETS = ("cite", "cite++", "clue", "clue-tsv")
 FETCHABLE = ("clue",)
-_FOLDERS = {"cite": "cite", "cite++": "cite++", "clue": "clue", "clue-tsv": "clue"}
 
 data = App(
     name="data",
@@ -44,16 +42,21 @@ def audit(
 ) -> None:
     """Count what the test rows of a data set share with the other rows.
 
+    Prints the sizes of the parts, the test rows that were seen elsewhere, and what each two parts share.
+
     Example: limner data audit clue --annotations clue
+
+    Example: limner data audit folder --annotations ~/Pictures/captioned
 
     Parameters
     ----------
     name
-        cite, cite++ (train.csv and test.csv), clue (the CSVs) or clue-tsv.
+        Any set of a settings file: cite, cite++, clue, clue-tsv, coco, goodnews, politics, conceptual, pairs,
+        stories, captions, folder or picturebook.
     annotations
-        Folder of the annotation files; data/SET below $LIMNER_DATA unless given.
+        File or folder of the annotations, as in a settings file; data/SET below $LIMNER_DATA unless given.
     pictures
-        Folder of the pictures; the texts alone are read unless given.
+        Folder of the pictures; of published sets the texts alone are read unless given.
     missing
         What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
     split
@@ -163,29 +166,37 @@ def fetch(
 def read_set(
     name: str, annotations: Path | None, pictures: Path | None, missing: Literal["abort", "drop"] = "abort"
 ) -> "PairSet":
-    """A set by its name.
+    """A set by its name, as a settings file would open it.
 
     Args:
-        name: one of `SETS`.
-        annotations: folder of its files; None looks below $LIMNER_DATA.
-        pictures: folder of its pictures; None for the texts alone.
+        name: as ``[data] set`` takes it.
+        annotations: file or folder of its annotations; None looks below $LIMNER_DATA.
+        pictures: folder of its pictures; None for the texts alone, where they can be had alone.
         missing: what to do about pictures that are missing.
     Raises:
         ConfigError: no such set, or no folder known.
+        MissingError, DataError: see the readers.
     """
-    from limner.data.cite import read_cite, read_cite_plus
-    from limner.data.clue import read_clue, read_clue_tsv
+    from limner.apps.corpora import read_corpus
+    from limner.data.worlds import picture_book
+    from limner.training.settings import DataConfig
 
-    if name not in SETS:
-        raise ConfigError(unknown("data set", name, SETS))
-    folder = _folder(name, annotations)
-    if name == "cite":
-        return read_cite(folder, pictures=pictures, missing=missing)
-    if name == "cite++":
-        train, test = folder / "train.csv", folder / "test.csv"
-        return read_cite_plus(train, test, pictures=pictures, missing=missing)
-    read = read_clue if name == "clue" else read_clue_tsv
-    return read(folder, pictures=pictures, missing=missing)
+    sets = get_args(DataConfig.model_fields["set"].annotation)
+    if name not in sets:
+        raise ConfigError(unknown("data set", name, sets))
+    config = DataConfig.model_validate(
+        {
+            "set": name,
+            "annotations": str(annotations or ""),
+            "pictures": str(pictures or ""),
+            "missing": missing,
+        }
+    )
+    if name == "picturebook":
+        return picture_book(config.stories, config.world_seed, config.picture_px)[0]
+    if annotations is None and not os.environ.get("LIMNER_DATA"):
+        raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
+    return read_corpus(config, texts_alone=pictures is None)
 
 
 def summary(report: "FetchReport", folder: Path) -> list[str]:
@@ -212,4 +223,4 @@ def _folder(name: str, annotations: Path | None) -> Path:
     place = os.environ.get("LIMNER_DATA")
     if not place:
         raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
-    return Path(place) / "data" / _FOLDERS[name]
+    return Path(place) / "data" / name

@@ -63,6 +63,7 @@ def train(
         Print the result as JSON.
     """
     from limner.apps.corpora import open_corpus
+    from limner.apps.left_out import write_left_out
     from limner.apps.progress import IndexProgress
     from limner.apps.validation import HINGE, MARGIN, choices_of, maximise, validation
     from limner.data.pair_scores import write_pair_scores
@@ -87,8 +88,9 @@ def train(
         )
     corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
     if first:
-        for note in data.notes:
-            say(note)
+        for note in (*data.notes, write_left_out(data.missing, to)):
+            if note:
+                say(note)
         say(
             f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
             f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
