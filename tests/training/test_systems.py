@@ -41,6 +41,21 @@ def test_every_shipped_file_is_valid_and_says_what_it_is(path):
     settings.smoke()
 
 
+@pytest.mark.parametrize("folder", ["captions", "stories", "headers"])
+def test_there_is_a_file_for_every_row_of_complementary_samples(folder):
+    from limner.evaluation.complementary_tables import reference
+
+    found = {path.stem: read_config(path) for path in (CONFIGS / "complementary" / folder).glob("*.toml")}
+    rows = {settings.row for settings in found.values()}
+    named = {run for row in reference()["complementary-3"]["rows"].values() for run in row["runs"]}
+    assert rows == {*reference()["complementary-2"]["rows"], *named, "VSE0", "VSE++"}
+    assert len(rows) == len(found)
+    for stem, settings in found.items():
+        assert settings.data.set == ("captions" if folder == "captions" else "stories")
+        assert stem.partition("-")[0].rstrip("+01") in settings.row.lower().replace("γ=0", "gamma")
+        settings.smoke()
+
+
 def test_there_is_a_file_for_every_published_row():
     rows = {
         folder: {read_config(f).row for f in (CONFIGS / "cmcm" / folder).glob("*.toml")}

@@ -20,7 +20,8 @@ class System:
 
     Attributes:
         config: class of its settings.
-        prepare: (settings, corpus, device=, backbone=) → object with `task`, `corpus` and `saved_with`.
+        prepare: (settings, corpus, device=, backbone=) → object with `task`, `corpus` and `saved_with`; also
+            takes sentences=, an encoder, where the settings have a true `needs_sentences`.
         load: (folder of a run, device) → (model in evaluation mode, settings).
     """
 
@@ -30,7 +31,11 @@ class System:
 
 
 # name → module, class of settings; the module also has `prepare` and `load`
-_SYSTEMS = {"cmcm": ("limner.training.cmcm", "CmcmConfig")}
+_SYSTEMS = {
+    "cmcm": ("limner.training.cmcm", "CmcmConfig"),
+    "complementary": ("limner.training.complementary", "ComplementaryConfig"),
+    "vse": ("limner.training.vse", "VseConfig"),
+}
 
 
 def names() -> tuple[str, ...]:

@@ -84,7 +84,12 @@ def train(
     with first_alone(), IndexProgress() as progress:
         progress.stage("pictures", None)
         data, pictures = open_corpus(
-            settings.data, files=tuned, weights=weights, device=device, report=_Report(progress)
+            settings.data,
+            files=tuned,
+            layer=getattr(settings, "layer", "pooled"),
+            weights=weights,
+            device=device,
+            report=_Report(progress),
         )
     corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
     if first:
@@ -137,16 +142,17 @@ def train(
 
 
 def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
-    """The pretrained backbone in training form, and its width."""
+    """The pretrained backbone in training form, giving vectors or grids, and its width."""
     from limner.encoders.catalogue import weight_file
     from limner.encoders.pixels import build
-    from limner.encoders.trunks import FromBytes
+    from limner.encoders.trunks import FromBytes, grid_trunk
     from limner.encoders.weights import read_state
 
     name = settings.data.backbone
     file = weight_file(name, weights)
     built = build(name, read_state(file), str(file.path))
-    return FromBytes(built.trunk), built.width
+    as_grid = getattr(settings, "layer", "pooled") == "grid"
+    return FromBytes(grid_trunk(built.trunk, name) if as_grid else built.trunk), built.width
 
 
 def _sentences() -> Any:  # noqa: ANN401
