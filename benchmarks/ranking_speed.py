@@ -2,7 +2,8 @@
 
   python benchmarks/ranking_speed.py --size 5000
 
-Prints both times, the ratio, and the memory each needs beside the scores. Ranks must agree.
+Prints both times (median, least and most of the repeats; by the clock and of the processor), the ratio of
+each pair of turns and the memory each needs beside the scores. Ranks must agree.
 """
 
 import argparse
@@ -24,15 +25,23 @@ def searched(scores: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def timed(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Least seconds of each; the calls take turns, so that other work on the machine disturbs both alike."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
+def timed(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, np.ndarray]:
+    """(repeats, 2) seconds of each, by the clock and of the processor.
+
+    The calls take turns, so that other work on the machine disturbs both alike.
+    """
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
-            began = time.perf_counter()
+            began, worked = time.perf_counter(), time.process_time()
             call()
-            taken[name].append(time.perf_counter() - began)
-    return {name: min(values) for name, values in taken.items()}
+            taken[name].append((time.perf_counter() - began, time.process_time() - worked))
+    return {name: np.array(values) for name, values in taken.items()}
+
+
+def spread(values: np.ndarray, form: str = ".3f") -> str:
+    """Median, and least to most."""
+    return f"{np.median(values):{form}} [{values.min():{form}}, {values.max():{form}}]"
 
 
 def peak_mb(call: Callable[[], object]) -> float:
@@ -59,11 +68,20 @@ def main() -> None:
     seconds = timed(
         {"theirs": lambda: searched(scores), "ours": lambda: rank(scores, relevant)}, options.repeats
     )
-    ours, theirs = seconds["ours"], seconds["theirs"]
     print(f"{size} x {size}, {options.dtype}, scores {scores.nbytes / 1e6:.0f} MB; ranks agree: {agree}")
-    print(f"argsort and search: {theirs:.3f} s, {peak_mb(lambda: searched(scores)):.1f} MB")
-    print(f"limner:             {ours:.3f} s, {peak_mb(lambda: rank(scores, relevant)):.1f} MB")
-    print(f"ratio: {theirs / ours:.1f}")
+    print(f"median [least, most] of {options.repeats} turns")
+    for name, label, call in (
+        ("theirs", "argsort and search", lambda: searched(scores)),
+        ("ours", "limner", lambda: rank(scores, relevant)),
+    ):
+        clock, processor = seconds[name].T
+        memory = peak_mb(call)
+        print(f"{label + ':':<20}{spread(clock)} s, processor {spread(processor)} s, {memory:.1f} MB")
+    for kind, theirs, ours in zip(
+        ("clock", "processor"), seconds["theirs"].T, seconds["ours"].T, strict=True
+    ):
+        least = theirs.min() / ours.min()
+        print(f"ratio, {kind}: {spread(theirs / ours, '.1f')}; of the least times {least:.1f}")
     assert agree
 
 
