@@ -1,6 +1,7 @@
 """c-way questions on the command line: measured from a run, tabulated beside the paper's, and drawn."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -119,10 +120,22 @@ def test_without_runs_the_published_figures_stand_alone(capsys):
 
 
 @pytest.mark.slow
-def test_the_tables_are_made_of_tiny_runs(capsys):
-    for name in ("complementary-2", "complementary-3"):
-        run(table, name, "--smoke", "--resamples", 50)
-        assert "DIVERSITY" in capsys.readouterr().out
+@pytest.mark.parametrize(("name", "width"), [("complementary-2", 3), ("complementary-3", 4)])
+def test_the_tables_are_made_of_tiny_runs_of_every_row(capsys, tmp_path, monkeypatch, name, width):
+    from limner.evaluation.complementary_tables import reference
+
+    monkeypatch.chdir(tmp_path)
+    run(table, name, "--smoke", "--resamples", 50)
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.partition("by training seed")[0].splitlines() if line.startswith("| ")]
+    rows = reference()[name]["rows"]
+    assert len(lines) - 1 >= len(rows)
+    figure = re.compile(r"\d+\.\d [\\*†]*\[\d+\.\d, \d+\.\d\]")
+    for line in lines[1:]:
+        assert len(figure.findall(line)) == width, line
+    if name == "complementary-2":
+        assert {*rows, "VSE0", "VSE++"} == {line.split("|")[1].strip() for line in lines[1:]}
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 Their figures mean nothing and are never stored. It makes no table itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -12,40 +12,81 @@ from tempfile import TemporaryDirectory
 from limner.apps.run_results import Measured
 from limner.evaluation.results import Result
 
-_ROWS = {
-    "Base": ("none", "none"),
-    "CMCA": ("scaled", "none"),
-    "CMCM-NoAttn": ("none", "linear"),
-    "CMCM": ("scaled", "linear"),
+_DRAWN = 'trunk = "drawings"\n[data]\nset = "picturebook"\n'
+_COHERENCE = {
+    row: f'system = "cmcm"\n{_DRAWN}[model]\npooling = "{pooling}"\nrelations = "{relations}"\n'
+    for row, (pooling, relations) in {
+        "Base": ("none", "none"),
+        "CMCA": ("scaled", "none"),
+        "CMCM-NoAttn": ("none", "linear"),
+        "CMCM": ("scaled", "linear"),
+    }.items()
+}
+_METHODS = {
+    "PVSE": "pvse",
+    "THOMAS": "thomas",
+    "HAL": "hal",
+    "MITHUN": "mithun",
+    "AMRANI": "amrani",
+    "distance-weighted": "distance",
+    "DISCREPANCY": "discrepancy",
+    "DIVERSITY": "diversity",
+    "COMBINED-VAL": "combined-val",
+    "COMBINED-STATS": "combined-stats",
+}
+_ABLATION = {
+    "random α": ("random", ""),
+    "Γ=0": ("uniform", ""),
+    **{
+        f"{measure.upper()}{row}": (measure, setting)
+        for measure in ("diversity", "discrepancy")
+        for row, setting in {
+            "": "",
+            " Γ=+1": "gamma = 1",
+            " sum": 'mode = "sum"',
+            " x": 'mode = "x"',
+            " y": 'mode = "y"',
+        }.items()
+    },
+}
+
+
+def _weighed(method: str, weights: str = "") -> str:
+    return f'system = "complementary"\nmethod = "{method}"\n{_DRAWN}[weights]\nlam = 8\n{weights}\n'
+
+
+ROWS: Mapping[str, Mapping[str, str]] = {
+    "cmcm": _COHERENCE,
+    "complementary-2": {row: _weighed(method) for row, method in _METHODS.items()}
+    | {
+        row: f'system = "vse"\nhinge = "{hinge}"\n{_DRAWN}'
+        for row, hinge in (("VSE0", "sum"), ("VSE++", "max"))
+    },
+    "complementary-3": {row: _weighed(*how) for row, how in _ABLATION.items()},
 }
 
 
 def smoke_results() -> list[Result]:
-    """Ranks and predicted relations of tiny runs; see `smoke_measured`."""
+    """Ranks and predicted relations of tiny runs of CMCM; see `smoke_measured`."""
     return [measured.result for measured in smoke_measured()]
 
 
-def smoke_measured(choices: Sequence[int] = ()) -> list[Measured]:
-    """Train, measure and forget one tiny run per row of the tables.
+def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Measured]:
+    """Train, measure and forget one tiny run per row of a table.
 
     Args:
         choices: options of c-way questions, see `limner.apps.run_results.measure_run`.
+        table: a name of `ROWS`.
     """
     from limner.apps.commands.train import train
     from limner.apps.run_results import measure_run
 
     found = []
     with TemporaryDirectory(prefix="limner-smoke-") as folder:
-        for row, (pooling, relations) in _ROWS.items():
-            config = Path(folder) / f"{row}.toml"
-            config.write_text(
-                f'system = "cmcm"\nrow = "{row}"\ntrunk = "drawings"\n'
-                '[data]\nset = "picturebook"\n'
-                f'[model]\npooling = "{pooling}"\nrelations = "{relations}"\n'
-                '[loop]\nmetric = "MRR"\n',
-                encoding="utf-8",
-            )
-            run = Path(folder) / row
+        for number, (row, settings) in enumerate(ROWS[table].items()):
+            config = Path(folder) / f"{number}.toml"
+            config.write_text(f'row = "{row}"\n{settings}[loop]\nmetric = "MRR"\n', encoding="utf-8")
+            run = Path(folder) / str(number)
             with redirect_stdout(StringIO()):
                 train(config, to=run, smoke=True)
             found.append(measure_run(run, choices=choices, distractors=Path(folder) / "choices"))

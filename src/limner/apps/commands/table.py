@@ -102,7 +102,7 @@ def _complementary(
     from limner.evaluation.results import read_results
 
     if smoke:
-        measured = smoke_runs.smoke_measured((SMOKE_CHOICES,))
+        measured = smoke_runs.smoke_measured((SMOKE_CHOICES,), name)
         answers = [answer for one in measured for answer in one.choices]
         results = [one.result for one in measured]
     elif runs is None:
