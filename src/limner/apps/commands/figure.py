@@ -1,4 +1,4 @@
-"""``limner figure``: the figures of CMCM from measured runs, beside the published curves.
+"""``limner figure``: the figures of the papers from measured runs, beside the published curves.
 
 It collects what a figure shows and writes the file; `limner.evaluation.figures` draws.
 """
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
     "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
+    "complementary-3", "complementary-4",
 )  # fmt: skip
+PAGES = ("complementary-3", "complementary-4")
 
 
 def figure(
@@ -30,6 +32,8 @@ def figure(
     runs: Path | None = None,
     run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     text: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    picture: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    weights: Path | None = None,
     data: str = "clue",
     split: str = "grouped",
     count: int = 4,
@@ -46,22 +50,30 @@ def figure(
         cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
         cmcm-entropy (rank of every CMCM_c against the entropy of its relation), complementary-scores
         (histograms of both measures), complementary-agreement (one measure against the other),
-        complementary-weights (spread, entropy and drift of the weights by epoch) or complementary-variance
-        (what either measure gained on every data set against the deviation of its scores).
+        complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
+        (what either measure gained on every data set against the deviation of its scores), complementary-3
+        (a page of what runs find for texts, words and pictures) or complementary-4 (a page of the pairs that
+        weigh most and least).
     to
-        File to write: .pdf, .png or .svg.
+        File to write: .pdf, .png or .svg; .html for complementary-3 and complementary-4.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
-        One run (cmcm-3b, cmcm-7, complementary-…), or the runs to compare (cmcm-6); repeatable.
+        One run (cmcm-3b, cmcm-7, complementary-…), or the runs to compare (cmcm-6, complementary-3);
+        repeatable.
     text
-        Text to show (cmcm-7), or id of a pair (cmcm-6); repeatable. The first ones of the run unless given.
+        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3); repeatable. The first
+        ones of the run unless given.
+    picture
+        Id of a test pair whose picture is a query (complementary-3); repeatable.
+    weights
+        Weights of the backbone, where features must still be computed (complementary-3).
     data
         Data set of the results.
     split
         Its split.
     count
-        Texts shown when none is named.
+        Texts shown when none is named; pairs at either end (complementary-4).
     resamples
         Of every interval.
     """
@@ -70,7 +82,9 @@ def figure(
 
     if name not in NAMES:
         raise ConfigError(unknown("figure", name, NAMES))
-    if name == "cmcm-3a":
+    if name in PAGES:
+        _page(name, to, run, texts=text, pictures=picture, count=count, weights=weights)
+    elif name == "cmcm-3a":
         figures.write(to, figures.confidence_curves)
     elif name == "cmcm-3b":
         _scatter(to, _one(name, run))
@@ -91,6 +105,25 @@ def figure(
     else:
         _curve(to, name, _results(name, runs, data, split), data, resamples)
     say(f"{to}: {name}")
+
+
+def _page(
+    name: str,
+    to: Path,
+    run: Sequence[Path],
+    *,
+    texts: Sequence[str],
+    pictures: Sequence[str],
+    count: int,
+    weights: Path | None,
+) -> None:
+    from limner.apps.found_examples import write_found
+    from limner.apps.weighted_pairs import write_weighted_pairs
+
+    if name == "complementary-4":
+        write_weighted_pairs(_one(name, run), to, count)
+    else:
+        write_found(run, to, texts=texts, pictures=pictures, count=count, weights=weights)
 
 
 def _one(name: str, run: Sequence[Path]) -> Path:
