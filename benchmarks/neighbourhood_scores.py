@@ -3,9 +3,9 @@
 The slow way is the paper's: for every batch of an epoch it gathers all neighbours of each row for DIV, and
 samples neighbours of neighbours for DIS. It is timed on a stated number of batches and scaled to the epoch.
 Vectors and graph are drawn with clusters; the building of a graph is not timed. DIV must agree, and exact DIS
-with all N² neighbours of neighbours of a few rows. Prints the ratio for limner's two functions called in turn, as
-training does, and for passes that both would share; the peak memory of the process after each
-way, and the error of the sampled DIS. With one thread seconds are those of the processor, else of the clock.
+with all N² neighbours of neighbours of a few rows. Prints the ratio for limner's functions called in turn,
+as training does, and for passes that both would share; the peak memory of the process after each way; and the
+error of the sampled DIS. With one thread seconds are those of the processor, else of the clock.
 """
 
 import argparse
