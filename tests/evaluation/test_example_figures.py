@@ -24,6 +24,6 @@ def test_a_gallery_frames_the_right_picture_and_no_other():
     widths = [axes.spines["left"].get_linewidth() for axes in figure.axes if axes.axison]
     assert widths == [1, 1, 3, 1, 1]
     assert len([axes for axes in figure.axes if axes.axison]) == 5
-    assert figure.axes[0].get_title(loc="left").endswith("…")
+    assert figure.axes[0].texts[0].get_text().endswith("…")
     with pytest.raises(DataError, match="no text to show"):
         figures.gallery([])

@@ -14,8 +14,11 @@ from limner.errors import DataError
 from limner.evaluation.figures import BLUE, GREEN, GREY
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from PIL.Image import Image
+
+TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows
 
 
 @dataclass(frozen=True)
@@ -73,30 +76,36 @@ def gallery(rows: Sequence[Shown]) -> "Figure":
         raise DataError("figure: no text to show; name one or measure a run first")
     from matplotlib.figure import Figure
 
-    lines = [(row, answer) for row in rows for answer in row.answers]
-    columns = 1 + max((len(pictures) for _, (_, pictures, _) in lines), default=0)
-    figure = Figure(figsize=(1.35 * columns, 1.3 * len(lines) + 0.3 * len(rows)), layout="constrained")
-    grid = figure.subplots(len(lines), columns, squeeze=False)
-    for number, (row, (system, pictures, right)) in enumerate(lines):
-        first = number == 0 or lines[number - 1][0] is not row
-        for place, axes in enumerate(grid[number]):
-            axes.set_xticks([])
-            axes.set_yticks([])
-            picture = row.truth if place == 0 and first else None
-            if 0 < place <= len(pictures):
-                picture = pictures[place - 1]
-            if picture is None:
-                axes.set_axis_off()
-                continue
-            axes.imshow(np.asarray(picture.convert("RGB")))
-            hit = place > 0 and right == place - 1
-            for spine in axes.spines.values():
-                spine.set(visible=hit or place == 0, color=GREEN if hit else GREY, linewidth=3 if hit else 1)
-        if first:
-            grid[number, 0].set_title(_short(row.text), fontsize=7, loc="left")
-        if columns > 1:
-            grid[number, 1].set_ylabel(_plain(system), fontsize=7)
+    columns = 1 + max((len(pictures) for row in rows for _, pictures, _ in row.answers), default=0)
+    # A text has a line of its own across all columns, or its length would widen the first of them.
+    heights = [height for row in rows for height in (TEXT_HEIGHT, *[1.0] * len(row.answers))]
+    figure = Figure(figsize=(1.35 * columns, 1.3 * sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    line = 0
+    for row in rows:
+        head = figure.add_subplot(grid[line, :])
+        head.set_axis_off()
+        head.text(0, 0, _short(row.text), fontsize=7, va="bottom", transform=head.transAxes)
+        for number, (system, pictures, right) in enumerate(row.answers, start=1):
+            if number == 1:
+                _draw(figure.add_subplot(grid[line + 1, 0]), row.truth, GREY, 1)
+            for place, picture in enumerate(pictures):
+                axes = figure.add_subplot(grid[line + number, place + 1])
+                hit = right == place
+                _draw(axes, picture, GREEN if hit else None, 3 if hit else 1)
+                if place == 0:
+                    axes.set_ylabel(_plain(system), fontsize=7)
+        line += 1 + len(row.answers)
     return figure
+
+
+def _draw(axes: "Axes", picture: "Image", colour: str | None, width: float) -> None:
+    """A picture in a frame, or without one."""
+    axes.imshow(np.asarray(picture.convert("RGB")))
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set(visible=colour is not None, color=colour or GREY, linewidth=width)
 
 
 def _plain(text: str) -> str:

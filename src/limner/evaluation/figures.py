@@ -59,7 +59,14 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
     axes.scatter(gaps, ranks, s=9, color=BLUE, alpha=0.5, linewidths=0)
     if np.isfinite(threshold):
         axes.axvline(threshold, color=ORANGE, linewidth=1.2)
-        axes.annotate(f"T = {threshold:g}", (threshold, 1), xycoords=("data", "axes fraction"), va="bottom")
+        axes.annotate(
+            f"T = {threshold:g}",
+            (threshold, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, -4),
+            textcoords="offset points",
+            va="top",
+        )
     axes.set(xlabel="best score minus second best", ylabel="rank of the right picture", yscale="log")
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -69,21 +76,32 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
 def refinement_bars(table: Table) -> "Figure":
     """Median ranks plain and refined, with intervals, and the published ones as rings (Figure 5).
 
+    Systems of which there is neither a result nor a published figure are left out.
+
     Args:
         table: of retrieval, see `coherence_tables.build`.
     Raises:
         ConfigError: the table has no blocks plain and refined.
+        DataError: no system has a median rank.
     """
     titles = [block.title for block in table.blocks]
     if titles[:2] != ["plain", "refined"]:
         raise ConfigError(f"figure: table {table.name} has blocks {titles}, expected plain and refined")
     width = len(table.blocks[0].columns)
     place = table.blocks[0].columns.index("MedR")
-    figure, axes = _figure(width=max(5.0, 0.62 * len(table.rows) + 1.5))
+    rows = [
+        row
+        for row in table.rows
+        if any(row.cells[place + width * k].value is not None for k in (0, 1))
+        or any(row.cells[place + width * k].paper is not None for k in (0, 1))
+    ]
+    if not rows:
+        raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
+    figure, axes = _figure(width=max(5.0, 0.62 * len(rows) + 1.5))
     rings = False
     for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
-        at = np.arange(len(table.rows)) + 0.4 * number - 0.2
-        cells = [row.cells[place + width * number] for row in table.rows]
+        at = np.arange(len(rows)) + 0.4 * number - 0.2
+        cells = [row.cells[place + width * number] for row in rows]
         there = [(x, c.value, c.low, c.high) for x, c in zip(at, cells, strict=True) if c.value is not None]
         if there:
             x, value, low, high = (np.array(column, dtype=np.float64) for column in zip(*there, strict=True))
@@ -95,7 +113,8 @@ def refinement_bars(table: Table) -> "Figure":
             label = None if rings else "the paper's"
             axes.scatter(x, value, facecolors="none", edgecolors=ORANGE, s=28, zorder=3, label=label)
             rings = True
-    axes.set_xticks(np.arange(len(table.rows)), [row.name for row in table.rows], rotation=40, ha="right")
+    axes.set_xticks(np.arange(len(rows)), [row.name for row in rows], rotation=40, ha="right")
+    axes.set_xlim(-0.6, len(rows) - 0.4)
     axes.set(ylabel="median rank", title=table.title)
     axes.title.set_fontsize(9)
     if axes.get_legend_handles_labels()[0]:

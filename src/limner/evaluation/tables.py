@@ -203,7 +203,10 @@ def _html(table: Table) -> str:
         rest = "".join(f" <small>{html.escape(part)}</small>" for part in small if part)
         return f"<td>{html.escape(main)}{rest}</td>"
 
-    lines = ["<table>", f"<caption>{html.escape(table.title)}</caption>", "<thead>"]
+    # Wide tables scroll by themselves, not with the page they stand on.
+    title = html.escape(table.title)
+    lines = [f'<div role="region" aria-label="{title}" tabindex="0" style="overflow-x:auto">']
+    lines += ["<table>", f"<caption>{title}</caption>", "<thead>"]
     corner = f'<th scope="col">{html.escape(table.corner)}</th>'
     if len(table.blocks) > 1:
         spans = [
@@ -216,7 +219,7 @@ def _html(table: Table) -> str:
     for row in table.rows:
         cells = "".join(map(cell_of, row.cells))
         lines.append(f'<tr><th scope="row">{html.escape(_name(row))}</th>{cells}</tr>')
-    lines += ["</tbody>", "</table>"]
+    lines += ["</tbody>", "</table>", "</div>"]
     lines += [f"<p>{html.escape(note)}</p>" for note in notes_of(table)]
     return "\n".join([*lines, ""])
 
