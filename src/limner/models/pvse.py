@@ -170,15 +170,17 @@ class Pvse(nn.Module):
             ShapeError: widths differ.
         """
         sizes = expect("pvse", texts=(texts, "N K H"), images=(images, "M J H"))
-        # Head by head the maximum runs over a block that is still in the cache.
         first = torch.from_numpy(np.ascontiguousarray(texts.transpose(1, 0, 2)))  # (K, N, H)
-        second = torch.from_numpy(np.ascontiguousarray(images.transpose(1, 2, 0)))  # (J, H, M)
-        found = torch.full((sizes["N"], sizes["M"]), -torch.inf)
+        second = torch.from_numpy(np.ascontiguousarray(images.transpose(1, 0, 2)))  # (J, M, H)
+        found = torch.empty(sizes["N"], sizes["M"])
         for top in range(0, sizes["N"], _ROWS):
             for left in range(0, sizes["M"], _COLUMNS):
                 block = found[top : top + _ROWS, left : left + _COLUMNS]
-                for one in first:
-                    for other in second:
-                        product = one[top : top + _ROWS] @ other[:, left : left + _COLUMNS]
-                        torch.maximum(block, product, out=block)
+                # One buffer for all pairs of heads: new memory for each would cost more than the maximum.
+                best, product = torch.full(block.shape, -torch.inf), torch.empty(block.shape)
+                for one in first[:, top : top + _ROWS]:
+                    for other in second[:, left : left + _COLUMNS]:
+                        torch.mm(one, other.t(), out=product)
+                        torch.maximum(best, product, out=best)
+                block.copy_(best)
         return found.numpy()
