@@ -152,3 +152,12 @@ def test_what_does_not_fit_is_refused():
         diversity(matrix, vectors, "no")
     with pytest.raises(ConfigError, match="0 samples"):
         sampled_discrepancy(matrix, vectors, samples=0)
+
+
+def test_known_means_change_nothing():
+    rng = np.random.default_rng(4)
+    vectors = torch.from_numpy(rng.standard_normal((12, 5)))
+    matrix = neighbour_matrix(torch.from_numpy(rng.integers(-1, 12, (12, 4))))
+    near = means(matrix, vectors)
+    for measure in (diversity, discrepancy):
+        torch.testing.assert_close(measure(matrix, vectors, near=near), measure(matrix, vectors))

@@ -91,7 +91,20 @@ def vectors(
         model.encode_image(pictures.take(places[start : start + _BLOCK]))
         for start in range(0, len(places), _BLOCK)
     ]
-    return model.encode_text(rows.texts), np.concatenate(images), columns
+    return _texts(model, rows), np.concatenate(images), columns
+
+
+def _texts(model: Any, rows: "Rows") -> "FloatArray":  # noqa: ANN401
+    """(N, …) texts of some rows; models of sequences hear every story whole, in its order."""
+    if not hasattr(model, "encode_stories"):
+        found: FloatArray = model.encode_text(rows.texts)
+        return found
+    from limner.training.story_batches import stories_of
+
+    stories = stories_of(rows.pairs)
+    parts = model.encode_stories([[rows.pairs[place].text for place in story] for story in stories])
+    together: FloatArray = np.concatenate(parts)
+    return together[np.argsort(np.concatenate(stories))]
 
 
 def mean_hinge(

@@ -72,18 +72,25 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
     return embedding_bag(indices, wide, offsets, mode="mean")
 
 
-def diversity(matrix: NeighbourMatrix, vectors: Tensor, diagonal: Literal["keep", "drop"] = "keep") -> Tensor:
+def diversity(
+    matrix: NeighbourMatrix,
+    vectors: Tensor,
+    diagonal: Literal["keep", "drop"] = "keep",
+    *,
+    near: Tensor | None = None,
+) -> Tensor:
     """DIV: mean similarity among the neighbours of every row; large where they are much alike.
 
     Args:
         matrix: of n rows.
         vectors: (n, H), usually means of K unit heads.
         diagonal: "keep" a neighbour's similarity with itself among the N², or "drop" it.
+        near: `means` of the vectors, where they are known already.
     Returns:
         (n,), 0 where a row has no neighbour (or, without the diagonal, only one).
     Source: SPEC 3.5 (T&K, Equation 4), by shortcuts 4, 5 and 9 of SPEC 1.12.
     """
-    own = means(matrix, vectors).square().sum(dim=1)
+    own = (means(matrix, vectors) if near is None else near).square().sum(dim=1)
     if diagonal == "keep":
         return own
     if diagonal != "drop":
@@ -104,6 +111,7 @@ def discrepancy(
     *,
     own: Literal["keep", "drop"] = "keep",
     nn: Literal["multiset", "unique"] = "multiset",
+    near: Tensor | None = None,
 ) -> Tensor:
     """DIS: mean similarity of every row with the neighbours of its neighbours.
 
@@ -112,6 +120,7 @@ def discrepancy(
         vectors: (n, H).
         own: "keep" or "drop" the returns to the row itself.
         nn: "multiset" counts a row as often as it is met, as the paper's N² says; "unique" once.
+        near: `means` of the vectors, where they are known already.
     Returns:
         (n,), 0 where nothing is left to compare with.
     Raises:
@@ -126,8 +135,7 @@ def discrepancy(
     wide = wide if wide.dtype == torch.float64 else wide.float()
     if nn == "unique":
         return _over_unique(matrix, wide, own)
-    near = means(matrix, vectors)
-    found = (wide * means(matrix, near)).sum(dim=1)
+    found = (wide * means(matrix, means(matrix, vectors) if near is None else near)).sum(dim=1)
     if own == "keep":
         return found
     back = _returns(matrix).to(found)

@@ -19,6 +19,7 @@ from torch import nn
 from limner.config import Config
 from limner.errors import NumericsError
 from limner.training import checkpoint, processes, randomness
+from limner.training.optimisers import OptimiserName, optimiser
 from limner.training.state import NAME, Position, Remembering, State
 from limner.training.task import Event, Task
 
@@ -30,7 +31,8 @@ class LoopConfig(Config):
 
     Attributes:
         epochs: passes over the training data.
-        lr, betas, weight_decay: of Adam.
+        optimiser, lr, weight_decay: adam or adadelta.
+        betas: of adam.
         clip_norm: largest gradient norm, or None.
         plateau_patience: validations without a better value before the rate is cut.
         plateau_factor: what the rate is multiplied with then.
@@ -41,6 +43,7 @@ class LoopConfig(Config):
     """
 
     epochs: int = 20
+    optimiser: OptimiserName = "adam"
     lr: float = 1e-4
     betas: tuple[float, float] = (0.5, 0.999)
     weight_decay: float = 0.0
@@ -83,18 +86,14 @@ class Loop:
         self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
         self._saved_with = dict(saved_with or {})
         self._rank = processes.rank()
-        optimiser = torch.optim.Adam(
-            [p for p in task.model.parameters() if p.requires_grad],
-            lr=config.lr,
-            betas=config.betas,
-            weight_decay=config.weight_decay,
-        )
+        weights, rates = task.model.parameters(), (config.lr, config.betas, config.weight_decay)
+        own = optimiser(config.optimiser, weights, *rates)
         schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            optimiser, "max", factor=config.plateau_factor, patience=config.plateau_patience
+            own, "max", factor=config.plateau_factor, patience=config.plateau_patience
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         remembering = task if isinstance(task, Remembering) else None
-        self._state = State(task.model, optimiser, schedule, Position(), settings, remembering)
+        self._state = State(task.model, own, schedule, Position(), settings, remembering)
         self._file = folder / NAME
         self._began, self._began_at = time.monotonic(), 0
 

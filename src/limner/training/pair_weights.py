@@ -14,7 +14,7 @@ from torch import Tensor
 from limner.data.pair_scores import PairScores
 from limner.losses import neighbourhoods, weighting
 from limner.training.complementary_settings import ComplementaryConfig
-from limner.training.memory import IMAGE, TEXT, Bank, EpochMemory
+from limner.training.memory import IMAGE, TEXT, EpochMemory
 
 SAMPLES = 1000
 PREFIX, LOGGED = "weights.", "weights/"
@@ -47,9 +47,10 @@ class PairWeights:
         bank = memory.read()
         if bank is None or int(self._epochs[0]) == epoch:
             return
-        for measure in self._config.measures:
-            for side, vectors in ((IMAGE, bank.images), (TEXT, bank.texts)):
-                self._raw[f"{measure}/{side}"] = self._measure(measure, vectors, bank, epoch).float().cpu()
+        for side, vectors in ((IMAGE, bank.images), (TEXT, bank.texts)):
+            near = neighbourhoods.means(self._matrix, vectors)  # both measures begin with it
+            for measure in self._config.measures:
+                self._raw[f"{measure}/{side}"] = self._measure(measure, vectors, near, epoch).float().cpu()
         self._before = self._joined
         self._joined = torch.stack([self._combined(side) for side in (IMAGE, TEXT)])
         first = int(self._epochs[1])
@@ -93,15 +94,15 @@ class PairWeights:
         self._last, self._epochs = own["last"], own["epochs"]
         self._raw = {name: own[name] for name in self._raw}
 
-    def _measure(self, measure: str, vectors: Tensor, bank: Bank, epoch: int) -> Tensor:
+    def _measure(self, measure: str, vectors: Tensor, near: Tensor, epoch: int) -> Tensor:
         """(n,) raw scores of one measure in one modality."""
         own = self._config.weights
         if measure == "DIVERSITY":
-            return neighbourhoods.diversity(self._matrix, vectors)
+            return neighbourhoods.diversity(self._matrix, vectors, near=near)
         if own.estimator == "sampled1000":
             seed = self._config.loop.seed * 1_000_003 + epoch
             return neighbourhoods.sampled_discrepancy(self._matrix, vectors, samples=SAMPLES, seed=seed)
-        return neighbourhoods.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn)
+        return neighbourhoods.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, near=near)
 
     def _combined(self, side: str) -> Tensor:
         """(n,) the score of a modality that weights come from; with mean 0 and deviation 1 if "sound"."""

@@ -35,6 +35,7 @@ _SYSTEMS = {
     "cmcm": ("limner.training.cmcm", "CmcmConfig"),
     "complementary": ("limner.training.complementary", "ComplementaryConfig"),
     "vse": ("limner.training.vse", "VseConfig"),
+    "vrss": ("limner.training.vrss", "VrssConfig"),
 }
 
 

@@ -1,0 +1,103 @@
+"""Steps of a story as vectors: words read both ways, then steps read both ways with attention to all of them.
+
+Ragged stories are packed, so that no step of padding is computed. It scores nothing and knows no picture.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from limner.errors import ShapeError
+
+
+class EncodedSteps(NamedTuple):
+    """B stories of up to T steps, S in all.
+
+    Attributes:
+        steps: (B, T, W) of the words of each step, zeros where a story is over.
+        context: (B, T, W) of the whole story as each step attends to it; None without context.
+        attention: (B, T, T) step by step, rows sum to 1 over the story's steps; None without context.
+        real: (B, T) bool, where there is a step.
+    """
+
+    steps: Tensor
+    context: Tensor | None
+    attention: Tensor | None
+    real: Tensor
+
+
+class StepEncoder(nn.Module):
+    """Word-level and step-level bidirectional GRU, and bilinear attention of every step to all.
+
+    Source: SPEC 5.3 (VRSS, Section 3.2). The context sees later steps too: Equation 4's "before t" is loose.
+    """
+
+    def __init__(
+        self,
+        words: int,
+        *,
+        width: int,
+        hidden: int,
+        context: bool,
+        dropout: float,
+        vectors: Tensor | None = None,
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            words: V, padding (0) among them.
+            width: E of a word vector.
+            hidden: of either GRU, per direction; W is twice that.
+            context: whether steps attend to their story.
+            dropout: in [0, 1), on word vectors and on step vectors in training.
+            vectors: (V, E) to start from.
+        Raises:
+            ShapeError: the vectors do not fit.
+        """
+        super().__init__()
+        self.width = 2 * hidden
+        self.embedding = nn.Embedding(words, width, padding_idx=0)
+        if vectors is not None:
+            if tuple(vectors.shape) != (words, width):
+                raise ShapeError(f"steps: vectors {tuple(vectors.shape)}, expected {(words, width)}")
+            with torch.no_grad():
+                self.embedding.weight.copy_(vectors)
+        self.words = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
+        self.dropout = nn.Dropout(dropout)
+        self.story = nn.GRU(self.width, hidden, batch_first=True, bidirectional=True) if context else None
+        self.bilinear = nn.Linear(self.width, self.width, bias=False) if context else None
+
+    def forward(self, words: Tensor, lengths: Tensor, steps: Tensor) -> EncodedSteps:
+        """Encode B stories.
+
+        Args:
+            words: (S, L) int64, the steps of all stories one after the other.
+            lengths: (S,) int64 on the CPU, in 1…L.
+            steps: (B,) int64 on the CPU, at least 1, with sum S.
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        counts = steps.tolist()
+        if words.ndim != 2 or len(words) != len(lengths) or sum(counts) != len(words) or min(counts) < 1:
+            raise ShapeError(
+                f"steps: {tuple(words.shape)} words, {len(lengths)} lengths and stories of {counts} steps,"
+                " expected (S, L), (S,) and counts that sum to S"
+            )
+        packed = pack_padded_sequence(
+            self.dropout(self.embedding(words)), lengths, batch_first=True, enforce_sorted=False
+        )
+        last = self.words(packed)[1]  # (2, S, H)
+        flat = self.dropout(torch.cat([last[0], last[1]], dim=1))  # (S, W)
+        padded = pad_sequence(list(flat.split(counts)), batch_first=True)  # (B, T, W)
+        places = torch.arange(padded.shape[1], device=padded.device)
+        real = places < steps.to(padded.device)[:, None]
+        if self.story is None or self.bilinear is None:
+            return EncodedSteps(padded, None, None, real)
+        read, _ = self.story(pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False))
+        whole, _ = pad_packed_sequence(read, batch_first=True)  # (B, T, W)
+        logits = self.bilinear(padded) @ whole.transpose(1, 2)  # (B, T, T)
+        attention = logits.masked_fill(~real[:, None, :], -torch.inf).softmax(dim=2)
+        attention = attention * real[:, :, None]
+        return EncodedSteps(padded, attention @ whole, attention, real)

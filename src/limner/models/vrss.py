@@ -1,0 +1,270 @@
+"""VRSS: a story's steps become generated picture vectors, each depending on a latent topic that moves on.
+
+With its two ablations: no latent (VRSS-VAE) and no context (VRSS-GlobalCon). Retrieval is the cosine between
+a generated vector and a picture's features. It holds no loss.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from limner.config import Config
+from limner.encoders.cells import CellColours
+from limner.encoders.steps import EncodedSteps, StepEncoder
+from limner.errors import ConfigError, ShapeError
+from limner.models.encoding import Evaluating, Tokens, fingerprint, to_tensor
+from limner.similarity import FloatArray, scores
+
+ENCODE_STORIES = 64
+LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
+
+
+class VrssArchitecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        word_width: E.
+        hidden: of every GRU, per direction.
+        latent: Z.
+        mlp: hidden width of the networks of prior, posterior and decoder.
+        dropout: on word and step vectors.
+        latents: whether there are latent variables; without them a GRU decodes (VRSS-VAE).
+        context: whether steps attend to their story (not for VRSS-GlobalCon).
+        variance: of the decoder, "fixed" or "learned" (literal).
+        centre: subtract the training pictures' mean feature before vectors are compared.
+    Source: SPEC 5.2, 5.8; D1 to D6 of SPEC 8.
+    """
+
+    word_width: int = Field(default=500, ge=1)
+    hidden: int = Field(default=500, ge=1)
+    latent: int = Field(default=500, ge=1)
+    mlp: int = Field(default=1000, ge=1)
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    latents: bool = True
+    context: bool = True
+    variance: Literal["fixed", "learned"] = "fixed"
+    centre: bool = False
+
+
+class Generated(NamedTuple):
+    """What the model says about S steps of B stories, in the order they were given.
+
+    Attributes:
+        means: (S, F) generated picture vectors.
+        log_variances: (S, F), or None where the variance is fixed.
+        posterior, prior: (S, Z) mean and log-variance each, or None without latents.
+        latents: (S, Z) the latents drawn (posterior means in evaluation), or None.
+        attention: (B, T, T), or None without context.
+    """
+
+    means: Tensor
+    log_variances: Tensor | None
+    posterior: tuple[Tensor, Tensor] | None
+    prior: tuple[Tensor, Tensor] | None
+    latents: Tensor | None
+    attention: Tensor | None
+
+
+class Vrss(nn.Module):
+    """The whole system; retrieval and evaluation call `encode_stories`, `encode_image` and `score`."""
+
+    name = "vrss"
+    centre: Tensor
+
+    def __init__(
+        self,
+        architecture: VrssArchitecture,
+        vocabulary: Tokens,
+        *,
+        image_width: int,
+        max_length: int,
+        vectors: Tensor | None = None,
+        features: nn.Module | None = None,
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            architecture: sizes and parts.
+            vocabulary: of the training texts.
+            image_width: F of the picture features.
+            max_length: words of a step that count.
+            vectors: (V, E) to start from.
+            features: bytes of pictures → (B, F), fixed; None where features are stored.
+        Raises:
+            ConfigError: a learned variance without latents has no meaning here.
+        """
+        super().__init__()
+        if architecture.variance == "learned" and not architecture.latents:
+            raise ConfigError("vrss: variance 'learned' goes with latents; set model.variance='fixed'")
+        own = architecture
+        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
+        self.image_width = image_width
+        self.features = features
+        self.register_buffer("centre", torch.zeros(image_width))
+        self.steps = StepEncoder(
+            len(vocabulary),
+            width=own.word_width,
+            hidden=own.hidden,
+            context=own.context,
+            dropout=own.dropout,
+            vectors=vectors,
+        )
+        heard = self.steps.width * (2 if own.context else 1)
+        spread = 2 if own.variance == "learned" else 1
+        if own.latents:
+            self.from_heard = nn.Linear(heard, own.mlp)
+            self.from_before = nn.Linear(own.latent, own.mlp, bias=False)
+            self.posterior = nn.Linear(own.mlp, 2 * own.latent)
+            self.prior = _mlp(own.latent, own.mlp, 2 * own.latent)
+            self.decoder = _mlp(2 * own.latent, own.mlp, spread * image_width)
+        else:
+            self.reader = nn.GRU(heard, own.hidden, batch_first=True, bidirectional=True)
+            self.decoder = _mlp(2 * own.hidden, own.mlp, image_width)
+
+    def forward(self, words: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
+        """Generate a picture vector for every step of B stories.
+
+        Args:
+            words: (S, L) int64, the steps of all stories one after the other.
+            lengths: (S,) int64 on the CPU, in 1…L.
+            steps: (B,) int64 on the CPU, with sum S.
+        Raises:
+            ShapeError: sizes do not fit.
+        Source: SPEC 5.3, 5.4 (VRSS, Equations 1 to 4).
+        """
+        read = self.steps(words, lengths, steps)
+        heard = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
+        if not self.architecture.latents:
+            packed = pack_padded_sequence(heard, steps, batch_first=True, enforce_sorted=False)
+            states, _ = pad_packed_sequence(self.reader(packed)[0], batch_first=True)
+            return Generated(self.decoder(states[read.real]), None, None, None, None, read.attention)
+        return self._recur(heard, read)
+
+    def _recur(self, heard: Tensor, read: EncodedSteps) -> Generated:
+        """The latents one step after the other, all stories at once; prior and decoder then see all steps."""
+        own = self.architecture
+        known = self.from_heard(heard)  # (B, T, mlp), which no latent changes
+        before = heard.new_zeros(len(heard), own.latent)
+        parts: list[tuple[Tensor, Tensor, Tensor]] = []
+        for place in range(heard.shape[1]):
+            mean, log_variance = self.posterior(torch.tanh(known[:, place] + self.from_before(before))).chunk(
+                2, dim=1
+            )
+            log_variance = log_variance.clamp(LOW, HIGH)
+            drawn = mean
+            if self.training:
+                drawn = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+            parts.append((mean, log_variance, drawn))
+            before = drawn
+        means, log_variances, latents = (
+            torch.stack(list(part), dim=1) for part in zip(*parts, strict=True)
+        )  # (B, T, Z) each
+        earlier = torch.cat([latents.new_zeros(len(latents), 1, own.latent), latents[:, :-1]], dim=1)
+        real = read.real
+        prior_mean, prior_log_variance = self.prior(earlier[real]).chunk(2, dim=1)
+        out = self.decoder(torch.cat([earlier[real], latents[real]], dim=1))
+        spread = None
+        if own.variance == "learned":
+            out, spread = out.chunk(2, dim=1)
+            spread = spread.clamp(LOW - 4, HIGH)  # unit vectors of F dimensions have variances of about 1/F
+        return Generated(
+            out,
+            spread,
+            (means[real], log_variances[real]),
+            (prior_mean, prior_log_variance.clamp(LOW, HIGH)),
+            latents[real],
+            read.attention,
+        )
+
+    def described(self, pictures: Tensor) -> Tensor:
+        """Features as they are, or those of drawn pictures' bytes: (M, F)."""
+        found: Tensor = pictures if self.features is None else self.features(pictures)
+        return found
+
+    def gold(self, pictures: Tensor) -> Tensor:
+        """(M, F) features, or what `features` takes → (M, F) unit rows, constants.
+
+        Raises:
+            ShapeError: features of another width.
+        """
+        with torch.no_grad():
+            found = self.described(pictures)
+            if found.ndim != 2 or found.shape[1] != self.image_width:
+                due = self.image_width
+                raise ShapeError(
+                    f"vrss: picture features have shape {tuple(found.shape)}, expected (B, {due})"
+                )
+            return nn.functional.normalize(found - self.centre, dim=1)
+
+    @property
+    def dim(self) -> int:
+        """F: generated vectors live where the features do."""
+        return self.image_width
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.steps.embedding.weight.device
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of settings, words and weights: equal fingerprints give equal vectors."""
+        return fingerprint(self, self.architecture, self.vocabulary, self.max_length)
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, F) float32 unit rows, by posterior means; a story hears all its steps."""
+        found: list[FloatArray] = []
+        with Evaluating(self):
+            for start in range(0, len(stories), ENCODE_STORIES):
+                some = [story for story in stories[start : start + ENCODE_STORIES] if story]
+                counts = [len(story) for story in stories[start : start + ENCODE_STORIES]]
+                parts = [np.zeros((0, self.dim), np.float32)] * len(counts)
+                if some:
+                    made = (
+                        nn.functional.normalize(self(*self._numbers(some)).means, dim=1).float().cpu().numpy()
+                    )
+                    ends = np.cumsum(counts)[:-1]
+                    parts = np.split(made, ends)
+                found += parts
+        return found
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, F) unit rows, each heard as a story of one step."""
+        parts = self.encode_stories([[text] for text in texts])
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+
+    def encode_image(self, pictures: np.ndarray) -> FloatArray:
+        """(M, F) features, or bytes where they are drawn → (M, F) float32 unit rows."""
+        with Evaluating(self):
+            found: FloatArray = self.gold(to_tensor(pictures, self.device)).float().cpu().numpy()
+        return found
+
+    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, F) and (M, F) unit rows → (N, M) cosines."""
+        return scores(texts, images)
+
+    def story(self, texts: Sequence[str]) -> Generated:
+        """Everything said about one story of at least one step, in evaluation mode."""
+        with Evaluating(self):
+            made = self(*self._numbers([texts]))
+        found: Generated = made
+        return found
+
+    def _numbers(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
+        ids, lengths = self.vocabulary.batch([text for story in stories for text in story], self.max_length)
+        counts = torch.tensor([len(story) for story in stories])
+        return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths), counts
+
+
+def drawn_features() -> tuple[nn.Module, int]:
+    """Fixed features of drawn pictures' bytes, and their width: constants, as those of a frozen backbone."""
+    return CellColours(), CellColours.width
+
+
+def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))

@@ -1,0 +1,197 @@
+"""Training of VRSS and its ablations: reconstruction of picture vectors, KL of the latents, and a hinge.
+
+It measures nothing itself and never sees a test row.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from limner.config import build
+from limner.data.tokens import Vocabulary
+from limner.errors import CheckpointError, ShapeError
+from limner.losses.stepwise import Anchor, generated_hinge
+from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
+from limner.models.vrss import Generated, Vrss, VrssArchitecture, drawn_features
+from limner.training import checkpoint
+from limner.training.corpus import Corpus
+from limner.training.loop import BEST
+from limner.training.prepared import Prepared, saved_with, start_vectors
+from limner.training.settings import Preset, RunConfig
+from limner.training.story_batches import StoryBatch, StoryBatches
+
+_BLOCK = 1024
+_LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
+_PRESET: Mapping[str, Any] = {"loop": _LOOP}
+
+
+class VrssConfig(RunConfig):
+    """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
+
+    The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
+    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features.
+
+    Attributes:
+        model: see `VrssArchitecture`.
+        variant: "default" squares distances, scales the KL and averages over wrong pictures; "literal" takes
+            the density with a learned variance and sums.
+        margin: α of the hinge, score units.
+        beta: weight of the hinge.
+        anchor: direction of the hinge, see `limner.losses.stepwise.generated_hinge`.
+        kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
+        free_nats: KL of a step that costs nothing, against collapse.
+        trunk: "stored" features, or fixed colours of "drawings".
+    Source: SPEC 5.2, 5.5, 5.6; D1 to D6 of SPEC 8.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
+        "paper": _PRESET,
+        "release": _PRESET,
+        "sound": {**_PRESET, "model": {"centre": True}},
+    }
+
+    system: Literal["vrss"] = "vrss"
+    model: VrssArchitecture = VrssArchitecture()
+    variant: Literal["default", "literal"] = "default"
+    margin: float = Field(default=0.2, gt=0)
+    beta: float = Field(default=1.7, ge=0)
+    anchor: Anchor = "both"
+    kl_epochs: int = Field(default=10, ge=0)
+    free_nats: float = Field(default=0.0, ge=0)
+    trunk: Literal["stored", "drawings"] = "stored"
+
+    def smoke(self) -> "VrssConfig":
+        """See `RunConfig.smoke`."""
+        small = super().smoke()
+        sizes = {"word_width": 12, "hidden": 8, "latent": 6, "mlp": 16}
+        return small.model_copy(update={"model": self.model.model_copy(update=sizes)})
+
+
+class VrssTask:
+    """What the loop trains; see `limner.training.task.Task`."""
+
+    def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
+        """Take what is trained and what it trains on."""
+        self.model: Vrss = model
+        self._config = config
+        self._batches = StoryBatches(corpus.train, corpus.pictures, model.vocabulary, config, model.device)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches of one process."""
+        return self._batches.steps_per_epoch
+
+    def batches(self, epoch: int) -> Iterable[StoryBatch]:
+        """Batches of an epoch."""
+        return self._batches.batches(epoch)
+
+    def step(self, batch: StoryBatch) -> Mapping[str, Tensor]:
+        """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
+        config = self._config
+        made = self.model(batch.words, batch.lengths, batch.steps)
+        gold = self.model.gold(batch.pictures)
+        scores = nn.functional.normalize(made.means, dim=1) @ gold.t()
+        over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
+        hinge = generated_hinge(scores, config.margin, batch.neg, config.anchor, over).mean()
+        found = {"reconstruction": self._reconstruction(made, gold).mean(), "hinge": hinge}
+        total = found["reconstruction"] + config.beta * hinge
+        if made.posterior is not None and made.prior is not None:
+            divergence = gaussian_kl(*made.posterior, *made.prior)
+            found["kl"] = divergence.mean()
+            scale = 1.0 if config.variant == "literal" else 1 / config.model.latent
+            grown = min(1.0, batch.epoch / config.kl_epochs) if config.kl_epochs else 1.0
+            total = total + grown * scale * divergence.clamp(min=config.free_nats).mean()
+        return {"total": total} | found
+
+    def describe(self, batch: StoryBatch) -> str:
+        """Ids of the steps."""
+        return ", ".join(batch.ids)
+
+    def _reconstruction(self, made: Generated, gold: Tensor) -> Tensor:
+        if made.log_variances is not None:
+            return gaussian_nll(gold, made.means, made.log_variances)
+        return half_square(gold, made.means)
+
+
+def prepare(
+    config: VrssConfig, corpus: Corpus, *, device: str = "cpu", backbone: tuple[nn.Module, int] | None = None
+) -> Prepared[VrssTask]:
+    """Model and task of a run; words, word vectors and the mean feature come from training rows alone.
+
+    Args:
+        config: settings.
+        corpus: training and validation rows.
+        device: torch device that trains.
+        backbone: not taken: picture vectors are constants here.
+    Raises:
+        ShapeError: the stored features are no vectors.
+    """
+    texts = corpus.train.texts
+    vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
+    torch.manual_seed(config.loop.seed)
+    vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
+    features: nn.Module | None = None
+    if config.trunk == "drawings":
+        features, width = drawn_features()
+    else:
+        shape = corpus.pictures.take(corpus.train.places[:1]).shape
+        if len(shape) != 2:
+            raise ShapeError(f"vrss: features have shape {shape[1:]}, expected (F,)")
+        width = int(shape[1])
+    model = Vrss(
+        config.model,
+        vocabulary,
+        image_width=width,
+        max_length=config.data.max_length,
+        vectors=vectors,
+        features=features,
+    ).to(device)
+    if config.model.centre:
+        model.centre.copy_(_mean_feature(model, corpus))
+    stored = corpus.backbone if config.trunk == "stored" else None
+    return Prepared(VrssTask(model, corpus, config), corpus, saved_with(config, vocabulary, width, stored))
+
+
+def load(path: Path, device: str = "cpu") -> tuple[Vrss, VrssConfig]:
+    """A trained model in evaluation mode, and the settings it was trained with.
+
+    Args:
+        path: folder of a run, or the file of its best weights.
+        device: where it goes.
+    Raises:
+        MissingError: nothing was trained there yet.
+        CheckpointError: not a checkpoint of this system, or damaged.
+    """
+    file = path / BEST if path.is_dir() else path
+    tensors, state = checkpoint.load(file)
+    saved: Any = state.get("config")
+    try:
+        config = build(VrssConfig, saved["config"], str(file))
+        vocabulary = Vocabulary.from_json(json.dumps(saved["vocabulary"]), str(file))
+        width = int(saved["image_width"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{file}: not a checkpoint of vrss ({error}); train one with limner train"
+        ) from error
+    features = drawn_features()[0] if config.trunk == "drawings" else None
+    model = Vrss(
+        config.model, vocabulary, image_width=width, max_length=config.data.max_length, features=features
+    )
+    checkpoint.load_into(model, tensors, str(file))
+    return model.to(device).eval(), config
+
+
+def _mean_feature(model: Vrss, corpus: Corpus) -> Tensor:
+    """(F,) over the different training pictures, read in blocks."""
+    places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
+    total = torch.zeros(model.image_width, dtype=torch.float64)
+    for start in range(0, len(places), _BLOCK):
+        values = torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))
+        made = model.described(values)
+        total += made.double().sum(dim=0)
+    return (total / len(places)).float()
