@@ -1,7 +1,7 @@
 """Scores of items with K embeddings, as models/pvse.py computes them, against the bare matrix product.
 
 The bare product is (N·K × D)·(D × M·K) in as many threads, in blocks, nothing kept; beside it the same with
-a maximum over K² after every block. Prints the seconds of every round, and ratios of medians and of the least.
+a maximum over K² after every block. Prints the seconds of every round, and ratios of medians and minima.
 The ways take turns, so that other work on the machine falls on all of them.
 """
 
