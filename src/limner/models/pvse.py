@@ -17,7 +17,7 @@ from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint
 from limner.shapes import expect
 from limner.similarity import FloatArray
 
-_ROWS, _COLUMNS = 512, 2048  # of the score matrix at once
+_ROWS, _COLUMNS = 1024, 2048  # of the score matrix at once
 
 
 class PvseArchitecture(Config):
