@@ -39,8 +39,8 @@ def test_scores_are_the_best_of_all_head_pairs(monkeypatch):
     np.testing.assert_allclose(model().score(texts, images), due, atol=1e-6)
     made = pair_scores(torch.from_numpy(texts), torch.from_numpy(images))
     np.testing.assert_allclose(made.numpy(), due, atol=1e-6)
-    monkeypatch.setattr("limner.models.pvse._ROWS", 2)
-    monkeypatch.setattr("limner.models.pvse._COLUMNS", 3)
+    monkeypatch.setattr("limner.models.pvse._ROWS", 6)
+    monkeypatch.setattr("limner.models.pvse._COLUMNS", 4)
     np.testing.assert_allclose(model().score(texts, images), due, atol=1e-6)
     assert model().score(texts[:0], images).shape == (0, 5)
     with pytest.raises(ShapeError):

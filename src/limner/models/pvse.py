@@ -17,7 +17,7 @@ from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint
 from limner.shapes import expect
 from limner.similarity import FloatArray
 
-_ROWS, _COLUMNS = 1024, 2048  # of the score matrix at once
+_ROWS, _COLUMNS = 1024, 4096  # products of heads at once
 
 
 class PvseArchitecture(Config):
@@ -170,17 +170,11 @@ class Pvse(nn.Module):
             ShapeError: widths differ.
         """
         sizes = expect("pvse", texts=(texts, "N K H"), images=(images, "M J H"))
-        first = torch.from_numpy(np.ascontiguousarray(texts.transpose(1, 0, 2)))  # (K, N, H)
-        second = torch.from_numpy(np.ascontiguousarray(images.transpose(1, 0, 2)))  # (J, M, H)
+        first, second = (torch.from_numpy(np.ascontiguousarray(part)) for part in (texts, images))
+        rows, columns = max(1, _ROWS // sizes["K"]), max(1, _COLUMNS // sizes["J"])
         found = torch.empty(sizes["N"], sizes["M"])
-        for top in range(0, sizes["N"], _ROWS):
-            for left in range(0, sizes["M"], _COLUMNS):
-                block = found[top : top + _ROWS, left : left + _COLUMNS]
-                # One buffer for all pairs of heads: new memory for each would cost more than the maximum.
-                best, product = torch.full(block.shape, -torch.inf), torch.empty(block.shape)
-                for one in first[:, top : top + _ROWS]:
-                    for other in second[:, left : left + _COLUMNS]:
-                        torch.mm(one, other.t(), out=product)
-                        torch.maximum(best, product, out=best)
-                block.copy_(best)
+        for top in range(0, sizes["N"], rows):
+            for left in range(0, sizes["M"], columns):
+                made = pair_scores(first[top : top + rows], second[left : left + columns])
+                found[top : top + rows, left : left + columns] = made
         return found.numpy()
