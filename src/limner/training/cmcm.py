@@ -4,7 +4,6 @@ Base, CMCA and the per-relation models are settings of it. It measures nothing i
 row.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +15,16 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, distributed, nn
 
-from limner.config import Config, build
+from limner.config import Config
 from limner.data.tokens import Vocabulary
-from limner.data.wordvectors import CbowSettings, learn_vectors
 from limner.errors import CheckpointError
 from limner.losses.coherence import Form, class_weights, indifference_loss, relation_loss
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, negatives, sum_hinge
 from limner.models.cmcm import Architecture, Cmcm
 from limner.models.trunks import drawing_trunk, empty_backbone
-from limner.training import checkpoint
 from limner.training.corpus import Corpus, Rows
-from limner.training.loop import BEST
 from limner.training.pictures import FileRows, PictureRows
+from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
 
 Trunk = Literal["stored", "drawings", "finetune"]
@@ -207,24 +204,9 @@ class CmcmTask:
         )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A task, and what the caller needs to validate and to save it.
-
-    Attributes:
-        task: for the loop.
-        corpus: its rows; validation looks at `corpus.val` only.
-        saved_with: to be stored beside the weights; `load` reads it.
-    """
-
-    task: CmcmTask
-    corpus: Corpus
-    saved_with: dict[str, Any]
-
-
 def prepare(
     config: CmcmConfig, corpus: Corpus, *, device: str = "cpu", backbone: tuple[nn.Module, int] | None = None
-) -> Prepared:
+) -> Prepared[CmcmTask]:
     """Model and task of a run; words and word vectors come from the training texts alone.
 
     Args:
@@ -239,12 +221,7 @@ def prepare(
     texts = corpus.train.texts
     vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
     torch.manual_seed(config.loop.seed)
-    vectors = None
-    if config.data.vectors == "cbow":
-        settings = CbowSettings(
-            config.model.word_width, epochs=config.data.vector_epochs, seed=config.loop.seed
-        )
-        vectors = torch.from_numpy(learn_vectors(texts, vocabulary, settings).matrix)
+    vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
     trunk: nn.Module | None = None
     if config.trunk == "stored":
         width = int(corpus.pictures.take(corpus.train.places[:1]).shape[1])
@@ -260,16 +237,9 @@ def prepare(
     model = _model(config, vocabulary, corpus.relations, image_width=width, vectors=vectors, trunk=trunk).to(
         device
     )
-    saved_with = {
-        "config": config.model_dump(mode="json"),
-        "vocabulary": json.loads(vocabulary.to_json()),
-        "relations": list(corpus.relations),
-        "image_width": width,
-        "deviations": config.deviations(),
-    }
-    if config.trunk == "stored" and corpus.backbone:
-        saved_with["backbone"] = corpus.backbone
-    return Prepared(CmcmTask(model, corpus.train, corpus.pictures, config), corpus, saved_with)
+    stored = corpus.backbone if config.trunk == "stored" else None
+    saved = saved_with(config, vocabulary, width, stored) | {"relations": list(corpus.relations)}
+    return Prepared(CmcmTask(model, corpus.train, corpus.pictures, config), corpus, saved)
 
 
 def load(path: Path, device: str = "cpu") -> tuple[Cmcm, CmcmConfig]:
@@ -282,25 +252,16 @@ def load(path: Path, device: str = "cpu") -> tuple[Cmcm, CmcmConfig]:
         MissingError: nothing was trained there yet.
         CheckpointError: not a checkpoint of this system, or damaged.
     """
-    file = path / BEST if path.is_dir() else path
-    tensors, state = checkpoint.load(file)
-    saved: Any = state.get("config")
-    try:
-        config = build(CmcmConfig, saved["config"], str(file))
-        vocabulary = Vocabulary.from_json(json.dumps(saved["vocabulary"]), str(file))
-        relations, width = [str(name) for name in saved["relations"]], int(saved["image_width"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{file}: not a checkpoint of cmcm ({error}); train one with limner train"
-        ) from error
+    saved = read_saved(path, CmcmConfig, "cmcm")
+    config, width = saved.config, saved.image_width
+    relations = [str(name) for name in saved.about.get("relations", ())]
     trunk: nn.Module | None = None
     if config.trunk == "drawings":
         trunk, width = drawing_trunk()
     elif config.trunk == "finetune":
         trunk, width = empty_backbone(config.data.backbone)
-    model = _model(config, vocabulary, relations, image_width=width, vectors=None, trunk=trunk)
-    checkpoint.load_into(model, tensors, str(file))
-    return model.to(device).eval(), config
+    model = _model(config, saved.vocabulary, relations, image_width=width, vectors=None, trunk=trunk)
+    return saved.into(model, device), config
 
 
 def _model(

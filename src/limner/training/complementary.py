@@ -4,7 +4,6 @@ All rows of the tables are settings of it. It measures nothing itself and never 
 neighbour graph is of training texts alone.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from limner.config import build
 from limner.data.document_vectors import document_vectors
 from limner.data.features import Features
 from limner.data.neighbour_files import stored_graph
@@ -23,12 +21,10 @@ from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.models.pvse import Pvse
 from limner.models.trunks import drawing_grid, empty_grid
 from limner.similarity import FloatArray, TextEncoder
-from limner.training import checkpoint
 from limner.training.complementary_settings import ComplementaryConfig
 from limner.training.complementary_task import ComplementaryTask
 from limner.training.corpus import Corpus, Rows
-from limner.training.loop import BEST
-from limner.training.prepared import Prepared, saved_with, start_vectors
+from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 
 GRAPHS = "graphs"  # below the feature stores
 
@@ -98,25 +94,16 @@ def load(path: Path, device: str = "cpu") -> tuple[Pvse, ComplementaryConfig]:
         MissingError: nothing was trained there yet.
         CheckpointError: not a checkpoint of this system, or damaged.
     """
-    file = path / BEST if path.is_dir() else path
-    tensors, state = checkpoint.load(file)
-    saved: Any = state.get("config")
-    try:
-        config = build(ComplementaryConfig, saved["config"], str(file))
-        vocabulary = Vocabulary.from_json(json.dumps(saved["vocabulary"]), str(file))
-        width = int(saved["image_width"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{file}: not a checkpoint of complementary ({error}); train one with limner train"
-        ) from error
+    saved = read_saved(path, ComplementaryConfig, "complementary")
+    config, width = saved.config, saved.image_width
     trunk: nn.Module | None = None
     if config.trunk == "drawings":
         trunk, width = drawing_grid()
     elif config.trunk == "finetune":
         trunk, width = empty_grid(config.data.backbone)
-    model = Pvse(config.model, vocabulary, image_width=width, max_length=config.data.max_length, trunk=trunk)
-    checkpoint.load_into(model, tensors, str(file))
-    return model.to(device).eval(), config
+    length = config.data.max_length
+    model = Pvse(config.model, saved.vocabulary, image_width=width, max_length=length, trunk=trunk)
+    return saved.into(model, device), config
 
 
 def _neighbours(

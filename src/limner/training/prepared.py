@@ -1,22 +1,29 @@
-"""A run made ready: its task, and what is stored beside the weights.
+"""A run made ready, and read back: its task, and what is stored beside the weights.
 
-What systems of plain pairs share when they prepare one. It builds no model.
+What all systems share when they prepare and load one. It builds no model.
 """
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from limner.config import build
 from limner.data.tokens import Vocabulary
 from limner.data.wordvectors import CbowSettings, learn_vectors
+from limner.errors import CheckpointError
+from limner.training import checkpoint
 from limner.training.corpus import Corpus
+from limner.training.loop import BEST
 from limner.training.settings import RunConfig
 from limner.training.task import Task
 
 T = TypeVar("T", bound=Task)
+C = TypeVar("C", bound=RunConfig)
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -60,3 +67,58 @@ def saved_with(
         "deviations": config.deviations(),
     }
     return saved | ({"backbone": backbone} if backbone else {})
+
+
+@dataclass(frozen=True)
+class Saved(Generic[C]):
+    """A trained run as its file holds it.
+
+    Attributes:
+        config: settings it was trained with.
+        vocabulary: its words.
+        image_width: F of the picture features.
+        about: everything stored beside the weights.
+        tensors: the weights.
+        where: the file, for messages.
+    """
+
+    config: C
+    vocabulary: Vocabulary
+    image_width: int
+    about: dict[str, Any]
+    tensors: dict[str, Tensor]
+    where: str
+
+    def into(self, model: M, device: str) -> M:
+        """The model with these weights, in evaluation mode on its device.
+
+        Raises:
+            CheckpointError: they are not its own.
+        """
+        checkpoint.load_into(model, self.tensors, self.where)
+        return model.to(device).eval()
+
+
+def read_saved(path: Path, kind: type[C], system: str) -> Saved[C]:
+    """What a run of a system stored.
+
+    Args:
+        path: folder of a run, or the file of its best weights.
+        kind: class of the settings.
+        system: its name, for the message.
+    Raises:
+        MissingError: nothing was trained there yet.
+        CheckpointError: not a checkpoint of this system, or damaged.
+    """
+    file = path / BEST if path.is_dir() else path
+    tensors, state = checkpoint.load(file)
+    about: Any = state.get("config")
+    try:
+        config = build(kind, about["config"], str(file))
+        vocabulary = Vocabulary.from_json(json.dumps(about["vocabulary"]), str(file))
+        width = int(about["image_width"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{file}: not a checkpoint of {system} ({error}); train one with limner train"
+        ) from error
+    return Saved(config, vocabulary, width, about, dict(tensors), str(file))

@@ -3,7 +3,6 @@
 It measures nothing itself and never sees a test row.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,16 +11,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.config import build
 from limner.data.tokens import Vocabulary
-from limner.errors import CheckpointError, ShapeError
+from limner.errors import ShapeError
 from limner.losses.stepwise import Anchor, generated_hinge
 from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
 from limner.models.vrss import Generated, Vrss, VrssArchitecture, drawn_features
-from limner.training import checkpoint
 from limner.training.corpus import Corpus
-from limner.training.loop import BEST
-from limner.training.prepared import Prepared, saved_with, start_vectors
+from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
 from limner.training.story_batches import StoryBatch, StoryBatches
 
@@ -167,23 +163,12 @@ def load(path: Path, device: str = "cpu") -> tuple[Vrss, VrssConfig]:
         MissingError: nothing was trained there yet.
         CheckpointError: not a checkpoint of this system, or damaged.
     """
-    file = path / BEST if path.is_dir() else path
-    tensors, state = checkpoint.load(file)
-    saved: Any = state.get("config")
-    try:
-        config = build(VrssConfig, saved["config"], str(file))
-        vocabulary = Vocabulary.from_json(json.dumps(saved["vocabulary"]), str(file))
-        width = int(saved["image_width"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{file}: not a checkpoint of vrss ({error}); train one with limner train"
-        ) from error
+    saved = read_saved(path, VrssConfig, "vrss")
+    config, width = saved.config, saved.image_width
     features = drawn_features()[0] if config.trunk == "drawings" else None
-    model = Vrss(
-        config.model, vocabulary, image_width=width, max_length=config.data.max_length, features=features
-    )
-    checkpoint.load_into(model, tensors, str(file))
-    return model.to(device).eval(), config
+    length = config.data.max_length
+    model = Vrss(config.model, saved.vocabulary, image_width=width, max_length=length, features=features)
+    return saved.into(model, device), config
 
 
 def _mean_feature(model: Vrss, corpus: Corpus) -> Tensor:

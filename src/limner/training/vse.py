@@ -3,7 +3,6 @@
 Rivals of all systems that learn more. It measures nothing itself and never sees a test row.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,17 +11,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.config import build
 from limner.data.tokens import Vocabulary
 from limner.errors import CheckpointError
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.models.trunks import drawing_trunk, empty_backbone
 from limner.models.vse import Vse, VseArchitecture
-from limner.training import checkpoint
 from limner.training.corpus import Corpus
-from limner.training.loop import BEST
 from limner.training.pair_batches import PairBatch, PairBatches
-from limner.training.prepared import Prepared, saved_with, start_vectors
+from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
 
 _LOOP = {
@@ -149,22 +145,13 @@ def load(path: Path, device: str = "cpu") -> tuple[Vse, VseConfig]:
         MissingError: nothing was trained there yet.
         CheckpointError: not a checkpoint of this system, or damaged.
     """
-    file = path / BEST if path.is_dir() else path
-    tensors, state = checkpoint.load(file)
-    saved: Any = state.get("config")
-    try:
-        config = build(VseConfig, saved["config"], str(file))
-        vocabulary = Vocabulary.from_json(json.dumps(saved["vocabulary"]), str(file))
-        width = int(saved["image_width"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{file}: not a checkpoint of vse ({error}); train one with limner train"
-        ) from error
+    saved = read_saved(path, VseConfig, "vse")
+    config, width = saved.config, saved.image_width
     trunk: nn.Module | None = None
     if config.trunk == "drawings":
         trunk, width = drawing_trunk()
     elif config.trunk == "finetune":
         trunk, width = empty_backbone(config.data.backbone)
-    model = Vse(config.model, vocabulary, image_width=width, max_length=config.data.max_length, trunk=trunk)
-    checkpoint.load_into(model, tensors, str(file))
-    return model.to(device).eval(), config
+    length = config.data.max_length
+    model = Vse(config.model, saved.vocabulary, image_width=width, max_length=length, trunk=trunk)
+    return saved.into(model, device), config
