@@ -45,7 +45,7 @@ def shown(page: Path):
     found = []
     for title, body in re.findall(r"<h[23]>(.*?)</h[23]>(.*?)</section>", page.read_text(), re.DOTALL):
         items = re.findall(r"<li(.*?)</li>", body, re.DOTALL)
-        scores = [float(re.search(r"score (-?[\d.]+)", item)[1]) for item in items]
+        scores = [float(re.search(r"score (−?[\d.]+)", item)[1].replace("−", "-")) for item in items]
         found.append((title, scores, ["own" in item.split(">")[0] for item in items], body))
     return found
 
@@ -60,10 +60,9 @@ def test_texts_words_and_pictures_are_queries(tmp_path, run):
     name = pairs[own].id
     figure("complementary-3", to=tmp_path / "found.html", run=(run,), text=("justice", name), picture=(name,))
     groups = shown(tmp_path / "found.html")
-    assert [group[0] for group in groups] == ["Text", "Tiny &amp; small"] * 2 + [
-        "Picture",
-        "Tiny &amp; small",
-    ]
+    own_row = "Tiny &amp; small"
+    unknown = f"{own_row}: none of these words was in its training texts"
+    assert [group[0] for group in groups] == ["Text", unknown, "Text", own_row, "Picture", own_row]
     assert "justice" in groups[0][3]
     assert not any(groups[1][2])  # a word has no picture of its own
     for number in (1, 3, 5):
@@ -79,8 +78,11 @@ def test_texts_words_and_pictures_are_queries(tmp_path, run):
 def test_the_first_ones_are_shown_when_none_is_named(tmp_path, run):
     figure("complementary-3", to=tmp_path / "found.html", run=(run, run), count=1)
     titles = [group[0] for group in shown(tmp_path / "found.html")]
-    one = ["Text", "Tiny &amp; small", "Tiny &amp; small"]
-    assert titles == one * 3 + ["Picture", *one[1:]]
+    unknown = "Tiny &amp; small: none of these words was in its training texts"
+    assert titles == ["Text", unknown, unknown] * 2 + [
+        *("Text", "Tiny &amp; small", "Tiny &amp; small"),
+        *("Picture", "Tiny &amp; small", "Tiny &amp; small"),
+    ]
 
 
 def test_what_cannot_be_shown_is_said(tmp_path, run):

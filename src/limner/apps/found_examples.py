@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limner.apps.export.examples import Example, Group, write_examples
+from limner.data.tokens import UNKNOWN
 from limner.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -118,19 +119,27 @@ def _open(run: Path, weights: Path | None) -> tuple[Any, Any, "Pictures"]:
 def _pictures(
     one: _Ranked, own: "Pair | None", words: str, pairs: Sequence["Pair"], picture: "Pictures"
 ) -> Group:
-    query = one.model.encode_text([own.text if own else words])
+    text = own.text if own else words
+    query = one.model.encode_text([text])
     scores = one.model.score(query, one.images)[0]
     chosen = _best(scores, [pair.image_id for pair in pairs])
     found = [
         Example(
             picture(pairs[place].id),
             "",
-            (f"score {scores[place]:.2f}",),
+            (_score(scores[place]),),
             right=own is not None and pairs[place].image_id == own.image_id,
         )
         for place in chosen
     ]
-    return Group(one.name, found, level=3)
+    known = "" if _knows(one.model, text) else ": none of these words was in its training texts"
+    return Group(one.name + known, found, level=3)
+
+
+def _knows(model: Any, text: str) -> bool:  # noqa: ANN401
+    """Whether any word of a text is one the model learned."""
+    numbers, lengths = model.vocabulary.batch([text], model.max_length)
+    return bool((numbers[0, : lengths[0]] != UNKNOWN).any())
 
 
 def _texts(one: _Ranked, own: "Pair", pairs: Sequence["Pair"]) -> Group:
@@ -140,12 +149,16 @@ def _texts(one: _Ranked, own: "Pair", pairs: Sequence["Pair"]) -> Group:
         Example(
             None,
             pairs[number].text,
-            (f"score {scores[number]:.2f}",),
+            (_score(scores[number]),),
             right=pairs[number].image_id == own.image_id or pairs[number].text == own.text,
         )
         for number in _best(scores, [pair.text for pair in pairs])
     ]
     return Group(one.name, found, level=3)
+
+
+def _score(value: float) -> str:
+    return f"score {value:.2f}".replace("-", "−")
 
 
 def _best(scores: "FloatArray", names: Sequence[str]) -> list[int]:

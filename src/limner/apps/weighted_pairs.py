@@ -113,4 +113,4 @@ def _facts(
     weights: NDArray[np.float32], sides: Mapping[str, NDArray[np.float32]], place: int
 ) -> tuple[str, ...]:
     among = ", ".join(f"{side}s {values[place]:.3f}" for side, values in sides.items())
-    return (f"weight × {weights[place]:.3g}", f"among {among}")
+    return (f"weight × {weights[place]:.3g}", f"among {among}".replace("-", "−"))
