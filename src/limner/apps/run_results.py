@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from limner.errors import CheckpointError
+from limner.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,6 +89,11 @@ def measure_run(
     _, state = checkpoint.load(run / BEST)
     name = str(((state.get("config") or {}).get("config") or {}).get("system", ""))
     model, config = system(name).load(run, device)
+    if not hasattr(model, "encode_text"):
+        raise ConfigError(
+            f"{run}: {name} compares pictures with pictures, so no text can be ranked;"
+            " 'limner train' printed its figures"
+        )
     tuned = getattr(config, "trunk", "") == "finetune"
     layer: Layer = getattr(config, "layer", "pooled")
     data, pictures = open_corpus(config.data, files=tuned, layer=layer, weights=weights, device=device)

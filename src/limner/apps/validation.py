@@ -15,6 +15,7 @@ from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.labels import average_precision
 from limner.evaluation.protocol import draw
 from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.worlds import same_document
 
 if TYPE_CHECKING:
     from limner.retrieval.refinement import Refinement
@@ -35,7 +36,8 @@ def validation(
     """Figures of a model on the validation rows, against all their pictures.
 
     MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
-    precision over the relations that occur; C@c, the mean c-way accuracy of both directions; and hinge, the
+    precision over the relations that occur; of a model of pictures alone, R@1 and mAP of a picture's own
+    story, see `limner.evaluation.worlds`; C@c, the mean c-way accuracy of both directions; and hinge, the
     validation loss, see `mean_hinge`.
 
     Args:
@@ -52,6 +54,8 @@ def validation(
     questions = [draw_choices(texts_of, images_of, c) for c in choices]
 
     def measure(model: Any) -> dict[str, float]:  # noqa: ANN401  (any system)
+        if not hasattr(model, "encode_text"):
+            return pictures_of_a_story(model, corpus.pictures, rows)
         texts, images, columns = vectors(model, corpus.pictures, rows)
         scores = model.score(texts, images)
         ranking = rank(scores, columns[:, None].tolist())
@@ -72,6 +76,20 @@ def validation(
         return found
 
     return measure
+
+
+def pictures_of_a_story(
+    model: Any,  # noqa: ANN401
+    pictures: "PictureRows",
+    rows: "Rows",
+) -> dict[str, float]:
+    """R@1 and mAP of pictures that ask for others of their stories, all different pictures of some rows."""
+    columns, _ = draw([pair.image_id for pair in rows.pairs], "full")
+    stories: list[set[str]] = [set() for _ in range(int(columns.max()) + 1)]
+    for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
+        stories[column].add(pair.seq or pair.id)
+    places = rows.places[np.unique(columns, return_index=True)[1]]
+    return same_document(model.encode_image(pictures.take(places)), [frozenset(own) for own in stories])
 
 
 def vectors(

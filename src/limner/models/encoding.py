@@ -67,10 +67,19 @@ def fingerprint(model: nn.Module, architecture: Config, vocabulary: Tokens, *set
         vocabulary: its words.
         settings: whatever else changes a vector; their `repr` counts.
     """
+    words = getattr(vocabulary, "to_json", None)
+    return _digest(model, architecture, settings, words() if words else str(len(vocabulary)))
+
+
+def settings_fingerprint(model: nn.Module, architecture: Config, *settings: object) -> str:
+    """As `fingerprint`, for models without a vocabulary."""
+    return _digest(model, architecture, settings, "")
+
+
+def _digest(model: nn.Module, architecture: Config, settings: tuple[object, ...], words: str) -> str:
     digest = hashlib.sha256(architecture.model_dump_json().encode())
     digest.update(repr(settings).encode())
-    words = getattr(vocabulary, "to_json", None)
-    digest.update(words().encode() if words else str(len(vocabulary)).encode())
+    digest.update(words.encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -4,6 +4,7 @@ What all systems share when they prepare and load one. It builds no model.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from limner.config import build
 from limner.data.tokens import Vocabulary
 from limner.data.wordvectors import CbowSettings, learn_vectors
-from limner.errors import CheckpointError
+from limner.errors import CheckpointError, ShapeError
+from limner.models.vrss import drawn_features
 from limner.training import checkpoint
 from limner.training.corpus import Corpus
 from limner.training.loop import BEST
@@ -22,6 +24,7 @@ from limner.training.settings import RunConfig
 from limner.training.task import Task
 
 T = TypeVar("T", bound=Task)
+_BLOCK = 1024
 C = TypeVar("C", bound=RunConfig)
 M = TypeVar("M", bound=nn.Module)
 
@@ -47,6 +50,35 @@ def start_vectors(config: RunConfig, vocabulary: Vocabulary, texts: list[str], w
         return None
     settings = CbowSettings(width, epochs=config.data.vector_epochs, seed=config.loop.seed)
     return torch.from_numpy(learn_vectors(texts, vocabulary, settings).matrix)
+
+
+def mean_feature(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> Tensor:
+    """(F,) mean over the different training pictures, read in blocks.
+
+    Args:
+        corpus: whose training rows count.
+        described: features or bytes, as the corpus gives them → (B, F).
+    """
+    places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
+    total = torch.zeros((), dtype=torch.float64)
+    for start in range(0, len(places), _BLOCK):
+        values = torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))
+        total = total + described(values).double().sum(dim=0)
+    return (total / len(places)).float()
+
+
+def picture_side(trunk: str, corpus: Corpus) -> tuple[nn.Module | None, int]:
+    """What describes pictures (None for stored features), and the width of a feature.
+
+    Raises:
+        ShapeError: the stored features are no vectors.
+    """
+    if trunk == "drawings":
+        return drawn_features()
+    shape = corpus.pictures.take(corpus.train.places[:1]).shape
+    if len(shape) != 2:
+        raise ShapeError(f"{corpus.name}: features have shape {shape[1:]}, expected (F,)")
+    return None, int(shape[1])
 
 
 def saved_with(

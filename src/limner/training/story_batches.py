@@ -27,7 +27,8 @@ class StoryBatch:
 
     Attributes:
         ids: of the pairs, (S,).
-        words: (S, L) int64.
+        rows: (S,) int64, which training pairs they are.
+        words: (S, L) int64; (S, 1) of padding for systems without a vocabulary.
         lengths: (S,) int64, on the CPU.
         steps: (B,) int64 of each story, on the CPU.
         pictures: S features or bytes.
@@ -36,12 +37,18 @@ class StoryBatch:
     """
 
     ids: tuple[str, ...]
+    rows: Tensor
     words: Tensor
     lengths: Tensor
     steps: Tensor
     pictures: Tensor
     neg: Tensor
     epoch: int
+
+    @property
+    def stories(self) -> Tensor:
+        """(S,) int64, which of the B stories each step is of."""
+        return torch.repeat_interleave(self.steps).to(self.neg.device)
 
 
 def stories_of(pairs: Sequence[Pair]) -> list[Chosen]:
@@ -65,7 +72,7 @@ class StoryBatches:
         self,
         rows: Rows,
         pictures: PictureRows,
-        vocabulary: Tokens,
+        vocabulary: Tokens | None,
         config: RunConfig,
         device: torch.device,
     ) -> None:
@@ -74,12 +81,15 @@ class StoryBatches:
         Args:
             rows: of the training split.
             pictures: of the rows.
-            vocabulary: numbers the words.
+            vocabulary: numbers the words; None for systems that read texts by other means, or none.
             config: stories per batch, length of texts, duplicates and seed.
             device: where a batch goes.
         """
         self._rows, self._pictures, self._config, self._device = rows, pictures, config, device
-        self._words, self._lengths = vocabulary.batch(rows.texts, config.data.max_length)
+        if vocabulary is None:
+            self._words, self._lengths = np.zeros((len(rows), 1), np.int64), np.ones(len(rows), np.int64)
+        else:
+            self._words, self._lengths = vocabulary.batch(rows.texts, config.data.max_length)
         self._stories = stories_of(rows.pairs)
         self._size = min(config.data.batch, len(self._stories))
         together = distributed.is_available() and distributed.is_initialized()
@@ -110,6 +120,7 @@ class StoryBatches:
             neg = ~torch.eye(len(chosen), dtype=torch.bool)
         return StoryBatch(
             tuple(rows.pairs[row].id for row in chosen),
+            torch.from_numpy(chosen).to(device),
             torch.from_numpy(self._words[chosen, : int(lengths.max())]).to(device),
             torch.from_numpy(lengths),
             torch.tensor([len(story) for story in stories]),

@@ -36,6 +36,8 @@ _SYSTEMS = {
     "complementary": ("limner.training.complementary", "ComplementaryConfig"),
     "vse": ("limner.training.vse", "VseConfig"),
     "vrss": ("limner.training.vrss", "VrssConfig"),
+    "dual": ("limner.training.dual", "DualConfig"),
+    "document": ("limner.training.document", "DocumentConfig"),
 }
 
 

@@ -12,16 +12,21 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.data.tokens import Vocabulary
-from limner.errors import ShapeError
 from limner.losses.stepwise import Anchor, generated_hinge
 from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
 from limner.models.vrss import Generated, Vrss, VrssArchitecture, drawn_features
 from limner.training.corpus import Corpus
-from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
+from limner.training.prepared import (
+    Prepared,
+    mean_feature,
+    picture_side,
+    read_saved,
+    saved_with,
+    start_vectors,
+)
 from limner.training.settings import Preset, RunConfig
 from limner.training.story_batches import StoryBatch, StoryBatches
 
-_BLOCK = 1024
 _LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
 _PRESET: Mapping[str, Any] = {"loop": _LOOP}
 
@@ -131,14 +136,7 @@ def prepare(
     vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
     torch.manual_seed(config.loop.seed)
     vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
-    features: nn.Module | None = None
-    if config.trunk == "drawings":
-        features, width = drawn_features()
-    else:
-        shape = corpus.pictures.take(corpus.train.places[:1]).shape
-        if len(shape) != 2:
-            raise ShapeError(f"vrss: features have shape {shape[1:]}, expected (F,)")
-        width = int(shape[1])
+    features, width = picture_side(config.trunk, corpus)
     model = Vrss(
         config.model,
         vocabulary,
@@ -148,7 +146,7 @@ def prepare(
         features=features,
     ).to(device)
     if config.model.centre:
-        model.centre.copy_(_mean_feature(model, corpus))
+        model.centre.copy_(mean_feature(corpus, model.described))
     stored = corpus.backbone if config.trunk == "stored" else None
     return Prepared(VrssTask(model, corpus, config), corpus, saved_with(config, vocabulary, width, stored))
 
@@ -169,14 +167,3 @@ def load(path: Path, device: str = "cpu") -> tuple[Vrss, VrssConfig]:
     length = config.data.max_length
     model = Vrss(config.model, saved.vocabulary, image_width=width, max_length=length, features=features)
     return saved.into(model, device), config
-
-
-def _mean_feature(model: Vrss, corpus: Corpus) -> Tensor:
-    """(F,) over the different training pictures, read in blocks."""
-    places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
-    total = torch.zeros(model.image_width, dtype=torch.float64)
-    for start in range(0, len(places), _BLOCK):
-        values = torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))
-        made = model.described(values)
-        total += made.double().sum(dim=0)
-    return (total / len(places)).float()

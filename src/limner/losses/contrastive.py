@@ -1,0 +1,63 @@
+"""Losses that tell the true among all others by a softmax: pairs, and groups of pictures.
+
+Duplicates of the right one never count as others. It holds no temperature of its own.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from limner.errors import ShapeError
+from limner.losses.checks import finite, masked_table
+from limner.shapes import expect
+
+
+def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
+    """Cross entropy of the true pair among itself and the wrong ones, mean of both directions.
+
+    Args:
+        logits: (B, B) text rows, image columns, divided by the temperature; true pairs on the diagonal.
+        neg: (B, B) bool, symmetric, the truly wrong pairs.
+    Returns:
+        (): at least 0; 0 where there is no wrong pair.
+    Raises:
+        ShapeError: not square, or the mask is no such mask.
+        NumericsError: a logit is not finite.
+    Source: van den Oord et al. 2018; in both directions as CLIP (Radford et al. 2021). Departs: duplicates
+        are left out.
+    """
+    table = masked_table("info_nce", logits, neg)
+    kept = neg | torch.eye(len(table), dtype=torch.bool, device=table.device)
+    masked = table.masked_fill(~kept, -torch.inf)
+    due = torch.arange(len(table), device=table.device)
+    return 0.5 * (cross_entropy(masked, due) + cross_entropy(masked.t(), due))
+
+
+def same_group(vectors: Tensor, groups: Tensor, image_ids: Tensor, temperature: float) -> Tensor:
+    """Cross entropy of the other members of an item's group among all other items.
+
+    Args:
+        vectors: (B, D) rows of unit length.
+        groups: (B,) integers, equal for members of one group.
+        image_ids: (B,) integers; copies of a picture are neither others nor members.
+        temperature: τ > 0.
+    Returns:
+        (): mean over the items that have another member.
+    Raises:
+        ShapeError: sizes differ, or no item has another member.
+        NumericsError: a vector is not finite.
+    Source: Khosla et al. 2020, supervised contrastive loss, L_out. Departs: copies are left out.
+    """
+    size = expect("same_group", vectors=(vectors, "B D"), groups=(groups, "B"), image_ids=(image_ids, "B"))[
+        "B"
+    ]
+    finite("same_group", "vector", vectors)
+    other = image_ids[:, None] != image_ids
+    member = other & (groups[:, None] == groups)
+    counted = member.any(dim=1)
+    if not bool(counted.any()):
+        raise ShapeError(f"same_group: none of {size} pictures has another of its group; use larger batches")
+    logits = (vectors @ vectors.t() / temperature)[counted].masked_fill(~other[counted], -torch.inf)
+    log_shares = logits - logits.logsumexp(dim=1, keepdim=True)
+    own = member[counted]
+    return -(log_shares.masked_fill(~own, 0).sum(dim=1) / own.sum(dim=1)).mean()

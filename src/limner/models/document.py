@@ -1,0 +1,93 @@
+"""Same-document metric: a projection of picture features in which pictures of one story lie together.
+
+What pulls the pictures of a storyboard, and what a pinned picture pulls with. It reads no text.
+"""
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.config import Config
+from limner.errors import ShapeError
+from limner.models.encoding import ENCODE_BATCH, Evaluating, settings_fingerprint, to_tensor
+from limner.similarity import FloatArray
+
+
+class DocumentArchitecture(Config):
+    """Sizes of the projection.
+
+    Attributes:
+        dim: D.
+        dropout: of feature entries in training.
+    """
+
+    dim: int = Field(default=128, ge=1)
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+
+
+class SameDocument(nn.Module):
+    """Features, centred and of unit length → linear → unit length."""
+
+    name = "document"
+    centre: Tensor
+
+    def __init__(
+        self, architecture: DocumentArchitecture, *, image_width: int, features: nn.Module | None = None
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            architecture: sizes.
+            image_width: F of the picture features.
+            features: bytes of pictures → (B, F), fixed; None where features are stored.
+        """
+        super().__init__()
+        self.architecture, self.image_width, self.features = architecture, image_width, features
+        self.register_buffer("centre", torch.zeros(image_width))
+        self.dropout = nn.Dropout(architecture.dropout)
+        self.project = nn.Linear(image_width, architecture.dim, bias=False)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(B, F), or what `features` takes → (B, D) rows of unit length.
+
+        Raises:
+            ShapeError: features of another width.
+        """
+        found = self.described(pictures)
+        if found.ndim != 2 or found.shape[1] != self.image_width:
+            due = self.image_width
+            raise ShapeError(
+                f"document: picture features have shape {tuple(found.shape)}, expected (B, {due})"
+            )
+        return normalize(self.project(self.dropout(normalize(found - self.centre, dim=1))), dim=1)
+
+    def described(self, pictures: Tensor) -> Tensor:
+        """Features as they are, or those of drawn pictures' bytes: (B, F)."""
+        found: Tensor = pictures if self.features is None else self.features(pictures)
+        return found
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self.architecture.dim
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.project.weight.device
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of settings and weights: equal fingerprints give equal vectors."""
+        return settings_fingerprint(self, self.architecture)
+
+    def encode_image(self, pictures: np.ndarray) -> FloatArray:
+        """(M, F) features, or bytes where they are drawn → (M, D) float32 unit rows."""
+        found = np.zeros((len(pictures), self.dim), np.float32)
+        with Evaluating(self):
+            for start in range(0, len(pictures), ENCODE_BATCH):
+                made = self(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
+                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
+        return found
