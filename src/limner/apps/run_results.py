@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from limner.apps.picture_features import Layer
+    from limner.apps.sequence_runs import SequenceMeter
     from limner.evaluation.choice_results import ChoiceResult
     from limner.evaluation.results import Result
+    from limner.evaluation.sequence_results import SequenceResult
     from limner.retrieval.refinement import Refinement
     from limner.similarity import FloatArray
 
@@ -31,10 +33,13 @@ class Measured:
     Attributes:
         result: to be written with `limner.evaluation.results.write_result`.
         choices: per number of options, to be written with `choice_results.write_choice_result`.
+        sequences: to be written with `sequence_results.write_sequence_result`; None where it was not asked
+            for or the pairs are no steps of stories.
     """
 
     result: "Result"
     choices: "tuple[ChoiceResult, ...]"
+    sequences: "SequenceResult | None" = None
 
 
 def evaluate_run(
@@ -58,6 +63,7 @@ def measure_run(
     commit: str = "",
     choices: Sequence[int] = (),
     distractors: Path = Path("choices"),
+    stories: "SequenceMeter | None" = None,
 ) -> Measured:
     """Measure a finished run, with the refinement that was chosen on validation.
 
@@ -69,6 +75,7 @@ def measure_run(
         commit: of the code, for the record.
         choices: options of the c-way questions, one result each; 0 takes the data set's own number.
         distractors: folder of stored questions that all runs share.
+        stories: measures steps of stories, where the pairs are such; None leaves that out.
     Raises:
         MissingError, CheckpointError: nothing finished is there.
         DataError: the data are not those it was trained on, or too few for so many options.
@@ -131,6 +138,7 @@ def measure_run(
     return Measured(
         measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
         tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),
+        None if stories is None else stories.measure(about, pairs, scores, pictures),
     )
 
 

@@ -63,6 +63,12 @@ ROWS: Mapping[str, Mapping[str, str]] = {
         for row, hinge in (("VSE0", "sum"), ("VSE++", "max"))
     },
     "complementary-3": {row: _weighed(*how) for row, how in _ABLATION.items()},
+    "vrss-1": {
+        "VSE++": f'system = "vse"\nhinge = "max"\n{_DRAWN}',
+        "VRSS-VAE": f'system = "vrss"\n{_DRAWN}[model]\nlatents = false\n',
+        "VRSS-GlobalCon": f'system = "vrss"\n{_DRAWN}[model]\ncontext = false\n',
+        "VRSS": f'system = "vrss"\n{_DRAWN}',
+    },
 }
 
 
@@ -80,7 +86,9 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Mea
     """
     from limner.apps.commands.train import train
     from limner.apps.run_results import measure_run
+    from limner.apps.sequence_runs import SequenceMeter
 
+    stories = SequenceMeter() if table.startswith("vrss") else None
     found = []
     with TemporaryDirectory(prefix="limner-smoke-") as folder:
         for number, (row, settings) in enumerate(ROWS[table].items()):
@@ -89,5 +97,7 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Mea
             run = Path(folder) / str(number)
             with redirect_stdout(StringIO()):
                 train(config, to=run, smoke=True)
-            found.append(measure_run(run, choices=choices, distractors=Path(folder) / "choices"))
+            found.append(
+                measure_run(run, choices=choices, distractors=Path(folder) / "choices", stories=stories)
+            )
     return found

@@ -18,6 +18,7 @@ def measure(
     part: Literal["test", "val"] = "test",
     choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
     distractors: Path = Path("choices"),
+    saliency: bool | None = None,
     weights: Path | None = None,
     device: str = "cpu",
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -25,7 +26,8 @@ def measure(
     """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
 
     Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
-    the run chose on validation. With --choices also c-way questions, picture to text and text to picture.
+    the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
+    stories also every step: its own picture, those of its story, and how the found ones look.
 
     Example: limner measure runs/cmcm runs/cmca
 
@@ -43,6 +45,9 @@ def measure(
     distractors
         Folder that keeps the questions. They are drawn once and read from then on, so that all runs answer
         the same ones.
+    saliency
+        Measure by a model of the test pictures whether found ones look like the nouns of their step and like
+        its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
@@ -51,9 +56,11 @@ def measure(
         Print JSON instead of text.
     """
     from limner.apps.run_results import measure_run
+    from limner.apps.sequence_runs import SequenceMeter
     from limner.evaluation.choice_results import write_choice_result
     from limner.evaluation.ranking import Metric
     from limner.evaluation.results import write_result
+    from limner.evaluation.sequence_results import write_sequence_result
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
@@ -63,10 +70,11 @@ def measure(
             f"measure: --choices {wrong}, expected at least 2, or 0 for the data set's own number"
         )
     rows = []
+    stories = SequenceMeter(saliency=saliency)
     for run in runs:
         measured = measure_run(
             run, part=part, weights=weights, device=device, commit=_commit(),
-            choices=choices, distractors=distractors,
+            choices=choices, distractors=distractors, stories=stories,
         )  # fmt: skip
         result = measured.result
         write_result(result, run)
@@ -82,6 +90,13 @@ def measure(
             write_choice_result(answers, run)
             by_picture, by_text = answers.accuracy
             figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
+        if measured.sequences is not None:
+            write_sequence_result(measured.sequences, run)
+            for decoding, found in measured.sequences.found.items():
+                figures |= {
+                    f"{decoding} R@1": _figure(Metric.parse("R@1"), found.own),
+                    f"{decoding} StR@1": _figure(Metric.parse("StR@1"), found.story),
+                }
         rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
         say(f"{run}: measured {result.about.system} on {len(result.ids)} {part} pairs")
     if json:

@@ -15,7 +15,7 @@ from limner.errors import ConfigError
 if TYPE_CHECKING:
     from limner.evaluation.tables import Table
 
-NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3")
+NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1")
 SMOKE_CHOICES = 3
 
 
@@ -38,16 +38,19 @@ def table(
 
     Example: limner table complementary-2 --runs runs --data flickr8k
 
+    Example: limner table vrss-1 --runs runs --data storybook
+
     Parameters
     ----------
     name
         cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-2
-        (c-way accuracy of all systems, with their ranks) or complementary-3 (ablation of the weights).
+        (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights) or vrss-1
+        (steps of stories, by themselves and without repeats).
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
-        Data set of the results; that of the published table unless given, and for complementary-2 and -3 all
-        that were measured.
+        Data set of the results; that of the published table unless given, and for complementary-… and vrss-1
+        all that were measured.
     format
         md, latex or html.
     resamples
@@ -64,7 +67,7 @@ def table(
         raise ConfigError(unknown("table", name, NAMES))
     if smoke and (runs is not None or data is not None):
         raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
-    made = _complementary if name.startswith("complementary") else _cmcm
+    made = {"complementary": _complementary, "vrss": _vrss}.get(name.partition("-")[0], _cmcm)
     tables = made(name, runs, data, min(resamples, 500) if smoke else resamples, smoke=smoke)
     text = render(tables, format)
     if to is None:
@@ -115,3 +118,17 @@ def _complementary(
         entry = reference()[name]
         tables += rank_tables(results, answers, tuple(entry["rows"]), entry["control"], resamples=resamples)
     return tables
+
+
+def _vrss(name: str, runs: Path | None, data: str | None, resamples: int, *, smoke: bool) -> "list[Table]":
+    """Tables of stepwise illustration."""
+    from limner.apps import smoke_runs
+    from limner.evaluation.sequence_results import read_sequence_results
+    from limner.evaluation.sequence_tables import build
+
+    if smoke:
+        measured = smoke_runs.smoke_measured(table=name)
+        results = [one.sequences for one in measured if one.sequences is not None]
+    else:
+        results = read_sequence_results(runs) if runs is not None else []
+    return build(name, results, data=data, resamples=resamples)

@@ -1,0 +1,267 @@
+"""Visual Saliency Recall@k: does a found picture look as if it belonged to what the text names?
+
+A model that serves this measure alone learns which labels a test picture has; retrieval never sees it. Two
+kinds of labels: nouns of the texts, and the stories themselves. It finds no pictures and opens none.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.evaluation.uncertainty import Values
+
+LABELS = 500
+FOLDS = 5
+STRENGTH = 10.0
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_SHORTEST = 3
+_HISSING = ("sses", "shes", "ches", "xes", "zes")
+
+
+@dataclass(frozen=True)
+class Saliency:
+    """Labels of a test set, where each stands for every picture, and which belong to every query.
+
+    Attributes:
+        labels: L names.
+        ranks: (M, L) place of every label for every picture, 1 is the surest; ties share the mean.
+        own: per query the numbers of its labels; () where it has none, which is always a miss.
+    """
+
+    labels: tuple[str, ...]
+    ranks: NDArray[np.float32]
+    own: tuple[tuple[int, ...], ...]
+
+    def values(self, pictures: NDArray[np.int64]) -> Values:
+        """(N,) best place of a query's own labels for the picture found for it; infinity without labels.
+
+        Args:
+            pictures: (N,) columns.
+        """
+        found = [
+            self.ranks[picture, list(labels)].min() if labels else np.inf
+            for picture, labels in zip(pictures.tolist(), self.own, strict=True)
+        ]
+        return np.array(found, dtype=np.float64)
+
+    def chance(self, cuts: Sequence[int]) -> list[float]:
+        """VSR@k of a picture drawn at random for every query, exactly: what frequent labels give for free."""
+        hits = np.zeros(len(cuts))
+        for labels in self.own:
+            if labels:
+                best = self.ranks[:, list(labels)].min(axis=1)
+                hits += [(best <= k).mean() for k in cuts]
+        return [float(share) for share in hits / max(1, len(self.own))]
+
+
+def content_words(text: str) -> list[str]:
+    """Lower-cased lemmas of a text's words that are no stop words, in order, by a rule that needs no parser.
+
+    A word is a run of letters of at least three; a possessive 's is dropped, any other contraction left out.
+    Plurals lose their ending: -ies becomes -y; -es goes after ss, sh, ch, x and z; -s goes but for -ss, -us
+    and -is. Stop words are scikit-learn's English list.
+
+    Source: SPEC 5.9. Departs: no parser tells nouns from verbs and adjectives.
+    """
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    found = []
+    for match in _WORD.finditer(text.lower()):
+        word, apostrophe, rest = match[0].replace("’", "'").partition("'")
+        if (apostrophe and rest != "s") or word in ENGLISH_STOP_WORDS or len(word) < _SHORTEST:
+            continue
+        found.append(_singular(word))
+    return found
+
+
+def frequent_nouns(
+    texts: Iterable[str], count: int = LABELS, find: Callable[[str], Iterable[str]] = content_words
+) -> tuple[str, ...]:
+    """The most frequent nouns of some texts; of equally frequent ones the first by the alphabet.
+
+    Args:
+        texts: each counted as often as it is given.
+        count: at most so many, at least 1.
+        find: nouns of a text, as lemmas.
+    Raises:
+        ConfigError: a count below 1.
+    """
+    if count < 1:
+        raise ConfigError(f"saliency: {count} labels, expected at least 1")
+    counts = Counter(noun for text in texts for noun in find(text))
+    return tuple(sorted(counts, key=lambda noun: (-counts[noun], noun))[:count])
+
+
+def noun_saliency(
+    texts: Sequence[str],
+    relevant: Sequence[Sequence[int]],
+    features: NDArray[np.floating],
+    *,
+    count: int = LABELS,
+    find: Callable[[str], Iterable[str]] = content_words,
+    in_sample: bool = False,
+) -> Saliency:
+    """Labels are nouns: a query hits if its picture seems to show one of the nouns of its text.
+
+    Args:
+        texts: (N,) of the queries.
+        relevant: (N,) per query the columns of its own pictures, which have its nouns.
+        features: (M, F) of the different pictures.
+        count: labels at most.
+        find: nouns of a text, as lemmas.
+        in_sample: score pictures with a model that has seen them, as the paper does.
+    Raises:
+        DataError, ShapeError, NumericsError: see `label_scores`.
+    Source: SPEC 5.9, definition ``noun``. Departs: a linear model on stored features instead of VGG-19.
+    """
+    labels = frequent_nouns(texts, count, find)
+    numbers = {noun: number for number, noun in enumerate(labels)}
+    own = [tuple(sorted({numbers[noun] for noun in find(text) if noun in numbers})) for text in texts]
+    return _saliency(labels, own, relevant, features, in_sample=in_sample)
+
+
+def sequence_saliency(
+    stories: Sequence[Hashable],
+    relevant: Sequence[Sequence[int]],
+    features: NDArray[np.floating],
+    *,
+    in_sample: bool = False,
+) -> Saliency:
+    """Labels are the test stories: a query hits if its picture seems to be of its own story.
+
+    Args:
+        stories: (N,) story of every query.
+        relevant: as in `noun_saliency`.
+        features: as in `noun_saliency`.
+        in_sample: as in `noun_saliency`.
+    Raises:
+        DataError, ShapeError, NumericsError: see `label_scores`.
+    Source: SPEC 5.9, definition ``sequence``. Departs: a linear model on stored features instead of VGG-19.
+    """
+    numbers: dict[Hashable, int] = {}
+    own = [(numbers.setdefault(story, len(numbers)),) for story in stories]
+    return _saliency(tuple(map(str, numbers)), own, relevant, features, in_sample=in_sample)
+
+
+def label_scores(
+    features: NDArray[np.floating],
+    truth: NDArray[np.bool_],
+    *,
+    folds: int = FOLDS,
+    seed: int = 0,
+    in_sample: bool = False,
+) -> NDArray[np.float32]:
+    """How sure a linear model is of every label, for every picture.
+
+    One logistic regression per label on unit rows less their mean. Pictures are dealt into folds by seed, and
+    each is scored by the model of the other folds. A label that the other folds never show scores as the
+    least likely one; one that all of them show, as the likeliest.
+
+    Args:
+        features: (M, F).
+        truth: (M, L).
+        folds: at least 2; M where there are fewer pictures.
+        seed: of the folds.
+        in_sample: one model of all pictures instead.
+    Returns:
+        (M, L) decision values, finite.
+    Raises:
+        ConfigError: fewer than two folds.
+        ShapeError: features and labels do not fit.
+        NumericsError: a feature is not finite.
+        DataError: fewer than two pictures.
+    """
+    if folds < 2:
+        raise ConfigError(f"saliency: {folds} folds, expected at least 2")
+    if features.ndim != 2 or truth.shape[:1] != features.shape[:1] or truth.ndim != 2:
+        raise ShapeError(
+            f"saliency: features have shape {features.shape}, labels {truth.shape};"
+            " expected one row of both per picture"
+        )
+    if len(features) < 2:
+        raise DataError(f"saliency: {len(features)} pictures, expected at least 2 to learn from others")
+    table = np.asarray(features, dtype=np.float64)
+    if not np.isfinite(table).all():
+        row = int(np.argmin(np.isfinite(table).all(axis=1)))
+        raise NumericsError(f"saliency: features of picture {row} are not finite; extract them again")
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    table = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
+    scores = np.zeros(truth.shape, dtype=np.float32)
+    everything = np.arange(len(table))
+    if in_sample:
+        _fit(table, truth, everything, everything, scores)
+        return scores
+    order = np.random.default_rng(seed).permutation(len(table))
+    for held in np.array_split(order, min(folds, len(table))):
+        _fit(table, truth, np.setdiff1d(everything, held), held, scores)
+    return scores
+
+
+def _fit(
+    table: NDArray[np.float64],
+    truth: NDArray[np.bool_],
+    seen: NDArray[np.int64],
+    held: NDArray[np.int64],
+    scores: NDArray[np.float32],
+) -> None:
+    """Learn from some rows and score others, all labels."""
+    from sklearn.linear_model import LogisticRegression
+
+    known, asked = table[seen], table[held]
+    mean = known.mean(axis=0)
+    known, asked = known - mean, asked - mean
+    if known.shape[1] > known.shape[0]:
+        # Weights that are punished by their length lie in the span of the rows: turning it loses nothing.
+        axes = np.linalg.svd(known, full_matrices=False)[2].T
+        known, asked = known @ axes, asked @ axes
+    found = np.zeros((len(held), truth.shape[1]))
+    constant = {}
+    for label in range(truth.shape[1]):
+        there = truth[seen, label]
+        if there.all() or not there.any():
+            constant[label] = bool(there.any())
+            continue
+        model = LogisticRegression(C=STRENGTH, solver="liblinear", max_iter=1000)
+        found[:, label] = model.fit(known, there).decision_function(asked)
+    low, high = found.min(axis=1) - 1, found.max(axis=1) + 1
+    for label, value in constant.items():
+        found[:, label] = high if value else low
+    scores[held] = found
+
+
+def _saliency(
+    labels: tuple[str, ...],
+    own: Sequence[tuple[int, ...]],
+    relevant: Sequence[Sequence[int]],
+    features: NDArray[np.floating],
+    *,
+    in_sample: bool,
+) -> Saliency:
+    from scipy.stats import rankdata
+
+    if len(own) != len(relevant):
+        raise ShapeError(f"saliency: {len(own)} queries, pictures of {len(relevant)}")
+    truth = np.zeros((len(features), len(labels)), dtype=bool)
+    for columns, numbers in zip(relevant, own, strict=True):
+        if len(columns) and len(numbers):
+            truth[np.ix_(list(columns), list(numbers))] = True
+    ranks = np.zeros(truth.shape, np.float32)
+    if labels:
+        ranks[:] = rankdata(-label_scores(features, truth, in_sample=in_sample), method="average", axis=1)
+    return Saliency(labels, ranks, tuple(own))
+
+
+def _singular(word: str) -> str:
+    """A word without the ending of a regular plural."""
+    if word.endswith("ies") and len(word) > len("ties"):
+        return word[:-3] + "y"
+    if word.endswith(_HISSING):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > _SHORTEST:
+        return word[:-1]
+    return word

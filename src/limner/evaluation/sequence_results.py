@@ -1,0 +1,160 @@
+"""Sequence results: for every step of every test story where its picture and its story's pictures stand.
+
+A file of its own below the run's results, because steps, decodings and the looks of found pictures are no
+part of a result that any system has. It measures nothing and makes no table.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from limner.data.records import Record
+from limner.errors import DataError, MissingError
+from limner.evaluation.results import FOLDER as RESULTS
+from limner.evaluation.results import About
+
+FOLDER = f"{RESULTS}/sequences"
+CUTS = (1, 5, 10)
+Decoding = Literal["steps", "distinct"]
+Definition = Literal["noun", "sequence"]
+
+
+class Found(Record):
+    """What one way of choosing pictures found, step by step.
+
+    Attributes:
+        own: (N,) rank of the best picture of the step itself, ties counted half.
+        story: (N,) rank of the best picture of its story.
+        top: (N,) per step the `Pair.id` of the first row with each of the five best pictures.
+        similarity: (N,) cosine between the features of the first picture and of the step's own one.
+        saliency: definition → (N,) place of the step's own labels for the first picture, infinity where the
+            step has none; VSR@k counts places of at most k.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    own: tuple[float, ...]
+    story: tuple[float, ...]
+    top: tuple[tuple[str, ...], ...]
+    similarity: tuple[float, ...] = ()
+    saliency: Mapping[Definition, tuple[float, ...]] = Field(default_factory=dict)
+
+
+class Level(Record):
+    """VSR@k to compare with, for k of `CUTS`.
+
+    Attributes:
+        random: of a picture drawn at random, exactly.
+        gold: of the step's own picture.
+    """
+
+    random: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
+    gold: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
+
+
+class SequenceResult(Record):
+    """One run on the stories of one part of one split.
+
+    Attributes:
+        format: of the file.
+        about: what it is of.
+        ids: (N,) pair of every step: a step with several pictures has several right answers.
+        stories: (N,) story of every step, the units of the bootstrap.
+        pictures: different ones, all of them the gallery of every step.
+        features: what similarity and saliency look at; "" where nothing was looked at.
+        found: decoding → what it found: ``steps`` ranks every step by itself, ``distinct`` in the order of
+            the steps without the first pictures of the steps before.
+        levels: definition → what its VSR compares with.
+    """
+
+    format: Literal["limner-sequence-result-1"] = "limner-sequence-result-1"
+    about: About
+    ids: tuple[str, ...] = Field(min_length=1)
+    stories: tuple[str, ...]
+    pictures: int = Field(ge=1)
+    features: str = ""
+    found: Mapping[Decoding, Found] = Field(min_length=1)
+    levels: Mapping[Definition, Level] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fit(self) -> "SequenceResult":
+        due = len(self.ids)
+        if len(set(self.ids)) != due or len(self.stories) != due:
+            raise ValueError(f"{due} ids, expected different ones and a story each")
+        for name, one in self.found.items():
+            for ranks in (one.own, one.story):
+                if len(ranks) != due or not all(1 <= value <= self.pictures for value in ranks):
+                    raise ValueError(f"{name}: expected {due} ranks in 1…{self.pictures}")
+            if len(one.top) != due or not all(one.top):
+                raise ValueError(f"{name}: expected {due} rows of found pictures")
+            if len(one.similarity) not in (0, due) or not all(-1.01 <= c <= 1.01 for c in one.similarity):
+                raise ValueError(f"{name}: expected {due} cosines, or none")
+            for places in one.saliency.values():
+                if len(places) != due or not all(value >= 1 for value in places):
+                    raise ValueError(f"{name}: expected {due} places of labels, of at least 1")
+            if set(one.saliency) != set(self.levels):
+                raise ValueError(f"{name}: saliency and levels name different definitions")
+        shares = [share for level in self.levels.values() for share in (*level.random, *level.gold)]
+        if not all(0 <= share <= 1 for share in shares):
+            raise ValueError("a level is outside 0…1")
+        return self
+
+
+def write_sequence_result(result: SequenceResult, run: Path | str) -> Path:
+    """Write ``results/sequences/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
+    about = result.about
+    target = Path(run) / FOLDER / f"{about.data}-{about.split}-{about.part}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    part.write_text(result.model_dump_json(), encoding="utf-8")
+    part.replace(target)
+    return target
+
+
+def read_sequence_result(path: Path) -> SequenceResult:
+    """Read one file.
+
+    Raises:
+        MissingError: no such file.
+        DataError: it is not one.
+    """
+    try:
+        return SequenceResult.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; run 'limner measure' on a set of stories first") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error}); expected a sequence result") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(
+            f"{path}: {key}: {first['msg']}; expected a sequence result of this version"
+        ) from error
+
+
+def read_sequence_results(runs: Path | str) -> list[SequenceResult]:
+    """All sequence results of the run folders below a folder, in the order of their paths.
+
+    Raises:
+        MissingError: no such folder.
+        DataError: a file is none, or two are of the same system, data, split, part, preset and seed.
+    """
+    folder = Path(runs)
+    if not folder.is_dir():
+        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
+    seen: dict[tuple[object, ...], Path] = {}
+    results = []
+    for path in sorted(folder.glob(f"**/{FOLDER}/*.json")):
+        result = read_sequence_result(path)
+        about = result.about
+        key = (about.system, about.data, about.split, about.part, about.seed, about.preset)
+        if key in seen:
+            raise DataError(
+                f"{path}: same system, data, split, part, preset and seed as {seen[key]};"
+                " keep one of them below this folder"
+            )
+        seen[key] = path
+        results.append(result)
+    return results

@@ -1,0 +1,205 @@
+"""Stories as a test for any system that scores texts against pictures: ranks by step, and how finds look.
+
+Works on pairs and a score table, so that it never asks who made the scores. It writes no file.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.data.pairs import Pair
+from limner.errors import DataError, NumericsError, ShapeError
+from limner.evaluation.protocol import draw
+from limner.evaluation.ranking import rank
+from limner.evaluation.results import TOP, About, Scores
+from limner.evaluation.saliency import Saliency, noun_saliency, sequence_saliency
+from limner.evaluation.sequence_results import CUTS, Decoding, Definition, Found, Level, SequenceResult
+from limner.evaluation.uncertainty import Values
+
+MakeSaliency = Callable[
+    [Sequence[str], Sequence[str], Sequence[Sequence[int]], NDArray[np.floating]],
+    Mapping[Definition, Saliency],
+]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of the stories of a part, in order, with their pictures.
+
+    Attributes:
+        rows: (N,) first row of every step.
+        stories: (N,) names.
+        relevant: (N,) columns of the step's own pictures.
+        worlds: (N,) columns of its story's pictures.
+        names: (M,) `Pair.id` of the first row with each picture.
+    """
+
+    rows: NDArray[np.int64]
+    stories: tuple[str, ...]
+    relevant: tuple[tuple[int, ...], ...]
+    worlds: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...]
+
+
+def told(pairs: Sequence[Pair]) -> bool:
+    """Whether all pairs are steps of stories with a place in them, and some story has two."""
+    places = {(pair.seq, pair.pos) for pair in pairs}
+    stories = {pair.seq for pair in pairs}
+    return bool(pairs) and all(p.seq and p.pos is not None for p in pairs) and len(places) > len(stories)
+
+
+def steps_of(pairs: Sequence[Pair]) -> Steps:
+    """The steps: rows of one place of one story are one step; stories in order of their first row.
+
+    Raises:
+        DataError: a pair has no story or no place in it.
+    """
+    columns, _ = draw([pair.image_id for pair in pairs], "full")
+    own: dict[str, dict[int, list[int]]] = {}
+    for row, pair in enumerate(pairs):
+        if not pair.seq or pair.pos is None:
+            raise DataError(f"sequences: pair {pair.id!r} has no place in a story; leave its set out")
+        own.setdefault(pair.seq, {}).setdefault(pair.pos, []).append(row)
+    rows, stories, relevant, worlds = [], [], [], []
+    for story, places in own.items():
+        world = tuple(sorted({int(columns[row]) for some in places.values() for row in some}))
+        for place in sorted(places):
+            rows.append(places[place][0])
+            stories.append(story)
+            relevant.append(tuple(sorted({int(columns[row]) for row in places[place]})))
+            worlds.append(world)
+    first = np.unique(columns, return_index=True)[1]
+    names = tuple(pairs[row].id for row in first.tolist())
+    return Steps(np.array(rows, np.int64), tuple(stories), tuple(relevant), tuple(worlds), names)
+
+
+def measure_sequences(
+    about: About,
+    pairs: Sequence[Pair],
+    scores: Scores,
+    *,
+    features: NDArray[np.floating] | None = None,
+    described: str = "",
+    similarity: bool = True,
+    saliency: MakeSaliency | None = None,
+) -> SequenceResult:
+    """Rank every step's picture among all pictures of the part, by itself and without repeats in a story.
+
+    Args:
+        about: what is measured.
+        pairs: (N,) all rows of the part.
+        scores: (N, M) rows are texts, columns the different pictures in order of first appearance, as in
+            `results.measure`.
+        features: (M, F) of the pictures, the same for every system; None measures no looks.
+        described: what the features are of.
+        similarity: whether cosines of the features mean something.
+        saliency: (texts, stories, relevant, features) → both measures, such as `saliency_of`; None leaves
+            them out.
+    Raises:
+        DataError: a pair has no place in a story.
+        ShapeError: scores or features do not fit.
+        NumericsError: one of them is not finite.
+    Source: SPEC 5.7, 5.9.
+    """
+    steps = steps_of(pairs)
+    size = len(steps.names)
+    if scores.shape != (len(pairs), size):
+        raise ShapeError(
+            f"{about.data}: scores have shape {scores.shape}, expected {len(pairs), size}"
+            " (texts, different pictures)"
+        )
+    if features is not None and (features.ndim != 2 or len(features) != size):
+        raise ShapeError(f"{about.data}: features have shape {features.shape}, expected ({size}, F)")
+    if features is not None and not np.isfinite(features).all():
+        raise NumericsError(f"{about.data}: a feature is not finite; extract the features again")
+    looks: Mapping[Definition, Saliency] = {}
+    if features is not None and saliency is not None:
+        looks = saliency([pairs[row].text for row in steps.rows], steps.stories, steps.relevant, features)
+    table = scores[steps.rows]
+    compared = features if similarity else None
+    found: dict[Decoding, Found] = {"steps": _found(table, steps, compared, looks)}
+    found["distinct"] = _found(without_repeats(table, steps.stories), steps, compared, looks)
+    gold = np.array([columns[0] for columns in steps.relevant], np.int64)
+    return SequenceResult(
+        about=about,
+        ids=tuple(pairs[row].id for row in steps.rows),
+        stories=steps.stories,
+        pictures=size,
+        features=described if features is not None else "",
+        found=found,
+        levels={
+            name: Level(
+                random=tuple(one.chance(CUTS)),
+                gold=tuple(float((one.values(gold) <= k).mean()) for k in CUTS),
+            )
+            for name, one in looks.items()
+        },
+    )
+
+
+def without_repeats(scores: Scores, stories: Sequence[str]) -> Scores:
+    """Scores with every picture that an earlier step of the story puts first moved behind all others.
+
+    Args:
+        scores: (N, M), steps of a story in their order.
+        stories: (N,).
+    Returns:
+        (N, M), a copy.
+    Source: SPEC 5.7, option ``distinct``.
+    """
+    table = np.array(scores, dtype=np.float64)
+    used: dict[str, list[int]] = {}
+    for row, story in enumerate(stories):
+        before = used.setdefault(story, [])
+        if before:
+            table[row, before] = np.nextafter(table[row].min(), -np.inf)
+        before.append(int(table[row].argmax()))
+    return table
+
+
+def saliency_of(
+    texts: Sequence[str],
+    stories: Sequence[str],
+    relevant: Sequence[Sequence[int]],
+    features: NDArray[np.floating],
+) -> dict[Definition, Saliency]:
+    """Both definitions of Visual Saliency; see `limner.evaluation.saliency`."""
+    return {
+        "noun": noun_saliency(texts, relevant, features),
+        "sequence": sequence_saliency(stories, relevant, features),
+    }
+
+
+def _found(
+    table: Scores,
+    steps: Steps,
+    features: NDArray[np.floating] | None,
+    looks: Mapping[Definition, Saliency],
+) -> Found:
+    """Ranks, and how the first pictures look."""
+    own, story = rank(table, steps.relevant).ranks(), rank(table, steps.worlds).ranks()
+    order = np.argsort(-table, axis=1, kind="stable")[:, :TOP]
+    first = order[:, 0].astype(np.int64)
+    return Found(
+        own=tuple(own.tolist()),
+        story=tuple(story.tolist()),
+        top=tuple(tuple(steps.names[column] for column in row) for row in order.tolist()),
+        similarity=() if features is None else tuple(_cosines(features, first, steps.relevant).tolist()),
+        saliency={name: tuple(one.values(first).tolist()) for name, one in looks.items()},
+    )
+
+
+def _cosines(
+    features: NDArray[np.floating], first: NDArray[np.int64], relevant: Sequence[Sequence[int]]
+) -> Values:
+    """(N,) cosine between the first picture and the step's own one, the nearest of several."""
+    table = np.asarray(features, dtype=np.float64)
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    table = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
+    found = [
+        (table[list(columns)] @ table[place]).max()
+        for place, columns in zip(first.tolist(), relevant, strict=True)
+    ]
+    return np.array(found, dtype=np.float64)

@@ -1,0 +1,108 @@
+"""Files of sequence results: what was written is read, and nothing else is."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_sequences import sequence_result
+
+from limner.errors import DataError, MissingError
+from limner.evaluation.results import read_results
+from limner.evaluation.sequence_results import (
+    SequenceResult,
+    read_sequence_result,
+    read_sequence_results,
+    write_sequence_result,
+)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return sequence_result("Tiny", 2.0, stories=4)
+
+
+def test_what_was_written_is_read(result, tmp_path):
+    lost = result.found["steps"].model_copy(
+        update={"saliency": dict.fromkeys(("noun", "sequence"), (np.inf,) * 12)}
+    )
+    result = result.model_copy(update={"found": {**result.found, "steps": lost}})
+    path = write_sequence_result(result, tmp_path / "run")
+    assert path.relative_to(tmp_path).as_posix() == "run/results/sequences/storybook-grouped-test.json"
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert read_sequence_result(path) == result
+    assert read_sequence_results(tmp_path) == [result]
+    assert read_results(tmp_path) == []  # the results of all systems lie one level above
+
+
+def test_two_of_one_run_are_refused(result, tmp_path):
+    write_sequence_result(result, tmp_path / "one")
+    write_sequence_result(result, tmp_path / "two")
+    with pytest.raises(DataError, match="same system, data"):
+        read_sequence_results(tmp_path)
+    with pytest.raises(MissingError, match="not a folder"):
+        read_sequence_results(tmp_path / "none")
+    with pytest.raises(MissingError, match="run 'limner measure'"):
+        read_sequence_result(tmp_path / "none.json")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_sequence_result(tmp_path)
+
+
+def shorter(values):
+    values.pop()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r.update(format="limner-sequence-result-2"), "format"),
+        (lambda r: r.update(more=1), "more"),
+        (lambda r: r.update(found={}), "found"),
+        (lambda r: r.update(pictures=3), "ranks in 1…3"),
+        (lambda r: shorter(r["stories"]), "a story each"),
+        (lambda r: r["ids"].__setitem__(1, r["ids"][0]), "different ones"),
+        (lambda r: shorter(r["found"]["steps"]["own"]), "expected 12 ranks"),
+        (lambda r: r["found"]["steps"]["story"].__setitem__(0, 0.5), "expected 12 ranks"),
+        (lambda r: r["found"]["steps"]["own"].__setitem__(0, "NaN"), "expected 12 ranks"),
+        (lambda r: r["found"]["steps"]["top"].__setitem__(0, []), "rows of found pictures"),
+        (lambda r: r["found"]["steps"]["similarity"].__setitem__(0, 2), "cosines"),
+        (lambda r: shorter(r["found"]["steps"]["similarity"]), "cosines"),
+        (lambda r: r["found"]["steps"]["saliency"]["noun"].__setitem__(0, 0), "places of labels"),
+        (lambda r: r["found"]["steps"]["saliency"].pop("noun"), "different definitions"),
+        (lambda r: r["found"]["steps"]["saliency"].update(verb=[1] * 12), "saliency"),
+        (lambda r: r["found"].update(beam=r["found"]["steps"]), "found"),
+        (lambda r: r["levels"]["noun"]["random"].__setitem__(0, 1.5), "outside 0…1"),
+        (lambda r: shorter(r["levels"]["noun"]["gold"]), "levels"),
+    ],
+)
+def test_a_file_that_was_tampered_with_is_refused(result, tmp_path, change, said):
+    values = json.loads(result.model_dump_json())
+    change(values)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(values))
+    with pytest.raises(DataError, match=said) as error:
+        read_sequence_result(path)
+    assert "\n" not in str(error.value)
+
+
+@given(st.binary(max_size=200) | st.integers(0, 5000).map(lambda n: b"[" * n))
+def test_any_other_file_is_refused_in_one_line(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="expected a sequence result of this version") as error:
+        read_sequence_result(path)
+    assert "\n" not in str(error.value)
+
+
+@given(st.data())
+def test_a_file_with_one_changed_byte_is_read_or_refused(tmp_path_factory, data):
+    whole = sequence_result("Tiny", 2.0, stories=2, features=False).model_dump_json().encode()
+    at, byte = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "changed.json"
+    path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+    try:
+        found = read_sequence_result(path)
+    except DataError:
+        return
+    assert SequenceResult.model_validate(found.model_dump()) == found

@@ -1,0 +1,139 @@
+"""The table of stepwise illustration: values by hand, published figures, marks, seeds, and refusals."""
+
+import numpy as np
+import pytest
+from made_up_sequences import sequence_result
+
+from limner.errors import ConfigError, DataError
+from limner.evaluation.sequence_tables import build, reference
+from limner.evaluation.tables import render
+
+NAMES = ["LDA", "VSE++", "CNSI", "VRSS-VAE", "VRSS-GlobalCon", "VRSS"]
+
+
+def columns(table):
+    return [f"{block.title} {column}" for block in table.blocks for column in block.columns]
+
+
+def cells(table, name):
+    row = next(row for row in table.rows if row.name == name)
+    return dict(zip(columns(table), row.cells, strict=True))
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [
+        *(sequence_result("VRSS", 3.0, seed=seed) for seed in (0, 1)),
+        sequence_result("VSE++", 0.0),
+        sequence_result("ours", 9.0),
+    ]
+
+
+def test_without_results_the_published_table_stands_alone():
+    (table,) = build("vrss-1", [])
+    assert [row.name for row in table.rows] == NAMES
+    assert table.empty == 6 * 11
+    found = cells(table, "VRSS")
+    assert found["retrieval R@1"].paper == pytest.approx(0.082)
+    assert found["nouns VSR@10"].paper == pytest.approx(0.451)
+    assert found["stories VSR@10"].paper is None
+    assert found["features VFS"].paper == 0.51
+    assert "(29.8)" in render([table])
+    for name, row in reference()["vrss-1"]["rows"].items():
+        assert [row[f"R@{k}"] for k in (1, 5, 10)] == sorted(row[f"R@{k}"] for k in (1, 5, 10)), name
+
+
+def test_cells_are_means_over_steps_and_seeds(results):
+    tables = build("vrss-1", results, resamples=200)
+    assert [table.name for table in tables] == ["vrss-1", "vrss-1-seeds"] * 2
+    for table, decoding in zip(tables[::2], ("steps", "distinct"), strict=True):
+        assert [row.name for row in table.rows] == [*NAMES, "ours"]
+        found, runs = cells(table, "VRSS"), [one.found[decoding] for one in results[:2]]
+        due = {
+            "retrieval R@5": np.mean([np.array(run.own) <= 5 for run in runs]),
+            "retrieval StR@1": np.mean([np.array(run.story) <= 1 for run in runs]),
+            "nouns VSR@10": np.mean([np.array(run.saliency["noun"]) <= 10 for run in runs]),
+            "stories VSR@1": np.mean([np.array(run.saliency["sequence"]) <= 1 for run in runs]),
+            "features VFS": np.mean([run.similarity for run in runs]),
+        }
+        for name, value in due.items():
+            assert found[name].value == pytest.approx(value), name
+            assert found[name].low <= found[name].value <= found[name].high
+        assert cells(table, "LDA")["retrieval R@1"].value is None
+    assert next(row for row in tables[0].rows if row.name == "VRSS").remark == "2 seeds"
+    assert cells(tables[0], "VSE++") != cells(tables[2], "VSE++")
+
+
+def test_marks_are_against_vrss_with_one_correction(results):
+    table = build("vrss-1", results, resamples=3000)[0]
+    assert cells(table, "VSE++")["retrieval R@1"].mark == "†"
+    assert cells(table, "ours")["retrieval R@1"].mark == "*"
+    assert all(cell.mark == "" for cell in cells(table, "VRSS").values())
+    assert "Holm's correction for 22 comparisons" in table.notes[-1]
+    few = build("vrss-1", [sequence_result(name, q, stories=4) for name, q in (("VRSS", 9), ("x", 0))])
+    assert not any(cell.mark for row in few[0].rows for cell in row.cells)
+    assert "fewer than ten stories" in few[0].notes[-1]
+
+
+def test_equal_systems_get_no_mark():
+    same = [sequence_result(name, 1.0) for name in ("VRSS", "VSE++")]
+    table = build("vrss-1", same, resamples=200)[0]
+    assert not any(cell.mark for row in table.rows for cell in row.cells)
+
+
+def test_single_seeds_and_their_deviation(results):
+    table = build("vrss-1", results, resamples=50)[1]
+    assert [row.name for row in table.rows] == [
+        "VRSS, seed 0",
+        "VRSS, seed 1",
+        "VRSS, deviation",
+        "VSE++, seed 0",
+        "ours, seed 0",
+    ]
+    values = [cells(table, f"VRSS, seed {seed}")["retrieval R@10"].value for seed in (0, 1)]
+    assert cells(table, "VRSS, deviation")["retrieval R@10"].value == pytest.approx(np.std(values, ddof=1))
+
+
+def test_chance_stands_below(results):
+    notes = "\n".join(build("vrss-1", results, resamples=50)[0].notes)
+    level = results[0].levels["noun"]
+    shown = ", ".join(f"{100 * share:.1f}" for share in level.random)
+    assert f"VSR@1/5/10 (nouns): {shown} with random pictures" in notes
+    assert "36 steps of 12 stories, 36 different pictures." in notes
+
+
+def test_looks_that_were_not_measured_leave_blanks():
+    table = build("vrss-1", [sequence_result("VRSS", 1.0, features=False)], resamples=50)[0]
+    assert {name for name, cell in cells(table, "VRSS").items() if not cell.applies} == {
+        *(f"{kind} VSR@{k}" for kind in ("nouns", "stories") for k in (1, 5, 10)),
+        "features VFS",
+    }
+
+
+def test_data_sets_splits_and_presets_are_kept_apart():
+    made = [
+        sequence_result("VRSS", 1.0),
+        sequence_result("VRSS", 1.0, preset="sound"),
+        sequence_result("VRSS", 1.0, data="howto"),
+        sequence_result("VRSS", 1.0, split="released"),
+        sequence_result("VRSS", 1.0, part="val", seed=4),
+    ]
+    titles = [table.title for table in build("vrss-1", made, resamples=20)]
+    assert [title.partition("(")[2].rpartition(",")[0] for title in titles[::2]] == [
+        "howto, grouped split",
+        "storybook, grouped split",
+        "storybook, released split",
+    ]
+    own = build("vrss-1", made, data="storybook", resamples=20)
+    assert len(own) == 4
+    assert [row.name for row in own[0].rows][6:] == ["VRSS [sound]"]
+    assert build("vrss-1", made, data="none")[0].empty == 66
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(ConfigError, match="unknown table 'vrss-2'"):
+        build("vrss-2", [])
+    with pytest.raises(DataError, match="different steps"):
+        build("vrss-1", [sequence_result("VRSS", 1.0), sequence_result("x", 1.0, stories=4)])
+    with pytest.raises(DataError, match="one backbone"):
+        build("vrss-1", [sequence_result("VRSS", 1.0), sequence_result("x", 1.0, described="others")])
