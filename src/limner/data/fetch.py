@@ -71,6 +71,7 @@ def fetch_pictures(
     *,
     again: bool = False,
     progress: Callable[[FetchProgress], None] | None = None,
+    fault: Callable[[bytes], str] = picture_fault,
 ) -> FetchReport:
     """Fetch pictures into a folder; what is already there or known to be dead is not asked for again.
 
@@ -83,6 +84,7 @@ def fetch_pictures(
         settings: bounds; None takes the defaults.
         again: ask again for pictures that died for good.
         progress: called after every picture.
+        fault: what is wrong with the bytes that came, "" when nothing is; what is no picture brings its own.
     Raises:
         ConfigError: two URLs want one name, or a name leads elsewhere.
         DataError: the folder cannot be written, its manifest is damaged or in use.
@@ -95,7 +97,7 @@ def fetch_pictures(
         with Manifest(root) as manifest:
             for name in wanted.values():  # what a crash left half written
                 _part(root / name).unlink(missing_ok=True)
-            run = _Run(wanted, root, manifest, chosen, again=again, progress=progress)
+            run = _Run(wanted, root, manifest, chosen, again=again, progress=progress, fault=fault)
             asyncio.run(run.all())
             return run.report()
     except OSError as error:
@@ -117,9 +119,10 @@ class _Run:
         *,
         again: bool,
         progress: Callable[[FetchProgress], None] | None,
+        fault: Callable[[bytes], str],
     ) -> None:
         self._wanted, self._folder, self._manifest, self._settings = wanted, folder, manifest, settings
-        self._progress = progress
+        self._progress, self._fault = progress, fault
         self._queues: dict[str, list[str]] = {}
         self._next_start: dict[str, float] = {}
         self._requests = self._finished = 0
@@ -200,7 +203,7 @@ class _Run:
                 self._requests += 1
                 try:
                     data, one = await self._transfer.get(url)
-                    fault = await asyncio.to_thread(picture_fault, data)
+                    fault = await asyncio.to_thread(self._fault, data)
                     if fault:
                         raise FailedError(f"not a usable picture: {fault}", lasting=True, status=one.status)
                     await asyncio.to_thread(_write, self._folder / name, data)
@@ -228,7 +231,9 @@ class _Run:
         """Wait until the host may be asked again."""
         while (wait_s := self._next_start.get(host, 0.0) - time.monotonic()) > 0:
             await asyncio.sleep(wait_s)
-        self._next_start[host] = time.monotonic() + self._settings.host_pause_s
+        self._next_start[host] = time.monotonic() + max(
+            self._settings.host_pause_s, self._settings.host_pauses.get(host, 0.0)
+        )
 
     async def _adopt(self, url: str) -> Fetched | None:
         """A picture that is in place without a line: written just before a crash, or by the user."""
@@ -237,7 +242,7 @@ class _Run:
         if not path.is_file():
             return None
         data = await asyncio.to_thread(path.read_bytes)
-        fault = await asyncio.to_thread(picture_fault, data)
+        fault = await asyncio.to_thread(self._fault, data)
         if fault:
             reason = f"file in the way: {name} is no usable picture ({fault}); move it away"
             return Fetched(url=url, name=name, state="dead", reason=reason)

@@ -73,6 +73,8 @@ class _Row(BaseModel):
     author: str = ""
     illustrator: str = ""
     source: str = ""
+    # Provenance of a built set; credits are what a story shows.
+    url: str = ""
     split: Literal["", "train", "val", "test"] = ""
     cover: str | None = None
 

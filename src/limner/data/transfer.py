@@ -6,10 +6,11 @@ It neither retries nor writes files.
 
 import asyncio
 import hashlib
+import math
 import ssl
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
@@ -44,6 +45,9 @@ class FetchSettings:
         max_wait_s: longest wait a server may ask for.
         allow_private: whether hosts inside private networks are asked, too.
         user_agent: how limner names itself.
+        kinds: beginnings of the content types that are taken; ("",) takes any.
+        host_pauses: host → pause of its own where it asks for a longer one.
+        permit: asked before every request and redirect; a reason to refuse, or "". None permits all.
     """
 
     parallel: int = 16
@@ -59,6 +63,9 @@ class FetchSettings:
     max_wait_s: float = 60.0
     allow_private: bool = False
     user_agent: str = "limner/0.1 (fetches the pictures of a research data set)"
+    kinds: tuple[str, ...] = ("image/",)
+    host_pauses: Mapping[str, float] = field(default_factory=dict)
+    permit: Callable[[str], str] | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -133,7 +140,13 @@ class Transfer:
         settings = self.settings
         headers = [
             ("User-Agent", settings.user_agent),
-            ("Accept", "image/*,*/*;q=0.1"),
+            (
+                "Accept",
+                ",".join(
+                    [f"{kind}*" if kind.endswith("/") else kind for kind in settings.kinds if kind]
+                    + ["*/*;q=0.1"]
+                ),
+            ),
             ("Accept-Encoding", "identity"),
         ]
         limits = {"connect": settings.connect_s, "read": settings.read_s, "write": settings.read_s}
@@ -143,6 +156,8 @@ class Transfer:
         try:
             for _ in range(settings.max_redirects + 1):
                 place = plain_url(place)
+                if settings.permit and (refusal := settings.permit(place)):
+                    raise FailedError(refusal, lasting=False, wait_s=math.inf)
                 async with self._pool.stream(
                     "GET", place, headers=headers, extensions=extensions
                 ) as response:
@@ -206,7 +221,7 @@ def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -
         wait_s = _retry_after(said.get("retry-after", "")) if passing else None
         raise FailedError(f"HTTP {status}", lasting=not passing, status=status, wait_s=wait_s)
     kind = said.get("content-type", "").partition(";")[0].strip().lower()
-    if not kind.startswith("image/") and kind not in _OPAQUE_TYPES:
+    if not kind.startswith(settings.kinds) and kind not in _OPAQUE_TYPES:
         raise FailedError(f"content type {kind}", lasting=True, status=status)
     if said.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise FailedError(f"content encoding {said['content-encoding']}", lasting=True, status=status)

@@ -1,0 +1,1 @@
+"""Builds sets of illustrated recipes and guides from pages: reading, cutting, filtering, splitting."""
