@@ -63,7 +63,7 @@ def picture_encoders(
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     sentences: TextEncoder | None = None,
-    run: TrainedRun | None = None,
+    runs: Sequence[TrainedRun] = (),
 ) -> list[ImageEncoder]:
     """Encoders for indexing.
 
@@ -74,7 +74,7 @@ def picture_encoders(
         precision: of backbones.
         engine: what runs backbones.
         sentences: embeds class names.
-        run: a trained run that looks at the pictures as well; its own encoder comes last.
+        runs: trained runs that look at the pictures as well; their encoders come last.
     Raises:
         ConfigError: unknown name.
         MissingError: weights of a name that was asked for are not there.
@@ -86,8 +86,8 @@ def picture_encoders(
         if chosen != [AUTO]:
             raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
         chosen = [_automatic(places)]
-    # The run first: what is wrong with it is said before other encoders are loaded.
-    trained: list[ImageEncoder] = [] if run is None else [run.encoder(places)]
+    # The runs first: what is wrong with them is said before other encoders are loaded.
+    trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
     return [
         image_encoder(
             name,

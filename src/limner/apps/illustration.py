@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from limner.apps.document_pull import read_pull
 from limner.apps.equipment import channels_of, pair_space
-from limner.apps.run_channels import predicted, run_channels
-from limner.apps.trained import MODEL, TrainedRun
+from limner.apps.run_channels import check_vectors, predicted, run_channels
+from limner.apps.trained import DOCUMENT, MODEL, TrainedRun
 from limner.config import build
 from limner.data.records import Picture, Story
 from limner.data.storyboards import BoardStep, Candidate, Storyboard
@@ -25,7 +26,7 @@ from limner.retrieval.storyboard import BoardOptions, illustrate
 if TYPE_CHECKING:
     from limner.retrieval.library import Library
 
-NONE = "none"
+NONE, LOOKS = "none", "visual"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def options_from(
     pins: Sequence[str] = (),
     bans: Sequence[str] = (),
     channels: Sequence[str] = (),
+    metric: TrainedRun | None = None,
     where: str = "options",
 ) -> BoardOptions:
     """Options of a storyboard from what people write.
@@ -129,6 +131,8 @@ def options_from(
         channels: those that take part; none for all that the library has. With a trained model, whose
             agreement with a pull is not calibrated, two pictures are compared by their looks, and that
             counts as it does beside labels.
+        metric: a trained same-document metric that compares pictures in place of all else. How it weighs
+            against a channel is not calibrated: it counts as looks do.
         where: name for messages.
     Raises:
         ConfigError: an unknown setting, or a pin that is not STEP=PICTURE.
@@ -147,14 +151,22 @@ def options_from(
     changes: dict[str, Any] = {"pins": fixed, "bans": tuple(dict.fromkeys(banned))}
     calibrated = calibration.load()
     named = "pair_space" in chosen.model_fields_set
-    space = chosen.pair_space if named else pair_space(library, captions=MODEL not in channels)
+    if metric is not None:
+        check_vectors(metric, library)
+    space = (
+        DOCUMENT
+        if metric is not None
+        else chosen.pair_space
+        if named
+        else pair_space(library, captions=MODEL not in channels)
+    )
     if space is None or chosen.decoder == "off":
         changes["pair_weight"] = 0.0
     else:
-        pull = calibrated.pull(space)
+        pull = calibrated.pull(LOOKS if metric is not None else space)
         changes["pair_space"] = space
         if "pair_evidence" not in chosen.model_fields_set:
-            changes["pair_evidence"] = pull.evidence
+            changes["pair_evidence"] = pull.evidence if metric is None else read_pull(metric.folder)
         if "pair_weight" not in chosen.model_fields_set:
             changes["pair_weight"] = pull.weight(chosen.decoder, channels or library.settings.spaces)
     return chosen.model_copy(update=changes)

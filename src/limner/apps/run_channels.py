@@ -42,22 +42,37 @@ def run_channels(run: TrainedRun, library: Library, relation: str | None = None)
         CheckpointError: it was indexed with another one.
         ConfigError: see `RelationDirection`.
     """
-    made_by = library.settings.spaces.get(MODEL)
+    if run.space != MODEL:
+        raise ConfigError(
+            f"--model: {run.folder} compares pictures and reads no texts; give it with --metric"
+        )
+    check_vectors(run, library)
+    found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
+    if relation is not None:
+        name, times = asked(relation, run.relations)
+        found.append(RelationDirection(run, name).channel(times))
+    return found
+
+
+def check_vectors(run: TrainedRun, library: Library) -> None:
+    """Refuse a library that does not hold a run's vectors; say how many pictures lack one.
+
+    Raises:
+        DataError: the library was not indexed with a run of its kind.
+        CheckpointError: it was indexed with another one.
+    """
+    made_by = library.settings.spaces.get(run.space)
     source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
-    places = f"--library {shlex.quote(str(library.folder))} --model {shlex.quote(str(run.folder))}"
+    option = "--model" if run.space == MODEL else "--metric"
+    places = f"--library {shlex.quote(str(library.folder))} {option} {shlex.quote(str(run.folder))}"
     due = f"run: limner index {source} {places}"
     if made_by is None:
         raise DataError(f"{library.folder}: no vectors of a trained run; {due}")
     if made_by.fingerprint != run.fingerprint:
         raise CheckpointError(f"{library.folder}: its vectors are of another run ({made_by.encoder}); {due}")
-    found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
-    if relation is not None:
-        name, times = asked(relation, run.relations)
-        found.append(RelationDirection(run, name).channel(times))
-    present = library.gallery([MODEL]).space(MODEL).present
+    present = library.gallery([run.space]).space(run.space).present
     if not present.all():
         say(f"{int((~present).sum())} of {len(present)} pictures have no vector of this run; {due}")
-    return found
 
 
 def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:
@@ -138,7 +153,10 @@ def _attention(run: TrainedRun, texts: Sequence[str]) -> list[tuple[tuple[str, f
 
 
 class RunTexts:
-    """The text side of a trained run; see `limner.similarity.TextEncoder`."""
+    """The text side of a trained run; see `limner.similarity.TextEncoder`.
+
+    The texts of one call are the steps of one story: models of sequences hear them together.
+    """
 
     def __init__(self, run: TrainedRun) -> None:
         """Take a run."""
@@ -151,6 +169,10 @@ class RunTexts:
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length."""
+        stories: Callable[..., Any] | None = getattr(self._model, "encode_stories", None)
+        if stories is not None:
+            heard: FloatArray = stories([list(texts)])[0]
+            return heard
         return self._model.encode_text(texts)
 
 

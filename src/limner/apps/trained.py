@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from limner.encoders.pixels import PixelEncoder
 
-MODEL = "model"
+MODEL, DOCUMENT = "model", "document"
 SIDE_PX = 224
 
 
@@ -133,6 +133,11 @@ class TrainedRun:
         return hashlib.sha256(f"run {self.model.fingerprint} {looked}".encode()).hexdigest()
 
     @property
+    def space(self) -> str:
+        """Space of a library that holds its vectors: of a metric, which reads no texts, another one."""
+        return MODEL if hasattr(self.model, "encode_text") else DOCUMENT
+
+    @property
     def relations(self) -> tuple[str, ...]:
         """Those it predicts; none for many systems."""
         return tuple(getattr(self.model, "relations", ()))
@@ -179,6 +184,19 @@ class TrainedRun:
         return PixelEncoder(due.backbone, built, file.sha256, precision=precision, framing=framing)
 
 
+def check_kinds(runs: Sequence[TrainedRun], model: Path | None, metric: Path | None) -> None:
+    """Refuse a metric given as a model, and a model given as a metric.
+
+    Raises:
+        ConfigError: naming the option it goes with.
+    """
+    for run in runs:
+        due = model if run.space == MODEL else metric
+        if run.folder != due:
+            option = "--model" if run.space == MODEL else "--metric"
+            raise ConfigError(f"{run.folder}: a run of {run.system}; give it with {option}")
+
+
 class RunEncoder:
     """The picture side of a trained run; see `limner.similarity.ImageEncoder`."""
 
@@ -192,7 +210,7 @@ class RunEncoder:
     @property
     def spaces(self) -> dict[str, int]:
         """Space name → D."""
-        return {MODEL: self._run.model.dim}
+        return {self._run.space: self._run.model.dim}
 
     @property
     def side_px(self) -> int:
@@ -219,4 +237,4 @@ class RunEncoder:
         if self._pixels:
             # Half precision, as the store that it was trained on keeps features.
             values = self._pixels.features(batch).astype(np.float16).astype(np.float32)
-        return ImageVectors({MODEL: unit_rows(self.name, self._run.model.encode_image(values))})
+        return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})

@@ -84,12 +84,21 @@ def pictures_of_a_story(
     rows: "Rows",
 ) -> dict[str, float]:
     """R@1 and mAP of pictures that ask for others of their stories, all different pictures of some rows."""
+    return same_document(*story_pictures(model, pictures, rows))
+
+
+def story_pictures(
+    model: Any,  # noqa: ANN401
+    pictures: "PictureRows",
+    rows: "Rows",
+) -> tuple["FloatArray", list[frozenset[str]]]:
+    """(M, D) of all different pictures of some rows, and the stories each occurs in."""
     columns, _ = draw([pair.image_id for pair in rows.pairs], "full")
     stories: list[set[str]] = [set() for _ in range(int(columns.max()) + 1)]
     for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
         stories[column].add(pair.seq or pair.id)
     places = rows.places[np.unique(columns, return_index=True)[1]]
-    return same_document(model.encode_image(pictures.take(places)), [frozenset(own) for own in stories])
+    return model.encode_image(pictures.take(places)), [frozenset(own) for own in stories]
 
 
 def vectors(

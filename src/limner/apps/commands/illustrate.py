@@ -36,6 +36,7 @@ def illustrate(
     channel: Many = (),
     model: Path | None = None,
     relation: str | None = None,
+    metric: Path | None = None,
     min_score: float | None = None,
     allow_repeats: Flag = False,
     ignore_given: Flag = False,
@@ -76,6 +77,9 @@ def illustrate(
     relation
         A relation of the run, such as action, that the pictures should have; every step prefers them
         alike. action=5 counts it five times, action=-1 avoids it.
+    metric
+        Folder of a trained same-document metric, by which the pictures pull each other and pinned ones pull
+        the rest; the library must have been indexed with it.
     min_score
         Leave a step blank below this probability that the library holds a fitting picture, 0 to 1;
         a calibrated value unless given; 0 never leaves one blank.
@@ -116,6 +120,7 @@ def illustrate(
         pins=pin,
         bans=ban,
         channels=channel if run is None else (MODEL,),
+        metric=None if metric is None else TrainedRun.open(metric),
         where=str(settings) if settings else "options",
     )
     shown = None if ignore_given else shown_by(reading.story, opened)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from limner.apps.equipment import AUTO, picture_encoders
 from limner.apps.terminal import emit, emit_json
-from limner.apps.trained import TrainedRun
+from limner.apps.trained import TrainedRun, check_kinds
 from limner.errors import ConfigError, DataError
 from limner.retrieval.reports import IndexReport
 
@@ -21,6 +21,7 @@ def index(
     encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (AUTO,),
     weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     model: Path | None = None,
+    metric: Path | None = None,
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     captions: bool = True,
@@ -50,6 +51,8 @@ def index(
     model
         Folder of a trained run that looks at the pictures as well, for 'limner illustrate --model'. A
         run on stored features needs the weights of its backbone.
+    metric
+        Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
         Of the backbone.
     engine
@@ -69,10 +72,11 @@ def index(
 
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
-    run = None if model is None else TrainedRun.open(model)
+    runs = [TrainedRun.open(folder) for folder in (model, metric) if folder is not None]
+    check_kinds(runs, model, metric)
     sentences = text_encoder()
     encoders = picture_encoders(
-        encoder, weights, precision=precision, engine=engine, sentences=sentences, run=run
+        encoder, weights, precision=precision, engine=engine, sentences=sentences, runs=runs
     )
     with IndexProgress() as progress:
         report = fill(

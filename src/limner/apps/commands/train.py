@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from limner.apps.terminal import emit, emit_json, say
+from limner.errors import DataError
 
 if TYPE_CHECKING:
     from limner.training.settings import RunConfig
@@ -163,12 +164,22 @@ def _sentences() -> Any:  # noqa: ANN401
 
 
 def _refinement(settings: RunConfig, to: Path, corpus: Any, device: str) -> dict[str, Any] | None:  # noqa: ANN401
-    """Choose and store how the best weights' scores are refined; None for models without relations."""
+    """Choose and store how the best weights' scores are refined, or how a metric's cosines are read.
+
+    None for models without relations.
+    """
+    from limner.apps.document_pull import fit_pull, write_pull
     from limner.apps.run_results import write_refinement
     from limner.apps.validation import chosen_refinement
     from limner.training.systems import system
 
     model, _ = system(settings.system).load(to, device)
+    if not hasattr(model, "encode_text"):
+        try:
+            write_pull(to, fit_pull(model, corpus))
+        except DataError as error:
+            say(f"{error}; until then 'limner illustrate --metric' will not take this run")
+        return None
     if not getattr(model, "relations", ()):
         return None
     chosen = chosen_refinement(model, corpus, getattr(settings, "refinement", "multiply"))
