@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
     "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
-    "complementary-3", "complementary-4",
+    "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries",
 )  # fmt: skip
-PAGES = ("complementary-3", "complementary-4")
+PAGES = ("complementary-3", "complementary-4", "vrss-galleries")
 
 
 def figure(
@@ -52,18 +52,19 @@ def figure(
         (histograms of both measures), complementary-agreement (one measure against the other),
         complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
         (what either measure gained on every data set against the deviation of its scores), complementary-3
-        (a page of what runs find for texts, words and pictures) or complementary-4 (a page of the pairs that
-        weigh most and least).
+        (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
+        weigh most and least), vrss-attention (what the steps of test stories hear of each other) or
+        vrss-galleries (a page of steps for which one run is better, the other, or neither).
     to
-        File to write: .pdf, .png or .svg; .html for complementary-3 and complementary-4.
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4 and vrss-galleries.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
-        One run (cmcm-3b, cmcm-7, complementary-…), or the runs to compare (cmcm-6, complementary-3);
-        repeatable.
+        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention), or the runs to compare (cmcm-6,
+        complementary-3, and two for vrss-galleries); repeatable.
     text
-        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3); repeatable. The first
-        ones of the run unless given.
+        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), or name of a test story
+        (vrss-attention); repeatable. The first ones of the run unless given.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     weights
@@ -73,10 +74,12 @@ def figure(
     split
         Its split.
     count
-        Texts shown when none is named; pairs at either end (complementary-4).
+        Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
+        (vrss-galleries).
     resamples
         Of every interval.
     """
+    from limner.apps.story_figures import draw_attention
     from limner.apps.weight_pictures import draw, draw_gains
     from limner.evaluation import figures
 
@@ -92,8 +95,8 @@ def figure(
         _bars(to, runs, data, split, resamples)
     elif name == "cmcm-6":
         _gallery(to, run, text, count)
-    elif name == "cmcm-7":
-        _attention(to, _one(name, run), text, count)
+    elif name in ("cmcm-7", "vrss-attention"):
+        (_attention if name == "cmcm-7" else draw_attention)(to, _one(name, run), text, count)
     elif name == "complementary-variance":
         if runs is None:
             raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
@@ -118,10 +121,13 @@ def _page(
     weights: Path | None,
 ) -> None:
     from limner.apps.found_examples import write_found
+    from limner.apps.story_figures import write_galleries
     from limner.apps.weighted_pairs import write_weighted_pairs
 
     if name == "complementary-4":
         write_weighted_pairs(_one(name, run), to, count)
+    elif name == "vrss-galleries":
+        write_galleries(run, to, count)
     else:
         write_found(run, to, texts=texts, pictures=pictures, count=count, weights=weights)
 
