@@ -36,6 +36,7 @@ _SYSTEMS = {
     "complementary": ("limner.training.complementary", "ComplementaryConfig"),
     "vse": ("limner.training.vse", "VseConfig"),
     "vrss": ("limner.training.vrss", "VrssConfig"),
+    "cnsi": ("limner.training.cnsi", "CnsiConfig"),
     "dual": ("limner.training.dual", "DualConfig"),
     "document": ("limner.training.document", "DocumentConfig"),
 }
