@@ -44,8 +44,8 @@ def parse_tree(text: str, where: str) -> Element:
         raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
     if any(entry.level_name == "FATAL" for entry in parser.error_log):
         raise DataError(
-            f"{where}: HTML nested too deeply to be read whole; expected at most 250 elements inside each "
-            "other; save the page as plain text"
+            f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "
+            "expected at most 250 elements inside each other; save the page as plain text"
         )
     return root
 

@@ -21,7 +21,7 @@ FETCHABLE = ("clue",)
 data = App(
     name="data",
     help=(
-        "Audit data sets for leaks and fetch their pictures.\n\n"
+        "Audit data sets for leaks, fetch their pictures, build sets from pages.\n\n"
         "Example: limner data audit clue --annotations clue"
     ),
 )
@@ -161,6 +161,89 @@ def fetch(
             emit(line)
     if not report.done:
         raise LimnerError(f"{to}: no picture came; see manifest.jsonl there for the reasons")
+
+
+@data.command
+def build_recipes(
+    *sources: str,
+    to: Path,
+    split: Literal["stratified", "disjoint"] = "stratified",
+    seed: int = 0,
+    fetch: Annotated[bool, Parameter(negative="")] = False,
+    parallel: int = 8,
+    host_pause: float = 2.0,
+    timeout: float = 90.0,
+    max_mb: float = 20.0,
+    max_total_gb: float = 20.0,
+    again: Annotated[bool, Parameter(negative="")] = False,
+    allow_private: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Build a set of stories, one picture per step, from saved pages or URLs.
+
+    Robots rules are obeyed and hosts are asked slowly; run it again to go on after a stop. What was left out
+    and why stands in dropped.jsonl, where every page came from and its licence in pages.jsonl.
+
+    Example: limner data build-recipes ~/saved-pages --to recipes
+
+    Parameters
+    ----------
+    sources
+        Saved pages (.html, .md), folders of them, or URLs.
+    to
+        Folder for the set; made if absent, an earlier build in it is replaced.
+    split
+        stratified: authors stand on both sides; disjoint: no author does.
+    seed
+        Of the split.
+    fetch
+        Fetch the pictures of saved pages that lie on the web, too.
+    parallel
+        Requests at once, one to a host.
+    host_pause
+        Seconds between two requests to one host, or longer if the host asks for it.
+    timeout
+        Seconds one page or picture may take.
+    max_mb
+        Largest page or picture, in MB.
+    max_total_gb
+        Largest folder of pages, and of pictures, in GB.
+    again
+        Ask again for what died for good.
+    allow_private
+        Ask hosts inside private networks, too.
+    json
+        Print the report as JSON.
+    """
+    from limner.apps.fetching import FetchBar
+    from limner.apps.recipes import build_recipes as build
+    from limner.apps.recipes import told
+    from limner.data.transfer import FetchSettings
+
+    if not sources:
+        raise ConfigError("build-recipes: no source; give saved pages, folders of them, or URLs")
+    settings = FetchSettings(
+        parallel=parallel,
+        per_host=1,
+        host_pause_s=host_pause,
+        total_s=timeout,
+        max_bytes=int(max_mb * 1e6),
+        max_total_bytes=int(max_total_gb * 1e9),
+        allow_private=allow_private,
+    )
+    try:
+        with FetchBar() as bar:
+            report = build(
+                sources, to, settings, split=split, seed=seed, fetch=fetch, again=again, progress=bar
+            )
+    except KeyboardInterrupt:
+        say("interrupted: run the same command again to go on")
+        raise
+    if json:
+        emit_json(report)
+    else:
+        for line in told(report, to):
+            emit(line)
 
 
 def read_set(

@@ -89,7 +89,9 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
     declared = declared_document([node.text or "" for node in scripts], base)
     if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
         document = read_html(text, where, base)
-        return _page(document, where, url, base, ("declared steps", pieces_of_steps(document.steps)))
+        return _page(
+            document, where, url, base, ("declared steps", pieces_of_steps(document.steps, document.title))
+        )
     # declared steps without pictures are of no use here: the page is read as if it had declared none
     document = read_html(_without(scripts, text, root), where, base)
     known = _known_site(text, url)
@@ -114,7 +116,7 @@ def _page(
         where=where,
         url=url,
         source=host.removeprefix("www.") or (base.name if base else ""),
-        title=document.title,
+        title=_title(document),
         author=document.author,
         license=document.license,
         language=document.language,
@@ -142,10 +144,16 @@ def _general(document: Document, where: str) -> tuple[Reader, list[Piece]]:
         raise DataError(f"{where}: no words in the main content; expected a page with steps")
     by_picture = pieces_of_blocks(document.blocks)
     if document.steps or _has_explicit(document.blocks):
-        steps = pieces_of_steps(cut(document, "step", where).steps)
+        steps = pieces_of_steps(cut(document, "step", where).steps, _title(document))
         if _pictured(steps) >= min(2, _pictured(by_picture)):
             return "explicit steps", steps
     return "pictures close segments", by_picture
+
+
+def _title(document: Document) -> str:
+    """The title of a page: as stated, or its one heading of the first level."""
+    first = [block.text for block in document.blocks if block.kind == "heading" and block.level == 1]
+    return document.title or (first[0] if len(first) == 1 else "")
 
 
 def _pictured(pieces: list[Piece]) -> int:

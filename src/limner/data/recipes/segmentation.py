@@ -49,9 +49,19 @@ class Removed:
     picture: str = ""
 
 
-def pieces_of_steps(steps: Iterable[Step]) -> list[Piece]:
-    """One piece per explicit step, its heading in front of its words."""
-    return [Piece("\n".join(filter(None, (step.title, step.text))), step.pictures) for step in steps]
+def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[Piece]:
+    """One piece per explicit step, a heading in front of the first step under it.
+
+    Args:
+        steps: in order.
+        title: of the page; as a heading of steps it says nothing of any.
+    """
+    pieces, last = [], title
+    for step in steps:
+        heading = step.title if step.title not in (title, last) else ""
+        pieces.append(Piece("\n".join(filter(None, (heading, step.text))), step.pictures))
+        last = step.title
+    return pieces
 
 
 def pieces_of_blocks(blocks: Sequence[Block]) -> list[Piece]:
