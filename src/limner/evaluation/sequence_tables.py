@@ -242,7 +242,7 @@ def _notes(results: Sequence[SequenceResult], decoding: Decoding) -> tuple[str, 
         notes.append("A picture that an earlier step of the story puts first ranks behind all others.")
     return (
         *notes,
-        "VSR: a content word of the step's text (nouns) or its story (stories) is among the k labels that a"
+        "VSR: a noun of the step's text (nouns) or its story (stories) is among the k labels that a"
         " linear model of the test pictures, five-fold, thinks likeliest for the first picture.",
         "Brackets: 95 % bootstrap interval by story of the mean over seeds. Parentheses: the paper's figure,"
         f" on its own {reference()['vrss-1']['data']}; for ordering only.",
