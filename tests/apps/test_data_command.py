@@ -77,7 +77,8 @@ def test_every_plain_set_of_a_settings_file_is_audited(name, tmp_path, capsys):
 
 
 def test_drawn_books_are_audited_too_and_every_set_is_covered(capsys):
-    assert set(every_set()) == {*SETS, "picturebook", "cite", "cite++", "clue", "clue-tsv"}
+    own = {"picturebook", "cite", "cite++", "clue", "clue-tsv", "recipeqa", "vist"}
+    assert set(every_set()) == {*SETS, *own}
     run("audit", "picturebook", "--draws", "0", "--json")
     found = json.loads(capsys.readouterr().out)
     assert [split["kind"] for split in found["splits"]] == ["grouped", "released"]

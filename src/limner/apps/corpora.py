@@ -92,7 +92,7 @@ def read_corpus(config: "DataConfig", *, texts_alone: bool = False) -> "PairSet"
         raise ConfigError("data: set 'picturebook' is drawn, not read; use open_corpus")
     if config.set in ("pairs", "stories", "captions", "folder"):
         return _own(config)
-    if config.set in ("coco", "goodnews", "politics", "conceptual"):
+    if config.set in ("coco", "goodnews", "politics", "conceptual", "recipeqa", "vist"):
         return _plain(config, texts_alone=texts_alone)
     return _annotated(config, texts_alone=texts_alone)
 
@@ -103,6 +103,8 @@ def _plain(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
     from limner.data.conceptual import read_conceptual
     from limner.data.goodnews import read_goodnews
     from limner.data.politics import read_politics
+    from limner.data.recipes.recipeqa import read_recipeqa
+    from limner.data.vist import read_vist
 
     place = _folder(config)
     pictures = None if texts_alone else _pictures(config, place)
@@ -118,8 +120,13 @@ def _plain(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
         )
     if config.set == "goodnews":
         return read_goodnews(place, pictures=pictures, missing=missing, max_missing=share)
-    read = read_politics if config.set == "politics" else read_conceptual
-    return read(place, pictures=pictures, missing=missing, max_missing=share)
+    published: dict[str, Callable[..., PairSet]] = {
+        "politics": read_politics,
+        "conceptual": read_conceptual,
+        "recipeqa": read_recipeqa,
+        "vist": read_vist,
+    }
+    return published[config.set](place, pictures=pictures, missing=missing, max_missing=share)
 
 
 def _own(config: "DataConfig") -> "PairSet":

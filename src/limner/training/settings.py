@@ -24,7 +24,7 @@ class DataConfig(Config):
     Attributes:
         set: cite, cite++, clue, clue-tsv, picturebook, pairs (a file of JSON lines), stories or captions (a
             folder with stories.jsonl or captions.jsonl), folder (pictures with captions), coco, goodnews,
-            politics or conceptual; those after pairs have no relations.
+            politics, conceptual, recipeqa or vist; those after pairs have no relations.
         annotations: folder of the files, or the file of pairs; "" looks below $LIMNER_DATA.
         pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
         missing, max_missing: what to do about missing pictures, and the share that may be.
@@ -60,6 +60,8 @@ class DataConfig(Config):
         "goodnews",
         "politics",
         "conceptual",
+        "recipeqa",
+        "vist",
     ]
     annotations: str = ""
     pictures: str = ""

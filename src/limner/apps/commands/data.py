@@ -51,8 +51,8 @@ def audit(
     Parameters
     ----------
     name
-        Any set of a settings file: cite, cite++, clue, clue-tsv, coco, goodnews, politics, conceptual, pairs,
-        stories, captions, folder or picturebook.
+        Any set of a settings file: cite, cite++, clue, clue-tsv, coco, goodnews, politics, conceptual,
+        recipeqa, vist, pairs, stories, captions, folder or picturebook.
     annotations
         File or folder of the annotations, as in a settings file; data/SET below $LIMNER_DATA unless given.
     pictures
