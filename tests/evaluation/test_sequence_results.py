@@ -74,6 +74,7 @@ def shorter(values):
         (lambda r: r["found"].update(beam=r["found"]["steps"]), "found"),
         (lambda r: r["levels"]["noun"]["random"].__setitem__(0, 1.5), "outside 0…1"),
         (lambda r: shorter(r["levels"]["noun"]["gold"]), "levels"),
+        (lambda r: r.update(random_similarity=3), "random_similarity"),
     ],
 )
 def test_a_file_that_was_tampered_with_is_refused(result, tmp_path, change, said):

@@ -99,6 +99,7 @@ def test_chance_stands_below(results):
     level = results[0].levels["noun"]
     shown = ", ".join(f"{100 * share:.1f}" for share in level.random)
     assert f"VSR@1/5/10 (nouns): {shown} with random pictures" in notes
+    assert f"VFS: {results[0].random_similarity:.2f} with random pictures" in notes
     assert "36 steps of 12 stories, 36 different pictures." in notes
 
 

@@ -113,6 +113,9 @@ def test_looks_are_asked_of_the_first_picture():
     assert steps.similarity == pytest.approx((0, 1, half, 0))
     assert steps.saliency["noun"] == (1, 2, np.inf, 1.5)
     assert result.features == "made up"
+    # golds 0-0, 0-1 or extra, 1-0 and 1-1, which has no features, against 0-1, 0-0, 1-0 and 1-1
+    due = [(0 + 1 + half + 0) / 4, (1 + half + 1 + 0) / 4, (half + half + 1 + 0) / 4, 0]
+    assert result.random_similarity == pytest.approx(np.mean(due))
     # golds: 0-0, 0-1, 1-0, 1-1 → places 2, 2, ∞, 1
     assert result.levels["noun"].gold == (0.25, 0.75, 0.75)
     assert result.levels["noun"].random == pytest.approx(((0.25 + 0.5 + 0.75) / 4, 0.75, 0.75))
@@ -122,6 +125,7 @@ def test_looks_are_asked_of_the_first_picture():
     bare = measure_sequences(ABOUT, pairs(), scores, features=features, similarity=False)
     assert bare.found["steps"].similarity == ()
     assert bare.levels == {}
+    assert bare.random_similarity is None
 
 
 def test_what_does_not_fit_is_refused():

@@ -67,6 +67,7 @@ class SequenceResult(Record):
         found: decoding → what it found: ``steps`` ranks every step by itself, ``distinct`` in the order of
             the steps without the first pictures of the steps before.
         levels: definition → what its VSR compares with.
+        random_similarity: mean similarity of pictures drawn at random, exactly; None where none was measured.
     """
 
     format: Literal["limner-sequence-result-1"] = "limner-sequence-result-1"
@@ -77,6 +78,7 @@ class SequenceResult(Record):
     features: str = ""
     found: Mapping[Decoding, Found] = Field(min_length=1)
     levels: Mapping[Definition, Level] = Field(default_factory=dict)
+    random_similarity: float | None = Field(default=None, ge=-1.01, le=1.01)
 
     @model_validator(mode="after")
     def _fit(self) -> "SequenceResult":

@@ -236,6 +236,8 @@ def _notes(results: Sequence[SequenceResult], decoding: Decoding) -> tuple[str, 
             title = "nouns" if name == "noun" else "stories"
             cuts = "/".join(str(k) for k in CUTS)
             notes.append(f"VSR@{cuts} ({title}): {random} with random pictures, {gold} with the right ones.")
+        if first.random_similarity is not None:
+            notes.append(f"VFS: {first.random_similarity:.2f} with random pictures.")
         if first.features:
             notes.append(f"What pictures look like is asked of {first.features}.")
     if decoding == "distinct":

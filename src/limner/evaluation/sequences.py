@@ -136,6 +136,7 @@ def measure_sequences(
             )
             for name, one in looks.items()
         },
+        random_similarity=None if compared is None else _random_cosine(compared, steps.relevant),
     )
 
 
@@ -195,11 +196,23 @@ def _cosines(
     features: NDArray[np.floating], first: NDArray[np.int64], relevant: Sequence[Sequence[int]]
 ) -> Values:
     """(N,) cosine between the first picture and the step's own one, the nearest of several."""
-    table = np.asarray(features, dtype=np.float64)
-    norms = np.linalg.norm(table, axis=1, keepdims=True)
-    table = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
+    table = _unit(features)
     found = [
         (table[list(columns)] @ table[place]).max()
         for place, columns in zip(first.tolist(), relevant, strict=True)
     ]
     return np.array(found, dtype=np.float64)
+
+
+def _random_cosine(features: NDArray[np.floating], relevant: Sequence[Sequence[int]]) -> float:
+    """Mean over all pictures and steps of what `_cosines` gives."""
+    table = _unit(features)
+    return float(np.mean([(table @ table[list(columns)].T).max(axis=1).mean() for columns in relevant]))
+
+
+def _unit(features: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Unit rows; a row of zeros stays one, and is like nothing."""
+    table = np.asarray(features, dtype=np.float64)
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
+    return unit
