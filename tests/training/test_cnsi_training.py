@@ -9,6 +9,7 @@ from corpora import made
 
 from limner.apps.commands.train import train
 from limner.apps.run_results import evaluate_run
+from limner.apps.trained import TrainedRun
 from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.data.coherence import PairSet
@@ -178,3 +179,5 @@ def test_a_shipped_file_trains_and_is_measured(tmp_path, name, capsys):
     model, settings = load(tmp_path)
     assert (settings.row, model.coherence is None) == (name.upper(), name == "nsi")
     assert len(evaluate_run(tmp_path, part="val").ids) > 0
+    with pytest.raises(ConfigError, match="cosine"):
+        TrainedRun.open(tmp_path)

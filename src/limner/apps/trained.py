@@ -93,7 +93,8 @@ class TrainedRun:
         Raises:
             MissingError: nothing was trained there yet.
             CheckpointError: it does not load, or is of no known system.
-            ConfigError: it gives a picture several vectors, and a library holds one of each.
+            ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
+                score by cosines.
         """
         from limner.apps.run_pictures import open_run
         from limner.encoders.pixels import transform_of
@@ -106,6 +107,11 @@ class TrainedRun:
             raise ConfigError(
                 f"{folder}: {config.system} gives a picture {heads} vectors, a library holds one of each;"
                 " use a run of cmcm or vse, or limner measure for this one"
+            )
+        if not getattr(model, "comparable", True):
+            raise ConfigError(
+                f"{folder}: {config.system} does not score by the cosine of two vectors, a library does;"
+                " use a run of another system, or limner measure for this one"
             )
         trunk = getattr(config, "trunk", "stored")
         backbone = None

@@ -61,6 +61,7 @@ class Cnsi(nn.Module):
     """The whole system; retrieval and evaluation call `encode_stories`, `encode_image` and `score`."""
 
     name = "cnsi"
+    comparable = False  # by cosines, which are all that a library asks for
 
     def __init__(
         self,

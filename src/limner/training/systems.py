@@ -23,20 +23,24 @@ class System:
         prepare: (settings, corpus, device=, backbone=) → object with `task`, `corpus` and `saved_with`; also
             takes sentences=, an encoder, where the settings have a true `needs_sentences`.
         load: (folder of a run, device) → (model in evaluation mode, settings).
+        fit: of a system without gradients, which has no task for the loop: (settings, corpus, folder,
+            validate=, maximise=, report=) → final position; None for all others.
     """
 
     config: type[RunConfig]
     prepare: Callable[..., Any]
     load: Callable[..., tuple[Any, Any]]
+    fit: Callable[..., Any] | None = None
 
 
-# name → module, class of settings; the module also has `prepare` and `load`
+# name → module, class of settings; the module also has `prepare` and `load`, and `fit` where it has no task
 _SYSTEMS = {
     "cmcm": ("limner.training.cmcm", "CmcmConfig"),
     "complementary": ("limner.training.complementary", "ComplementaryConfig"),
     "vse": ("limner.training.vse", "VseConfig"),
     "vrss": ("limner.training.vrss", "VrssConfig"),
     "cnsi": ("limner.training.cnsi", "CnsiConfig"),
+    "lda": ("limner.training.lda", "LdaConfig"),
     "dual": ("limner.training.dual", "DualConfig"),
     "document": ("limner.training.document", "DocumentConfig"),
 }
@@ -57,7 +61,7 @@ def system(name: str) -> System:
         raise ConfigError(unknown("system", name, _SYSTEMS))
     place, settings = _SYSTEMS[name]
     module = import_module(place)
-    return System(getattr(module, settings), module.prepare, module.load)
+    return System(getattr(module, settings), module.prepare, module.load, getattr(module, "fit", None))
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:

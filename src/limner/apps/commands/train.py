@@ -101,6 +101,14 @@ def train(
             f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
             f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
         )
+    judge = validation(
+        corpus,
+        choices_of(settings.loop.metric),
+        getattr(settings, "margin", MARGIN) if settings.loop.metric == HINGE else None,
+    )
+    if system(settings.system).fit is not None:
+        _fit(settings, corpus, to, judge, maximise=more_is_better, tensorboard=tensorboard, as_json=json)
+        return
     brought = {"sentences": _sentences()} if getattr(settings, "needs_sentences", False) else {}
     prepared = system(settings.system).prepare(
         settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None, **brought
@@ -118,11 +126,7 @@ def train(
             prepared.task,
             settings.loop,
             to,
-            validate=validation(
-                corpus,
-                choices_of(settings.loop.metric),
-                getattr(settings, "margin", MARGIN) if settings.loop.metric == HINGE else None,
-            ),
+            validate=judge,
             maximise=more_is_better,
             report=report,
             saved_with=prepared.saved_with,
@@ -140,6 +144,41 @@ def train(
         write_pair_scores(scores, to)
     refinement = _refinement(settings, to, corpus, device)
     _show(position, settings, refinement, as_json=json)
+
+
+def _fit(
+    settings: RunConfig,
+    corpus: Any,  # noqa: ANN401
+    to: Path,
+    judge: Any,  # noqa: ANN401
+    *,
+    maximise: bool,
+    tensorboard: bool,
+    as_json: bool,
+) -> None:
+    """Fit a system that has no gradients, in the first process alone, and print the result.
+
+    A stop leaves the best model so far, and the next run starts anew.
+
+    Raises:
+        ConfigError: curves were asked for, and there are none.
+    """
+    from limner.errors import ConfigError
+    from limner.training.processes import leave, rank
+    from limner.training.systems import system
+
+    if tensorboard:
+        raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
+    fit = system(settings.system).fit
+
+    def tell(entry: Any) -> None:  # noqa: ANN401
+        values = "  ".join(f"{name} {value:.3f}" for name, value in entry["val"].items())
+        say(f"{entry['topics']} topics: {values}")
+
+    if fit is not None and rank() == 0:
+        position = fit(settings, corpus, to, validate=judge, maximise=maximise, report=tell)
+        _show(position, settings, None, as_json=as_json)
+    leave()
 
 
 def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
