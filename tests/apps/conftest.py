@@ -35,6 +35,12 @@ def trained(folder: Path, *settings: str, config: Path = CONFIG, **options) -> P
 
 
 @pytest.fixture(scope="session")
+def train_tiny():
+    """`trained`, for test files: several folders have a conftest, so none can be imported."""
+    return trained
+
+
+@pytest.fixture(scope="session")
 def drawings_run(tmp_path_factory) -> Path:
     """CMCM with linear relations, on drawings."""
     return trained(tmp_path_factory.mktemp("runs") / "linear")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from conftest import trained
 from limner.apps.commands.figure import figure
 from limner.apps.commands.measure import measure
 from limner.apps.story_figures import parted, spread
@@ -20,10 +19,10 @@ CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "picturebook" / "vrss.
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory, drawings_run):
+def runs(tmp_path_factory, drawings_run, train_tiny):
     """VRSS, and another system, measured."""
     folder = tmp_path_factory.mktemp("stories")
-    trained(folder / "vrss", config=CONFIG)
+    train_tiny(folder / "vrss", config=CONFIG)
     shutil.copytree(drawings_run, folder / "rival")
     with redirect_stdout(StringIO()):
         measure(folder / "vrss", folder / "rival", saliency=False)
