@@ -3,7 +3,6 @@
 Their figures mean nothing and are never stored. It makes no table itself.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
@@ -65,6 +64,7 @@ ROWS: Mapping[str, Mapping[str, str]] = {
     },
     "complementary-3": {row: _weighed(*how) for row, how in _ABLATION.items()},
     "vrss-1": {
+        "LDA": f'system = "lda"\n{_DRAWN}',
         "VSE++": f'system = "vse"\nhinge = "max"\n{_DRAWN}',
         "CNSI": f'system = "cnsi"\n{_DRAWN}',
         "VRSS-VAE": f'system = "vrss"\n{_DRAWN}[model]\nlatents = false\n',
@@ -80,7 +80,7 @@ def smoke_results() -> list[Result]:
 
 
 def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Measured]:
-    """Train, measure and forget one tiny run per row of a table, of those systems that are registered.
+    """Train, measure and forget one tiny run per row of a table.
 
     Args:
         choices: options of c-way questions, see `limner.apps.run_results.measure_run`.
@@ -89,14 +89,11 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Mea
     from limner.apps.commands.train import train
     from limner.apps.run_results import measure_run
     from limner.apps.sequence_runs import SequenceMeter
-    from limner.training.systems import names
 
     stories = SequenceMeter() if table.startswith("vrss") else None
     found = []
     with TemporaryDirectory(prefix="limner-smoke-") as folder:
         for number, (row, settings) in enumerate(ROWS[table].items()):
-            if tomllib.loads(settings)["system"] not in names():
-                continue
             config = Path(folder) / f"{number}.toml"
             config.write_text(f'row = "{row}"\n{settings}[loop]\nmetric = "MRR"\n', encoding="utf-8")
             run = Path(folder) / str(number)
