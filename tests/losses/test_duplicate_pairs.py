@@ -11,9 +11,12 @@ from batches import generator, others, score_table, unit
 import limner.losses
 from limner.losses import distance_weighted, ranking
 from limner.losses.coherence import indifference_loss
+from limner.losses.contrastive import info_nce
 from limner.losses.hal import HalWeights, hal_loss
 from limner.losses.mithun import mithun_loss, mithun_weights
+from limner.losses.order import order_energy, sentence_order, story_order
 from limner.losses.ranking import batch_hard, max_hinge, negatives, sum_hinge
+from limner.losses.stepwise import generated_hinge
 from limner.losses.thomas import Neighbourhood, thomas_loss
 from limner.losses.weighted import weighted_hinge
 
@@ -93,11 +96,15 @@ OF_SCORES = {
     "distance_weighted.margin_loss": after_draw(
         lambda s, drawn, neg: distance_weighted.margin_loss(s, drawn, neg, width=2.0)
     ),
+    "stepwise.generated_hinge": lambda s, neg: generated_hinge(s, MARGIN, neg, over="sum").sum(),
+    "contrastive.info_nce": info_nce,
 }
 ELSEWHERE = {  # tested below in their own shapes, or no loss but the check of the mask itself
     "ranking.batch_hard",
     "coherence.indifference_loss",
     "distance_weighted.draw",
+    "order.sentence_order",
+    "order.story_order",
     "checks.score_table",
     "checks.masked_table",
 }
@@ -174,3 +181,25 @@ def test_the_relations_of_a_duplicate_are_not_pushed_to_one_half():
     indifference_loss(logits, neg).backward()
     assert (logits.grad[~neg] == 0).all()
     assert (logits.grad[neg] != 0).all()
+
+
+def test_order_losses_leave_out_what_duplicates_would_cost():
+    _, neg = batch()
+    texts, images = unit(SIZE, 8, 1).abs(), unit(SIZE, 8, 2).abs()
+    energy = order_energy(texts, images)
+    extra = sum(
+        (MARGIN - energy[i, j] + energy[i, i]) + (MARGIN - energy[i, j] + energy[j, j])
+        for one in TWICE
+        for i, j in (one, one[::-1])
+    )
+    kept, whole = (sentence_order(texts, images, MARGIN, mask) for mask in (neg, others(SIZE)))
+    assert whole - kept == pytest.approx(extra.item())
+    # Stories of three steps: step 0 of the second story meets step 0 of the first, shuffled to step 1.
+    steps, shuffled = torch.tensor([3, 3]), torch.tensor([1, 2, 0, 4, 5, 3])
+    known = others(SIZE)
+    known[1, 3] = known[3, 1] = False
+
+    def loss(mask):
+        return story_order(texts, images, steps, shuffled, margin=MARGIN, neg=mask).item()
+
+    assert loss(known) < loss(others(SIZE))
