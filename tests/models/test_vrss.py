@@ -121,6 +121,12 @@ def test_gradients_reach_every_weight(name):
         assert bool(weight.grad.any()), key
 
 
+def test_latents_begin_with_little_noise():
+    for first in (-5.0, 0.0):
+        made = run(model(first_log_variance=first).eval(), STORIES)
+        assert float(made.posterior[1].detach().mean()) == pytest.approx(first, abs=0.5)
+
+
 def test_pictures_are_constants_of_unit_length():
     built = model(centre=True)
     built.centre.copy_(torch.arange(10.0))

@@ -37,6 +37,8 @@ class VrssArchitecture(Config):
         context: whether steps attend to their story (not for VRSS-GlobalCon).
         variance: of the decoder, "fixed" or "learned" (literal).
         centre: subtract the training pictures' mean feature before vectors are compared.
+        first_log_variance: where the posterior's log-variances begin; the paper does not say, and at 0 the
+            noise of the latents drowns what the texts say.
     Source: SPEC 5.2, 5.8; D1 to D6 of SPEC 8.
     """
 
@@ -49,6 +51,7 @@ class VrssArchitecture(Config):
     context: bool = True
     variance: Literal["fixed", "learned"] = "fixed"
     centre: bool = False
+    first_log_variance: float = Field(default=-5.0, ge=LOW, le=HIGH)
 
 
 class Generated(NamedTuple):
@@ -120,6 +123,7 @@ class Vrss(nn.Module):
             self.from_heard = nn.Linear(heard, own.mlp)
             self.from_before = nn.Linear(own.latent, own.mlp, bias=False)
             self.posterior = nn.Linear(own.mlp, 2 * own.latent)
+            nn.init.constant_(self.posterior.bias[own.latent :], own.first_log_variance)
             self.prior = _mlp(own.latent, own.mlp, 2 * own.latent)
             self.decoder = _mlp(2 * own.latent, own.mlp, spread * image_width)
         else:
