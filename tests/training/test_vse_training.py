@@ -7,11 +7,12 @@ from corpora import made
 from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.data.coherence import PairSet
-from limner.errors import CheckpointError, ConfigError
+from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.training import checkpoint
 from limner.training.corpus import corpus_of
 from limner.training.loop import BEST, Loop
+from limner.training.pictures import ArrayRows
 from limner.training.vse import VseConfig, load, prepare
 
 VALUES = {
@@ -82,3 +83,12 @@ def test_what_does_not_fit_is_refused(tmp_path):
         load(tmp_path)
     plain = build(VseConfig, {"data": {"set": "captions"}}, "test")
     assert (plain.data.batch, plain.loop.lr, plain.deviations()) == (128, 2e-4, [])
+
+
+def test_grids_are_not_taken_for_vectors():
+    data, pictures = made(n=8)
+    ids = list(dict.fromkeys(pair.image_id for pair in data.pairs))
+    grids = ArrayRows(ids, pictures.take(pictures.places(ids))[:, None].repeat(4, axis=1))
+    rows = corpus_of(PairSet("made", (), data.pairs), grids)
+    with pytest.raises(ShapeError, match=r"expected vectors \(F,\)"):
+        prepare(config(), rows)

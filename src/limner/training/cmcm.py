@@ -17,15 +17,14 @@ from torch import Tensor, distributed, nn
 
 from limner.config import Config
 from limner.data.tokens import Vocabulary
-from limner.errors import CheckpointError
 from limner.losses.coherence import Form, class_weights, indifference_loss, relation_loss
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, negatives, sum_hinge
 from limner.models.cmcm import Architecture, Cmcm
-from limner.models.trunks import drawing_trunk, empty_backbone
 from limner.training.corpus import Corpus, Rows
 from limner.training.pictures import FileRows, PictureRows
 from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
+from limner.training.trunks import rebuilt, started
 
 Trunk = Literal["stored", "drawings", "finetune"]
 
@@ -222,18 +221,7 @@ def prepare(
     vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
     torch.manual_seed(config.loop.seed)
     vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
-    trunk: nn.Module | None = None
-    if config.trunk == "stored":
-        width = int(corpus.pictures.take(corpus.train.places[:1]).shape[1])
-    elif config.trunk == "drawings":
-        trunk, width = drawing_trunk()
-    else:
-        if backbone is None:
-            raise CheckpointError(
-                "cmcm: trunk 'finetune' needs pretrained weights of data.backbone; none were given"
-            )
-        trunk, width = backbone
-        trunk.requires_grad_(requires_grad=True)
+    trunk, width = started("cmcm", config.trunk, "pooled", corpus, backbone)
     model = _model(config, vocabulary, corpus.relations, image_width=width, vectors=vectors, trunk=trunk).to(
         device
     )
@@ -253,13 +241,9 @@ def load(path: Path, device: str = "cpu") -> tuple[Cmcm, CmcmConfig]:
         CheckpointError: not a checkpoint of this system, or damaged.
     """
     saved = read_saved(path, CmcmConfig, "cmcm")
-    config, width = saved.config, saved.image_width
+    config = saved.config
     relations = [str(name) for name in saved.about.get("relations", ())]
-    trunk: nn.Module | None = None
-    if config.trunk == "drawings":
-        trunk, width = drawing_trunk()
-    elif config.trunk == "finetune":
-        trunk, width = empty_backbone(config.data.backbone)
+    trunk, width = rebuilt(config.trunk, "pooled", config.data.backbone, saved.image_width)
     model = _model(config, saved.vocabulary, relations, image_width=width, vectors=None, trunk=trunk)
     return saved.into(model, device), config
 

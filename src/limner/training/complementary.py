@@ -17,14 +17,14 @@ from limner.data.features import Features
 from limner.data.neighbour_files import stored_graph
 from limner.data.neighbours import build_graph
 from limner.data.tokens import Vocabulary
-from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.errors import ConfigError
 from limner.models.pvse import Pvse
-from limner.models.trunks import drawing_grid, empty_grid
 from limner.similarity import FloatArray, TextEncoder
 from limner.training.complementary_settings import ComplementaryConfig
 from limner.training.complementary_task import ComplementaryTask
 from limner.training.corpus import Corpus, Rows
 from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
+from limner.training.trunks import rebuilt, started
 
 GRAPHS = "graphs"  # below the feature stores
 
@@ -54,21 +54,7 @@ def prepare(
     vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
     torch.manual_seed(config.loop.seed)
     vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
-    trunk: nn.Module | None = None
-    if config.trunk == "stored":
-        shape = corpus.pictures.take(corpus.train.places[:1]).shape
-        if len(shape) != 3:
-            raise ShapeError(f"complementary: features have shape {shape[1:]}, expected a grid (P, F)")
-        width = int(shape[2])
-    elif config.trunk == "drawings":
-        trunk, width = drawing_grid()
-    else:
-        if backbone is None:
-            raise CheckpointError(
-                "complementary: trunk 'finetune' needs pretrained weights of data.backbone; none were given"
-            )
-        trunk, width = backbone
-        trunk.requires_grad_(requires_grad=True)
+    trunk, width = started("complementary", config.trunk, "grid", corpus, backbone)
     model = Pvse(
         config.model,
         vocabulary,
@@ -95,12 +81,8 @@ def load(path: Path, device: str = "cpu") -> tuple[Pvse, ComplementaryConfig]:
         CheckpointError: not a checkpoint of this system, or damaged.
     """
     saved = read_saved(path, ComplementaryConfig, "complementary")
-    config, width = saved.config, saved.image_width
-    trunk: nn.Module | None = None
-    if config.trunk == "drawings":
-        trunk, width = drawing_grid()
-    elif config.trunk == "finetune":
-        trunk, width = empty_grid(config.data.backbone)
+    config = saved.config
+    trunk, width = rebuilt(config.trunk, "grid", config.data.backbone, saved.image_width)
     length = config.data.max_length
     model = Pvse(config.model, saved.vocabulary, image_width=width, max_length=length, trunk=trunk)
     return saved.into(model, device), config

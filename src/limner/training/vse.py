@@ -12,14 +12,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.data.tokens import Vocabulary
-from limner.errors import CheckpointError
 from limner.losses.ranking import max_hinge, sum_hinge
-from limner.models.trunks import drawing_trunk, empty_backbone
 from limner.models.vse import Vse, VseArchitecture
 from limner.training.corpus import Corpus
 from limner.training.pair_batches import PairBatch, PairBatches
 from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
+from limner.training.trunks import rebuilt, started
 
 _LOOP = {
     "betas": (0.9, 0.999),
@@ -111,18 +110,7 @@ def prepare(
     vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
     torch.manual_seed(config.loop.seed)
     vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
-    trunk: nn.Module | None = None
-    if config.trunk == "stored":
-        width = int(corpus.pictures.take(corpus.train.places[:1]).shape[1])
-    elif config.trunk == "drawings":
-        trunk, width = drawing_trunk()
-    else:
-        if backbone is None:
-            raise CheckpointError(
-                "vse: trunk 'finetune' needs pretrained weights of data.backbone; none were given"
-            )
-        trunk, width = backbone
-        trunk.requires_grad_(requires_grad=True)
+    trunk, width = started("vse", config.trunk, "pooled", corpus, backbone)
     model = Vse(
         config.model,
         vocabulary,
@@ -146,12 +134,8 @@ def load(path: Path, device: str = "cpu") -> tuple[Vse, VseConfig]:
         CheckpointError: not a checkpoint of this system, or damaged.
     """
     saved = read_saved(path, VseConfig, "vse")
-    config, width = saved.config, saved.image_width
-    trunk: nn.Module | None = None
-    if config.trunk == "drawings":
-        trunk, width = drawing_trunk()
-    elif config.trunk == "finetune":
-        trunk, width = empty_backbone(config.data.backbone)
+    config = saved.config
+    trunk, width = rebuilt(config.trunk, "pooled", config.data.backbone, saved.image_width)
     length = config.data.max_length
     model = Vse(config.model, saved.vocabulary, image_width=width, max_length=length, trunk=trunk)
     return saved.into(model, device), config
