@@ -20,18 +20,36 @@ VARIANTS = {
     "vae": {"latents": False},
     "globalcon": {"context": False},
     "literal": {"variance": "learned"},
+    "sentences": {"text": "sentences"},
 }
+
+
+class Initials:
+    """Sentence vectors that count first letters: enough to tell texts apart."""
+
+    name, fingerprint, dim = "initials", "one", 26
+
+    def encode_text(self, texts):
+        found = np.zeros((len(texts), 26), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                found[row, ord(word[0]) - ord("a")] += 1
+        return found
 
 
 def model(seed=0, **changes):
     torch.manual_seed(seed)
     own = VrssArchitecture.model_validate(SMALL.model_dump() | changes)
-    return Vrss(own, VOCABULARY, image_width=10, max_length=6)
+    encoder = Initials() if own.text == "sentences" else None
+    return Vrss(own, VOCABULARY, image_width=10, max_length=6, sentences=encoder)
 
 
 def run(built, stories):
-    words, lengths = VOCABULARY.batch([text for story in stories for text in story], 6)
+    texts = [text for story in stories for text in story]
+    words, lengths = VOCABULARY.batch(texts, 6)
     counts = torch.tensor([len(story) for story in stories])
+    if built.sentences is not None:
+        words = built.sentences.encode_text(texts)
     return built(torch.from_numpy(words), torch.from_numpy(lengths), counts)
 
 
@@ -151,7 +169,20 @@ def test_drawn_pictures_are_described_by_their_colours():
         features(torch.zeros(2, 3))
 
 
+def test_sentences_are_heard_through_one_layer():
+    built = model(text="sentences").eval()
+    made = built.steps.reader(torch.eye(26)[:2], torch.ones(2))
+    layer = built.steps.reader.layer
+    due = torch.tanh(layer.weight.t()[:2] + layer.bias)
+    torch.testing.assert_close(made, due)
+    assert built.fingerprint != model(text="sentences", seed=1).fingerprint
+
+
 def test_what_does_not_fit_is_said():
+    with pytest.raises(ConfigError, match="sentences"):
+        Vrss(SMALL.model_copy(update={"text": "sentences"}), VOCABULARY, image_width=10, max_length=6)
+    with pytest.raises(ConfigError, match="sentences"):
+        Vrss(SMALL, VOCABULARY, image_width=10, max_length=6, sentences=Initials())
     with pytest.raises(ConfigError, match="variance"):
         model(latents=False, variance="learned")
     with pytest.raises(ShapeError, match=r"expected \(B, 10\)"):

@@ -1,11 +1,9 @@
 """The dual encoder and the same-document metric in training: they learn, come back, hear whole stories."""
 
-import hashlib
-
 import numpy as np
 import pytest
 import torch
-from corpora import made
+from corpora import Words, made
 from test_vrss_training import in_stories
 
 from limner.apps.run_results import measure_run
@@ -19,22 +17,6 @@ from limner.training import document, dual
 from limner.training.corpus import corpus_of
 from limner.training.loop import Loop
 from limner.training.pictures import ArrayRows
-
-
-class Words:
-    """Sentence vectors by hashing words: enough to tell texts apart."""
-
-    name, dim = "words", 48
-
-    def __init__(self, fingerprint="one"):
-        self.fingerprint = fingerprint
-
-    def encode_text(self, texts):
-        found = np.zeros((len(texts), self.dim), np.float32)
-        for row, text in enumerate(texts):
-            for word in text.split():
-                found[row, hashlib.sha256(word.encode()).digest()[0] % self.dim] += 1
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
 
 
 def values(system, **more):

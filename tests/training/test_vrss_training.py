@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from corpora import made
+from corpora import Words, made
 
 from limner.apps.validation import maximise, validation, vectors
 from limner.config import build
@@ -29,10 +29,12 @@ VARIANTS = {
     "vae": ("model.latents=false",),
     "globalcon": ("model.context=false",),
     "literal": ("variant=literal", "model.variance=learned"),
-    "centred": ("preset=sound",),
+    "sentences": ("preset=sound", "loop.lr=5e-3"),
     "gen": ("anchor=gen_anchor",),
     "gold": ("anchor=gold_anchor",),
 }
+
+WORDS = Words()
 
 
 def config(*overrides):
@@ -66,7 +68,7 @@ def one_thread():
 
 
 def loop(settings, rows, folder, **more):
-    prepared = prepare(settings, rows)
+    prepared = prepare(settings, rows, sentences=WORDS)
     return Loop(
         prepared.task,
         settings.loop,
@@ -85,9 +87,10 @@ def test_it_learns_and_comes_back(tmp_path, name):
     losses = [entry["loss"] for entry in position.history]
     assert losses[-1]["hinge"] < 0.7 * losses[0]["hinge"]
     assert ("kl" in losses[0]) is (name != "vae")
-    model, again = load(tmp_path)
+    model, again = load(tmp_path, sentences=WORDS)
     assert again == settings
     assert not model.training
+    assert (model.sentences is WORDS) is (name == "sentences")
     found = validation(rows)(model)
     assert found == position.history[position.best_epoch]["val"]
     assert found["R@10"] > 0.5  # of 40 pictures: chance is a quarter
@@ -156,7 +159,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path):
 
 def test_the_mean_feature_is_of_the_training_pictures():
     rows = corpus()
-    model = prepare(config("preset=sound"), rows).task.model
+    model = prepare(config("model.centre=true"), rows).task.model
     places = np.unique(rows.train.places)
     np.testing.assert_allclose(model.centre.numpy(), rows.pictures.take(places).mean(axis=0), atol=1e-5)
 
@@ -170,6 +173,8 @@ def test_what_does_not_fit_is_said(tmp_path):
         prepare(config(), corpus_of(PairSet("made", (), data.pairs), grids))
     with pytest.raises(ConfigError, match="anchor"):
         config("anchor=none")
+    with pytest.raises(ConfigError, match="sentences"):
+        prepare(config("model.text=sentences"), corpus(8))
     rows = corpus(8)
     loop(config("loop.epochs=1"), rows, tmp_path).fit()
     tensors, state = checkpoint.load(tmp_path / BEST)

@@ -1,4 +1,4 @@
-"""Steps of a story as vectors: words read both ways, then steps read both ways with attention to all of them.
+"""Steps of a story as vectors: each step read alone, then steps read both ways with attention to all of them.
 
 Ragged stories are packed, so that no step of padding is computed. It scores nothing and knows no picture.
 """
@@ -28,30 +28,19 @@ class EncodedSteps(NamedTuple):
     real: Tensor
 
 
-class StepEncoder(nn.Module):
-    """Word-level and step-level bidirectional GRU, and bilinear attention of every step to all.
-
-    Source: SPEC 5.3 (VRSS, Section 3.2). The context sees later steps too: Equation 4's "before t" is loose.
-    """
+class WordReader(nn.Module):
+    """The words of a step, read both ways from trained word vectors."""
 
     def __init__(
-        self,
-        words: int,
-        *,
-        width: int,
-        hidden: int,
-        context: bool,
-        dropout: float,
-        vectors: Tensor | None = None,
+        self, words: int, *, width: int, hidden: int, dropout: float, vectors: Tensor | None = None
     ) -> None:
         """Draw the weights from torch's generator.
 
         Args:
             words: V, padding (0) among them.
             width: E of a word vector.
-            hidden: of either GRU, per direction; W is twice that.
-            context: whether steps attend to their story.
-            dropout: in [0, 1), on word vectors and on step vectors in training.
+            hidden: of the GRU, per direction; W is twice that.
+            dropout: in [0, 1), on word vectors in training.
             vectors: (V, E) to start from.
         Raises:
             ShapeError: the vectors do not fit.
@@ -66,30 +55,78 @@ class StepEncoder(nn.Module):
                 self.embedding.weight.copy_(vectors)
         self.words = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(dropout)
+
+    def forward(self, texts: Tensor, lengths: Tensor) -> Tensor:
+        """(S, L) int64 word numbers of (S,) lengths in 1…L, on the CPU → (S, W)."""
+        packed = pack_padded_sequence(
+            self.dropout(self.embedding(texts)), lengths, batch_first=True, enforce_sorted=False
+        )
+        last = self.words(packed)[1]  # (2, S, H)
+        return torch.cat([last[0], last[1]], dim=1)
+
+
+class SentenceReader(nn.Module):
+    """A frozen encoder's vector of a step, through one trained layer."""
+
+    def __init__(self, width: int, *, hidden: int, dropout: float) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            width: of a sentence vector.
+            hidden: half of W, so that both readers are sized by the same setting.
+            dropout: in [0, 1), on entries of the vectors in training.
+        """
+        super().__init__()
+        self.width = 2 * hidden
+        self.layer = nn.Linear(width, self.width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, texts: Tensor, lengths: Tensor) -> Tensor:
+        """(S, width) sentence vectors → (S, W); lengths do not matter here."""
+        found: Tensor = torch.tanh(self.layer(self.dropout(texts)))
+        return found
+
+
+class StepEncoder(nn.Module):
+    """A reader of single steps, and above it a GRU over steps with bilinear attention of every step to all.
+
+    Source: SPEC 5.3 (VRSS, Section 3.2). The context sees later steps too: Equation 4's "before t" is loose.
+    """
+
+    def __init__(
+        self, reader: WordReader | SentenceReader, *, hidden: int, context: bool, dropout: float
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            reader: of single steps; its W is that of everything here.
+            hidden: of the GRU over steps, per direction: half of W.
+            context: whether steps attend to their story.
+            dropout: in [0, 1), on step vectors in training.
+        """
+        super().__init__()
+        self.reader, self.width = reader, reader.width
+        self.dropout = nn.Dropout(dropout)
         self.story = nn.GRU(self.width, hidden, batch_first=True, bidirectional=True) if context else None
         self.bilinear = nn.Linear(self.width, self.width, bias=False) if context else None
 
-    def forward(self, words: Tensor, lengths: Tensor, steps: Tensor) -> EncodedSteps:
+    def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> EncodedSteps:
         """Encode B stories.
 
         Args:
-            words: (S, L) int64, the steps of all stories one after the other.
-            lengths: (S,) int64 on the CPU, in 1…L.
+            texts: (S, …) as the reader takes them, the steps of all stories one after the other.
+            lengths: (S,) int64 on the CPU, words of each.
             steps: (B,) int64 on the CPU, at least 1, with sum S.
         Raises:
             ShapeError: sizes do not fit.
         """
         counts = steps.tolist()
-        if words.ndim != 2 or len(words) != len(lengths) or sum(counts) != len(words) or min(counts) < 1:
+        if texts.ndim != 2 or len(texts) != len(lengths) or sum(counts) != len(texts) or min(counts) < 1:
             raise ShapeError(
-                f"steps: {tuple(words.shape)} words, {len(lengths)} lengths and stories of {counts} steps,"
-                " expected (S, L), (S,) and counts that sum to S"
+                f"steps: {tuple(texts.shape)} texts, {len(lengths)} lengths and stories of {counts} steps,"
+                " expected (S, …), (S,) and counts that sum to S"
             )
-        packed = pack_padded_sequence(
-            self.dropout(self.embedding(words)), lengths, batch_first=True, enforce_sorted=False
-        )
-        last = self.words(packed)[1]  # (2, S, H)
-        flat = self.dropout(torch.cat([last[0], last[1]], dim=1))  # (S, W)
+        flat = self.dropout(self.reader(texts, lengths))  # (S, W)
         padded = pad_sequence(list(flat.split(counts)), batch_first=True)  # (B, T, W)
         places = torch.arange(padded.shape[1], device=padded.device)
         real = places < steps.to(padded.device)[:, None]

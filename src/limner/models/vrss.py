@@ -15,10 +15,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from limner.config import Config
 from limner.encoders.cells import CellColours
-from limner.encoders.steps import EncodedSteps, StepEncoder
+from limner.encoders.steps import EncodedSteps, SentenceReader, StepEncoder, WordReader
 from limner.errors import ConfigError, ShapeError
-from limner.models.encoding import Evaluating, Tokens, fingerprint, to_tensor
-from limner.similarity import FloatArray, scores
+from limner.models.encoding import Evaluating, Tokens, fingerprint, settings_fingerprint, to_tensor
+from limner.similarity import FloatArray, TextEncoder, scores
 
 ENCODE_STORIES = 64
 LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
@@ -28,6 +28,7 @@ class VrssArchitecture(Config):
     """Sizes and parts of the model.
 
     Attributes:
+        text: what reads a step: a GRU over its trained "words", or a frozen encoder of "sentences".
         word_width: E.
         hidden: of every GRU, per direction.
         latent: Z.
@@ -42,6 +43,7 @@ class VrssArchitecture(Config):
     Source: SPEC 5.2, 5.8; D1 to D6 of SPEC 8.
     """
 
+    text: Literal["words", "sentences"] = "words"
     word_width: int = Field(default=500, ge=1)
     hidden: int = Field(default=500, ge=1)
     latent: int = Field(default=500, ge=1)
@@ -88,6 +90,7 @@ class Vrss(nn.Module):
         max_length: int,
         vectors: Tensor | None = None,
         features: nn.Module | None = None,
+        sentences: TextEncoder | None = None,
     ) -> None:
         """Draw the weights from torch's generator.
 
@@ -98,25 +101,30 @@ class Vrss(nn.Module):
             max_length: words of a step that count.
             vectors: (V, E) to start from.
             features: bytes of pictures → (B, F), fixed; None where features are stored.
+            sentences: frozen encoder of whole steps, where the architecture asks for one.
         Raises:
-            ConfigError: a learned variance without latents has no meaning here.
+            ConfigError: a learned variance without latents has no meaning here; or no encoder was given.
         """
         super().__init__()
         if architecture.variance == "learned" and not architecture.latents:
             raise ConfigError("vrss: variance 'learned' goes with latents; set model.variance='fixed'")
         own = architecture
+        if (own.text == "sentences") != (sentences is not None):
+            raise ConfigError(
+                f"vrss: text = {own.text!r}, and an encoder of sentences goes with 'sentences' alone"
+            )
         self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
+        self.sentences = sentences
         self.image_width = image_width
         self.features = features
         self.register_buffer("centre", torch.zeros(image_width))
-        self.steps = StepEncoder(
-            len(vocabulary),
-            width=own.word_width,
-            hidden=own.hidden,
-            context=own.context,
-            dropout=own.dropout,
-            vectors=vectors,
-        )
+        reader: WordReader | SentenceReader
+        if sentences is not None:
+            reader = SentenceReader(sentences.dim, hidden=own.hidden, dropout=own.dropout)
+        else:
+            words, width = len(vocabulary), own.word_width
+            reader = WordReader(words, width=width, hidden=own.hidden, dropout=own.dropout, vectors=vectors)
+        self.steps = StepEncoder(reader, hidden=own.hidden, context=own.context, dropout=own.dropout)
         heard = self.steps.width * (2 if own.context else 1)
         spread = 2 if own.variance == "learned" else 1
         if own.latents:
@@ -130,18 +138,18 @@ class Vrss(nn.Module):
             self.reader = nn.GRU(heard, own.hidden, batch_first=True, bidirectional=True)
             self.decoder = _mlp(2 * own.hidden, own.mlp, image_width)
 
-    def forward(self, words: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
+    def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
         """Generate a picture vector for every step of B stories.
 
         Args:
-            words: (S, L) int64, the steps of all stories one after the other.
+            texts: the steps of all stories one after the other: (S, L) int64 words, or (S, ·) vectors.
             lengths: (S,) int64 on the CPU, in 1…L.
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
             ShapeError: sizes do not fit.
         Source: SPEC 5.3, 5.4 (VRSS, Equations 1 to 4).
         """
-        read = self.steps(words, lengths, steps)
+        read = self.steps(texts, lengths, steps)
         heard = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
         if not self.architecture.latents:
             packed = pack_padded_sequence(heard, steps, batch_first=True, enforce_sorted=False)
@@ -213,11 +221,13 @@ class Vrss(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights lie."""
-        return self.steps.embedding.weight.device
+        return self.centre.device
 
     @property
     def fingerprint(self) -> str:
         """Hash of settings, words and weights: equal fingerprints give equal vectors."""
+        if self.sentences is not None:
+            return settings_fingerprint(self, self.architecture, self.sentences.fingerprint)
         return fingerprint(self, self.architecture, self.vocabulary, self.max_length)
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
@@ -260,8 +270,12 @@ class Vrss(nn.Module):
         return found
 
     def _numbers(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
-        ids, lengths = self.vocabulary.batch([text for story in stories for text in story], self.max_length)
+        texts = [text for story in stories for text in story]
         counts = torch.tensor([len(story) for story in stories])
+        if self.sentences is not None:
+            vectors = to_tensor(self.sentences.encode_text(texts), self.device)
+            return vectors, torch.ones(len(texts), dtype=torch.int64), counts
+        ids, lengths = self.vocabulary.batch(texts, self.max_length)
         return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths), counts
 
 

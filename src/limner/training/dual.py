@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from limner.data.tokens import Vocabulary
-from limner.errors import CheckpointError, ConfigError
+from limner.errors import ConfigError
 from limner.losses.contrastive import info_nce
-from limner.models.dual import Dual, DualArchitecture, frozen_sentences
+from limner.models.dual import Dual, DualArchitecture
 from limner.models.vrss import drawn_features
 from limner.similarity import TextEncoder
 from limner.training.corpus import Corpus
@@ -128,12 +128,7 @@ def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) 
         CheckpointError: not a checkpoint of this system, damaged, or of another encoder of sentences.
     """
     saved = read_saved(path, DualConfig, "dual")
-    encoder = sentences if sentences is not None else frozen_sentences()
-    if saved.about.get("sentences") != encoder.fingerprint:
-        raise CheckpointError(
-            f"{saved.where}: trained on vectors of another encoder of sentences than {encoder.name};"
-            " install that version of it, or train again"
-        )
+    encoder = saved.same_sentences(sentences)
     features = drawn_features()[0] if saved.config.trunk == "drawings" else None
     model = Dual(saved.config.model, encoder, image_width=saved.image_width, features=features)
     return saved.into(model, device), saved.config

@@ -16,7 +16,9 @@ from limner.config import build
 from limner.data.tokens import Vocabulary
 from limner.data.wordvectors import CbowSettings, learn_vectors
 from limner.errors import CheckpointError, ShapeError
+from limner.models.dual import frozen_sentences
 from limner.models.vrss import drawn_features
+from limner.similarity import TextEncoder
 from limner.training import checkpoint
 from limner.training.corpus import Corpus
 from limner.training.loop import BEST
@@ -120,6 +122,22 @@ class Saved(Generic[C]):
     about: dict[str, Any]
     tensors: dict[str, Tensor]
     where: str
+
+    def same_sentences(self, given: TextEncoder | None) -> TextEncoder:
+        """The encoder of sentences it was trained with.
+
+        Args:
+            given: None for the one that needs no download.
+        Raises:
+            CheckpointError: it was another one.
+        """
+        encoder = given if given is not None else frozen_sentences()
+        if self.about.get("sentences") != encoder.fingerprint:
+            raise CheckpointError(
+                f"{self.where}: trained on vectors of another encoder of sentences than {encoder.name};"
+                " install that version of it, or train again"
+            )
+        return encoder
 
     def into(self, model: M, device: str) -> M:
         """The model with these weights, in evaluation mode on its device.

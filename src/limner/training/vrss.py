@@ -15,6 +15,7 @@ from limner.data.tokens import Vocabulary
 from limner.losses.stepwise import Anchor, generated_hinge
 from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
 from limner.models.vrss import Generated, Vrss, VrssArchitecture, drawn_features
+from limner.similarity import TextEncoder
 from limner.training.corpus import Corpus
 from limner.training.prepared import (
     Prepared,
@@ -35,7 +36,9 @@ class VrssConfig(RunConfig):
     """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
 
     The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
-    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features.
+    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features, hears
+    steps through a frozen encoder of sentences, as few stories teach no language, and takes Adam:
+    with AdaDelta at 1.0 validation stayed near chance.
 
     Attributes:
         model: see `VrssArchitecture`.
@@ -53,7 +56,10 @@ class VrssConfig(RunConfig):
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
         "paper": _PRESET,
         "release": _PRESET,
-        "sound": {**_PRESET, "model": {"centre": True}},
+        "sound": {
+            "loop": _LOOP | {"optimiser": "adam", "lr": 1e-3, "betas": (0.9, 0.999)},
+            "model": {"centre": True, "text": "sentences"},
+        },
     }
 
     system: Literal["vrss"] = "vrss"
@@ -66,6 +72,11 @@ class VrssConfig(RunConfig):
     free_nats: float = Field(default=0.0, ge=0)
     trunk: Literal["stored", "drawings"] = "stored"
 
+    @property
+    def needs_sentences(self) -> bool:
+        """Whether `prepare` has to be given an encoder of sentences."""
+        return self.model.text == "sentences"
+
     def smoke(self) -> "VrssConfig":
         """See `RunConfig.smoke`."""
         small = super().smoke()
@@ -77,10 +88,15 @@ class VrssTask:
     """What the loop trains; see `limner.training.task.Task`."""
 
     def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
-        """Take what is trained and what it trains on."""
+        """Take what is trained and what it trains on; sentence vectors are made here."""
         self.model: Vrss = model
         self._config = config
-        self._batches = StoryBatches(corpus.train, corpus.pictures, model.vocabulary, config, model.device)
+        words = model.vocabulary if model.sentences is None else None
+        self._batches = StoryBatches(corpus.train, corpus.pictures, words, config, model.device)
+        self._vectors: Tensor | None = None
+        if model.sentences is not None:
+            encoded = model.sentences.encode_text(corpus.train.texts)
+            self._vectors = torch.from_numpy(encoded).to(model.device)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -94,7 +110,8 @@ class VrssTask:
     def step(self, batch: StoryBatch) -> Mapping[str, Tensor]:
         """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
         config = self._config
-        made = self.model(batch.words, batch.lengths, batch.steps)
+        texts = batch.words if self._vectors is None else self._vectors[batch.rows]
+        made = self.model(texts, batch.lengths, batch.steps)
         gold = self.model.gold(batch.pictures)
         scores = nn.functional.normalize(made.means, dim=1) @ gold.t()
         over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
@@ -120,7 +137,12 @@ class VrssTask:
 
 
 def prepare(
-    config: VrssConfig, corpus: Corpus, *, device: str = "cpu", backbone: tuple[nn.Module, int] | None = None
+    config: VrssConfig,
+    corpus: Corpus,
+    *,
+    device: str = "cpu",
+    backbone: tuple[nn.Module, int] | None = None,
+    sentences: TextEncoder | None = None,
 ) -> Prepared[VrssTask]:
     """Model and task of a run; words, word vectors and the mean feature come from training rows alone.
 
@@ -129,13 +151,19 @@ def prepare(
         corpus: training and validation rows.
         device: torch device that trains.
         backbone: not taken: picture vectors are constants here.
+        sentences: frozen encoder of texts, where the settings need one.
     Raises:
+        ConfigError: an encoder of sentences is missing.
         ShapeError: the stored features are no vectors.
     """
+    heard = sentences if config.needs_sentences else None
     texts = corpus.train.texts
-    vocabulary = Vocabulary.build(texts, config.data.tokeniser, config.data.min_count)
+    read = [] if config.needs_sentences else texts
+    vocabulary = Vocabulary.build(read, config.data.tokeniser, config.data.min_count)
     torch.manual_seed(config.loop.seed)
-    vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
+    vectors = None
+    if not config.needs_sentences:
+        vectors = start_vectors(config, vocabulary, texts, config.model.word_width)
     features, width = picture_side(config.trunk, corpus)
     model = Vrss(
         config.model,
@@ -144,26 +172,36 @@ def prepare(
         max_length=config.data.max_length,
         vectors=vectors,
         features=features,
+        sentences=heard,
     ).to(device)
     if config.model.centre:
         model.centre.copy_(mean_feature(corpus, model.described))
     stored = corpus.backbone if config.trunk == "stored" else None
-    return Prepared(VrssTask(model, corpus, config), corpus, saved_with(config, vocabulary, width, stored))
+    saved = saved_with(config, vocabulary, width, stored)
+    if heard is not None:
+        saved["sentences"] = heard.fingerprint
+    return Prepared(VrssTask(model, corpus, config), corpus, saved)
 
 
-def load(path: Path, device: str = "cpu") -> tuple[Vrss, VrssConfig]:
+def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[Vrss, VrssConfig]:
     """A trained model in evaluation mode, and the settings it was trained with.
 
     Args:
         path: folder of a run, or the file of its best weights.
         device: where it goes.
+        sentences: encoder of texts, where the run has one; None for the one that needs no download.
     Raises:
         MissingError: nothing was trained there yet.
-        CheckpointError: not a checkpoint of this system, or damaged.
+        CheckpointError: not a checkpoint of this system, damaged, or of another encoder of sentences.
     """
     saved = read_saved(path, VrssConfig, "vrss")
-    config, width = saved.config, saved.image_width
-    features = drawn_features()[0] if config.trunk == "drawings" else None
-    length = config.data.max_length
-    model = Vrss(config.model, saved.vocabulary, image_width=width, max_length=length, features=features)
+    config = saved.config
+    model = Vrss(
+        config.model,
+        saved.vocabulary,
+        image_width=saved.image_width,
+        max_length=config.data.max_length,
+        features=drawn_features()[0] if config.trunk == "drawings" else None,
+        sentences=saved.same_sentences(sentences) if config.needs_sentences else None,
+    )
     return saved.into(model, device), config
