@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
     "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
-    "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries",
+    "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries", "vrss-topic",
 )  # fmt: skip
-PAGES = ("complementary-3", "complementary-4", "vrss-galleries")
+PAGES = ("complementary-3", "complementary-4", "vrss-galleries", "vrss-topic")
 
 
 def figure(
@@ -53,22 +53,25 @@ def figure(
         complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
         (what either measure gained on every data set against the deviation of its scores), complementary-3
         (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
-        weigh most and least), vrss-attention (what the steps of test stories hear of each other) or
-        vrss-galleries (a page of steps for which one run is better, the other, or neither).
+        weigh most and least), vrss-attention (what the steps of test stories hear of each other),
+        vrss-galleries (a page of steps for which one run is better, the other, or neither) or vrss-topic (a
+        page of how the latent topic moves through the steps of one text, and what each finds).
     to
-        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4 and vrss-galleries.
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries and
+        vrss-topic.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
-        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention), or the runs to compare (cmcm-6,
-        complementary-3, and two for vrss-galleries); repeatable.
+        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention, vrss-topic), or the runs to compare
+        (cmcm-6, complementary-3, and two for vrss-galleries); repeatable.
     text
-        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), or name of a test story
-        (vrss-attention); repeatable. The first ones of the run unless given.
+        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
+        (vrss-attention), or name of a validation story or a text file (vrss-topic, once); repeatable. The
+        first ones of the run unless given.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     weights
-        Weights of the backbone, where features must still be computed (complementary-3).
+        Weights of the backbone, where features must still be computed (complementary-3, vrss-topic).
     data
         Data set of the results.
     split
@@ -122,12 +125,15 @@ def _page(
 ) -> None:
     from limner.apps.found_examples import write_found
     from limner.apps.story_figures import write_galleries
+    from limner.apps.topic_paths import write_topic_path
     from limner.apps.weighted_pairs import write_weighted_pairs
 
     if name == "complementary-4":
         write_weighted_pairs(_one(name, run), to, count)
     elif name == "vrss-galleries":
         write_galleries(run, to, count)
+    elif name == "vrss-topic":
+        write_topic_path(_one(name, run), to, texts, weights)
     else:
         write_found(run, to, texts=texts, pictures=pictures, count=count, weights=weights)
 

@@ -74,7 +74,7 @@ def write_examples(out: Path, title: str, note: str, groups: Iterable[Group]) ->
     check_place(out, overwrite=True)
     own = environment()
     own.filters["copy"] = copy_of
-    own.filters["alt"] = _alt
+    own.filters["alt"] = alt
     style = own.get_template("examples.css").render()
     parts = own.get_template("examples.html").generate(
         title=title,
@@ -99,7 +99,7 @@ def copy_of(picture: "Image") -> Copy:
     return Copy(out.getvalue(), "image/webp", *small.size)
 
 
-def _alt(text: str) -> str:
+def alt(text: str) -> str:
     """Alternative text: what is known of a picture is the text it came with."""
     words = " ".join(text.split())
     return f"picture with the text: {words[:TEXT_CHARACTERS]}" if words else "picture without a text"
