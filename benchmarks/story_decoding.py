@@ -3,8 +3,8 @@
 Every picture is a candidate of every step; scores and vectors are made up, with pictures in worlds that steps
 of a story share. Chain and anchor rank all pictures for all steps by max-marginals and choose one for each,
 without repeats; "off" chooses without any pull. Pair scores come in blocks, as products of vectors. Prints
-milliseconds per story, the slope of their logarithm over that of the steps (1 is linear, less where the making
-of pair scores weighs; the exact chain stops at a fixed amount of work), the ratio to a loop over steps and pairs
+milliseconds per story, the slope of their logarithm over that of the steps (1 is linear, less where making
+pair scores weighs; the exact chain stops at a fixed amount of work), the ratio to a loop over steps and pairs
 of pictures that must give the same marginals, and the peak of arrays in decoding one story, and all.
 """
 
