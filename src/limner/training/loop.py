@@ -33,6 +33,7 @@ class LoopConfig(Config):
         epochs: passes over the training data.
         optimiser, lr, weight_decay: adam or adadelta.
         betas: of adam.
+        rates: parts of the model, by the beginning of their names, with a rate of their own; it never falls.
         clip_norm: largest gradient norm, or None.
         plateau_patience: validations without a better value before the rate is cut.
         plateau_factor: what the rate is multiplied with then.
@@ -46,6 +47,7 @@ class LoopConfig(Config):
     optimiser: OptimiserName = "adam"
     lr: float = 1e-4
     betas: tuple[float, float] = (0.5, 0.999)
+    rates: dict[str, float] = Field(default_factory=dict)
     weight_decay: float = 0.0
     clip_norm: float | None = None
     plateau_patience: int = 5
@@ -86,10 +88,12 @@ class Loop:
         self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
         self._saved_with = dict(saved_with or {})
         self._rank = processes.rank()
-        weights, rates = task.model.parameters(), (config.lr, config.betas, config.weight_decay)
-        own = optimiser(config.optimiser, weights, *rates)
+        weights, rates = task.model.named_parameters(), (config.lr, config.betas, config.weight_decay)
+        own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
+        # a rate of its own is its own floor: it never falls
+        floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
         schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            own, "max", factor=config.plateau_factor, patience=config.plateau_patience
+            own, "max", factor=config.plateau_factor, patience=config.plateau_patience, min_lr=floors
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         remembering = task if isinstance(task, Remembering) else None

@@ -3,7 +3,7 @@
 The loop takes whichever a system's settings ask for. It schedules nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import torch
@@ -14,21 +14,34 @@ OptimiserName = Literal["adam", "adadelta"]
 
 def optimiser(
     name: OptimiserName,
-    parameters: Iterable[nn.Parameter],
+    parameters: Iterable[tuple[str, nn.Parameter]],
     lr: float,
     betas: tuple[float, float],
     weight_decay: float,
+    *,
+    rates: Mapping[str, float],
 ) -> torch.optim.Optimizer:
     """An optimiser of the parameters that take gradients.
 
     Args:
         name: which.
-        parameters: all of a model.
+        parameters: all of a model, by name.
         lr: rate.
         betas: of Adam.
         weight_decay: of either.
+        rates: part of the model, by the beginning of its names → rate of its own.
+    Returns:
+        Group 0 holds what has no rate of its own, the others follow in the order of `rates`; a part that the
+        model does not have gets no group.
     """
-    some = [parameter for parameter in parameters if parameter.requires_grad]
+    groups: dict[str, list[nn.Parameter]] = {"": [], **{part: [] for part in rates}}
+    for key, parameter in parameters:
+        if parameter.requires_grad:
+            part = next((part for part in rates if key == part or key.startswith(part + ".")), "")
+            groups[part].append(parameter)
+    some = [
+        {"params": found, "lr": rates.get(part, lr)} for part, found in groups.items() if found or not part
+    ]
     if name == "adadelta":
         return torch.optim.Adadelta(some, lr=lr, weight_decay=weight_decay)
     return torch.optim.Adam(some, lr=lr, betas=betas, weight_decay=weight_decay)

@@ -1,0 +1,52 @@
+"""Parts of a model with a rate of their own."""
+
+import torch
+from torch import nn
+
+from limner.training.loop import Loop, LoopConfig
+from limner.training.optimisers import optimiser
+
+
+class Parts(nn.Module):
+    """Two parts whose names begin alike, and a frozen one."""
+
+    def __init__(self):
+        super().__init__()
+        self.head, self.header = nn.Linear(2, 2), nn.Linear(2, 2, bias=False)
+        self.frozen = nn.Linear(2, 2).requires_grad_(requires_grad=False)
+
+
+def test_groups_have_their_rates_and_every_weight_is_in_one():
+    model = Parts()
+    rates = {"head": 0.5, "absent": 3.0, "frozen": 4.0}
+    made = optimiser("adam", model.named_parameters(), 0.1, (0.9, 0.999), 0.0, rates=rates)
+    assert [(group["lr"], len(group["params"])) for group in made.param_groups] == [(0.1, 1), (0.5, 2)]
+    assert made.param_groups[0]["params"][0] is model.header.weight
+
+
+class Task:
+    """One batch an epoch that pulls all weights to zero."""
+
+    steps_per_epoch = 1
+
+    def __init__(self):
+        torch.manual_seed(0)
+        self.model = Parts()
+
+    def batches(self, epoch):
+        return [epoch]
+
+    def step(self, batch):
+        return {"total": sum(p.square().sum() for p in self.model.parameters() if p.requires_grad)}
+
+    def describe(self, batch):
+        return str(batch)
+
+
+def test_a_rate_of_its_own_never_falls(tmp_path):
+    config = LoopConfig(epochs=4, lr=0.1, rates={"head": 0.5}, plateau_patience=0, metric="MRR")
+    loop = Loop(Task(), config, tmp_path, validate=lambda model: {"MRR": 0.0}, maximise=True)
+    position = loop.fit()
+    groups = torch.tensor([group["lr"] for group in loop._state.optimiser.param_groups])
+    torch.testing.assert_close(groups, torch.tensor([1e-4, 0.5]))
+    assert [round(entry["lr"], 6) for entry in position.history] == [0.1, 0.1, 0.01, 0.001]
