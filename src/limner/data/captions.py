@@ -4,15 +4,16 @@ One line is one picture and what people wrote about it: the literal set beside t
 A picture that is not there is listed, never filled, and no picture is opened here.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from limner.data.faults import shown
+from limner.data.json_lines import is_there, json_rows, whole_path
 from limner.data.records import Record
-from limner.errors import DataError, MissingError
+from limner.errors import DataError
 
 FILE_NAME = "captions.jsonl"
 
@@ -75,49 +76,36 @@ def read_captions(folder: Path | str) -> CaptionSet:
         folder: holds the file and, below it, the pictures its lines name.
     Raises:
         MissingError: no such file.
-        DataError: a line is not a picture with captions, a caption is empty, a name comes twice or
-            lies outside the folder.
+        DataError: the file cannot be read, a line is not a picture with captions, a caption is empty, or a
+            name comes twice or lies outside the folder.
     """
-    root = Path(folder).resolve()
-    path = root / FILE_NAME
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; a caption folder holds {FILE_NAME}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    root = whole_path(folder)
     pictures: list[CaptionedPicture] = []
     seen: set[str] = set()
-    for number, line in enumerate(text.split("\n"), start=1):
-        where = f"{root.name}/{FILE_NAME}:{number}"
-        if not line.strip():
-            continue
-        row = _row(where, line)
+    rows = json_rows(
+        root / FILE_NAME,
+        _Row,
+        holds=f"a caption folder holds {FILE_NAME}",
+        one="picture",
+        see="limner.data.captions",
+    )
+    for where, row in rows:
         if row.file_name in seen:
-            raise DataError(f"{where}: {row.file_name!r} comes twice; put all its captions in one line")
+            raise DataError(
+                f"{where}: {shown(row.file_name)!r} comes twice; put all its captions in one line"
+            )
         seen.add(row.file_name)
         captions = tuple(caption.strip() for caption in row.captions)
         if not all(captions):
             raise DataError(
-                f"{where}: caption {captions.index('') + 1} of {row.file_name!r} is empty; remove it"
+                f"{where}: caption {captions.index('') + 1} of {shown(row.file_name)!r} is empty; remove it"
             )
         named = Path(row.file_name)
         if "\0" in row.file_name or named.is_absolute() or ".." in named.parts:
             raise DataError(
-                f"{where}: {row.file_name!r} lies outside the folder; name it relative to {root.name}"
+                f"{where}: {shown(row.file_name)!r} lies outside the folder; name it relative to {root.name}"
             )
-        file = str(root / named) if (root / named).is_file() else None
+        file = str(root / named) if is_there(root / named) else None
         pictures.append(CaptionedPicture(name=row.file_name, path=file, split=row.split, captions=captions))
     absent = tuple(picture.name for picture in pictures if picture.path is None)
     return CaptionSet(root, tuple(pictures), absent)
-
-
-def _row(where: str, line: str) -> _Row:
-    try:
-        return _Row.model_validate(json.loads(line))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not JSON ({error.msg}); each line holds one picture") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the line"
-        raise DataError(f"{where}: {key}: {first['msg']}; see limner.data.captions for the form") from error

@@ -111,6 +111,8 @@ def read_map(path: Path | str) -> dict[str, int]:
         found = TypeAdapter(dict[str, int]).validate_json(file.read_bytes(), strict=True)
     except FileNotFoundError:
         raise MissingError(f"{file}: not there; it maps picture URLs to file numbers") from None
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror or error}; expected a file that can be read") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise DataError(f"{file}: {first['msg']}; expected one JSON object, URL → number") from error

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from limner.data.coherence import PairSet
+from limner.data.faults import first_fault, shown
 from limner.data.pairs import Pair
 from limner.data.presence import MAX_MISSING, MissingPolicy
 from limner.data.reading import refuse_pickle, with_pictures
@@ -29,6 +30,7 @@ class _Article(_Stated):
 
 
 _FORM = TypeAdapter(_Article)
+_MAX_DEPTH = 50
 
 
 def read_goodnews(
@@ -60,7 +62,7 @@ def read_goodnews(
     empty = 0
     for name, article in _articles(file):
         if name in seen:
-            raise DataError(f"{file}: article {name!r} comes twice; use the file as released")
+            raise DataError(f"{file}: article {shown(name)!r} comes twice; use the file as released")
         seen.add(name)
         headline = article.get("headline")
         main = headline.get("main") if isinstance(headline, dict) else headline
@@ -94,16 +96,26 @@ def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
     name = ""
     with file.open("rb") as stream:
         try:
-            for name, value in ijson.kvitems(stream, "", use_float=True):
+            events = ijson.parse(_shallow(ijson.basic_parse(stream, use_float=True), file))
+            for name, value in ijson.kvitems(events, ""):
                 yield name, _FORM.validate_python(value)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "the article"
             raise DataError(
-                f"{file}: article {name!r}: {key}: {first['msg']}; see GoodNews in docs/data.md"
+                f"{file}: article {shown(name)!r}: {first_fault(error, 'the article')}; see GoodNews in"
+                " docs/data.md"
             ) from error
         except (ijson.JSONError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise DataError(
-                f"{file}: after article {name!r}: not JSON ({reason}); is the file whole?"
+                f"{file}: after article {shown(name)!r}: not JSON ({reason}); is the file whole?"
             ) from error
+
+
+def _shallow(events: Iterator[tuple[str, object]], file: Path) -> Iterator[tuple[str, object]]:
+    """The events of a file that is not nested deeply; in one that is, names of places fill the memory."""
+    depth = 0
+    for event in events:
+        depth += event[0].startswith("start_") - event[0].startswith("end_")
+        if depth > _MAX_DEPTH:
+            raise DataError(f"{file}: nested deeper than {_MAX_DEPTH}; expected articles; is it GoodNews?")
+        yield event

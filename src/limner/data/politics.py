@@ -13,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from limner.data.coherence import PairSet
+from limner.data.faults import first_fault
 from limner.data.pairs import Pair, PairSplit
 from limner.data.presence import MAX_MISSING, MissingPolicy
 from limner.data.reading import read_json, refuse_pickle, with_pictures
@@ -113,8 +114,8 @@ def _lines(file: Path) -> Iterator[_Line]:
             try:
                 yield _LINE.validate_python(json.loads(line))
             except ValidationError as error:
-                first = error.errors()[0]
-                key = ".".join(str(part) for part in first["loc"]) or "the line"
-                raise DataError(f"{file}:{number}: {key}: {first['msg']}; see docs/data.md") from error
-            except ValueError as error:
+                raise DataError(
+                    f"{file}:{number}: {first_fault(error, 'the line')}; see docs/data.md"
+                ) from error
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"{file}:{number}: not JSON ({error}); each line holds one item") from error

@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from limner.data.coherence import PairSet
+from limner.data.faults import first_fault
 from limner.data.presence import MAX_MISSING, MissingPolicy, keep_present
 from limner.errors import DataError, MissingError
 
@@ -36,9 +37,7 @@ def read_json(path: Path, form: TypeAdapter[Form], expected: str) -> Form:
     try:
         return form.validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(f"{path}: {key}: {first['msg']}; expected {expected}") from error
+        raise DataError(f"{path}: {first_fault(error)}; expected {expected}") from error
 
 
 def refuse_pickle(path: Path) -> None:
@@ -46,7 +45,7 @@ def refuse_pickle(path: Path) -> None:
 
     Raises:
         MissingError: no such file.
-        DataError: a pickle, or a folder.
+        DataError: a pickle, a folder, or not to be opened.
     """
     try:
         with path.open("rb") as file:
@@ -55,6 +54,9 @@ def refuse_pickle(path: Path) -> None:
         raise MissingError(f"{path}: not there; give the file of the annotations") from None
     except IsADirectoryError:
         raise DataError(f"{path}: a folder; expected the file of the annotations") from None
+    except (OSError, ValueError) as error:  # such as links in a circle
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"{path}: {reason}; expected a file that can be read") from None
     if path.suffix.lower() in PICKLE_SUFFIXES or head in _PICKLE_PROTOCOLS:
         raise DataError(
             f"{path}: a pickle, which runs code when loaded, and is never loaded here;"

@@ -63,7 +63,7 @@ def _document(thing: dict[str, Any], base: Path | None) -> Document:
     document.license = _words(thing.get("license"))
     document.language = _words(thing.get("inLanguage"))
     declared = thing.get("recipeInstructions") or thing.get("step")
-    document.steps = tuple(_steps(declared, "", base, 0))
+    document.steps = tuple(_Steps(base, document.left_out).of(declared))
     for key, reason in (
         ("recipeIngredient", "ingredients"),
         ("ingredients", "ingredients"),
@@ -77,32 +77,45 @@ def _document(thing: dict[str, Any], base: Path | None) -> Document:
     return document
 
 
-def _steps(data: object, title: str, base: Path | None, depth: int) -> Iterator[Step]:
-    if depth > _MAX_DEPTH:
-        return
-    if isinstance(data, str):
-        for line in _lines(data):
-            yield Step(text=line, title=title)
-    elif isinstance(data, list):
-        for item in data:
-            yield from _steps(item, title, base, depth + 1)
-    elif isinstance(data, dict):
-        name, inner = _words(data.get("name")), data.get("itemListElement") or data.get("steps")
-        if _types(data) & {"HowToSection", "ItemList"} or (inner and not data.get("text")):
-            heading = "" if "HowToStep" in _types(data) and not isinstance(inner, list) else name
-            yield from _steps(inner, heading or title, base, depth + 1)
-        elif _types(data) & {"ListItem"} and isinstance(data.get("item"), dict | str):
-            yield from _steps(data["item"], title, base, depth + 1)
-        else:
-            yield from _one(data, name, title, base)
+class _Steps:
+    """Reads declared steps; what is none of them is put on a list."""
 
+    def __init__(self, base: Path | None, left_out: list[LeftOut]) -> None:
+        self._base, self._left_out = base, left_out
 
-def _one(data: dict[str, Any], name: str, title: str, base: Path | None) -> Iterator[Step]:
-    text = "\n".join(_lines(data.get("text") or data.get("description")))
-    # Sites repeat the text, or its beginning, as the name of a step.
-    own = name if text and name and not text.startswith(name.rstrip(".…").strip()) else ""
-    if text or name:
-        yield Step(text=text or name, title=own or title, pictures=_pictures(data.get("image"), base))
+    def of(self, data: object, title: str = "", depth: int = 0) -> Iterator[Step]:
+        """The steps of any value, those of sections under the section's title."""
+        if depth > _MAX_DEPTH:
+            self._left_out.append(LeftOut(f"declared steps nested deeper than {_MAX_DEPTH}"))
+        elif isinstance(data, str):
+            for line in _lines(data):
+                yield Step(text=line, title=title)
+        elif isinstance(data, list):
+            for item in data:
+                yield from self.of(item, title, depth + 1)
+        elif isinstance(data, dict):
+            name, inner = _words(data.get("name")), data.get("itemListElement") or data.get("steps")
+            section = bool(_types(data) & {"HowToSection", "ItemList"})
+            if (section and inner) or ((section or inner) and not data.get("text")):
+                heading = "" if "HowToStep" in _types(data) and not isinstance(inner, list) else name
+                yield from self.of(inner, heading or title, depth + 1)
+            elif _types(data) & {"ListItem"} and isinstance(data.get("item"), dict | str):
+                yield from self.of(data["item"], title, depth + 1)
+            else:
+                yield from self._one(data, name, title)
+        elif depth:
+            self._left_out.append(LeftOut("declared step without words"))
+
+    def _one(self, data: dict[str, Any], name: str, title: str) -> Iterator[Step]:
+        text = "\n".join(_lines(data.get("text") or data.get("description")))
+        # Sites repeat the text, or its beginning, as the name of a step.
+        own = name if text and name and not text.startswith(name.rstrip(".…").strip()) else ""
+        if text or name:
+            yield Step(
+                text=text or name, title=own or title, pictures=_pictures(data.get("image"), self._base)
+            )
+        else:  # such as a mere reference to another node, which may refer back
+            self._left_out.append(LeftOut("declared step without words"))
 
 
 def _pictures(data: object, base: Path | None) -> tuple[PictureRef, ...]:
@@ -111,7 +124,7 @@ def _pictures(data: object, base: Path | None) -> tuple[PictureRef, ...]:
         url = item.get("url") or item.get("contentUrl") or item.get("@id") if isinstance(item, dict) else item
         alt = _words(item.get("caption") or item.get("name")) if isinstance(item, dict) else ""
         if isinstance(url, str) and url.strip() and not url.strip().startswith("data:"):
-            found.append(resolve_picture(url.strip(), base, alt))
+            found.append(resolve_picture(_whole(url).strip(), base, alt))
     return tuple(found)
 
 
@@ -133,11 +146,16 @@ def _lines(data: object) -> list[str]:
     """Lines of a text that may hold escaped HTML."""
     if not isinstance(data, str):
         return []
-    text = unescape(data).replace("\0", "")
+    text = _whole(unescape(data))
     if "<" in text:
         text = _without_tags(text)
     lines = (collapse(line) for line in text.replace("\r", "\n").split("\n"))
     return [line for line in lines if line]
+
+
+def _whole(text: str) -> str:
+    """Text without zeros, and with a question mark for every half of a character that JSON may escape."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def _without_tags(text: str) -> str:

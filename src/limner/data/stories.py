@@ -5,16 +5,16 @@ is the right answer. A page without words or a picture that is not there is list
 and no picture is opened here.
 """
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from limner.data.faults import shown
+from limner.data.json_lines import is_there, json_rows, whole_path
 from limner.data.records import PictureRef, Step, Story
-from limner.errors import DataError, MissingError
+from limner.errors import DataError
 
 FILE_NAME = "stories.jsonl"
 
@@ -86,18 +86,26 @@ def read_stories(folder: Path | str) -> StorySet:
         folder: holds the file and, below it, the pictures its lines name.
     Raises:
         MissingError: no such file.
-        DataError: a line is not a story, an id comes twice, or a picture lies outside the folder.
+        DataError: the file cannot be read, a line is not a story, an id comes twice, or a picture lies
+            outside the folder.
     """
-    root = Path(folder).resolve()
+    root = whole_path(folder)
     stories: list[Story] = []
     missing: list[str] = []
     wordless: list[str] = []
     empty: list[str] = []
     covers: dict[str, PictureRef] = {}
     seen: set[str] = set()
-    for where, row in _rows(root / FILE_NAME):
+    rows = json_rows(
+        root / FILE_NAME,
+        _Row,
+        holds=f"a story folder holds {FILE_NAME}",
+        one="story",
+        see="limner.data.stories",
+    )
+    for where, row in rows:
         if row.story_id in seen:
-            raise DataError(f"{where}: story_id {row.story_id!r} comes twice; ids must differ")
+            raise DataError(f"{where}: story_id {shown(row.story_id)!r} comes twice; ids must differ")
         seen.add(row.story_id)
         steps = []
         for number, page in enumerate(row.pages, start=1):
@@ -120,38 +128,15 @@ def read_stories(folder: Path | str) -> StorySet:
     return StorySet(root, tuple(stories), tuple(missing), tuple(wordless), tuple(empty), covers)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, _Row]]:
-    """(place, row) per line; blank lines are not rows."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; a story folder holds {FILE_NAME}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    # only "\n" ends a line: JSON strings may hold U+2028 and its like, which splitlines would cut
-    for number, line in enumerate(text.split("\n"), start=1):
-        where = f"{path.parent.name}/{path.name}:{number}"
-        if not line.strip():
-            continue
-        try:
-            yield where, _Row.model_validate(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise DataError(f"{where}: not JSON ({error.msg}); each line holds one story") from error
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "the line"
-            raise DataError(
-                f"{where}: {key}: {first['msg']}; see limner.data.stories for the form"
-            ) from error
-
-
 def _picture(where: str, root: Path, target: str, sha256: str | None) -> PictureRef:
     if "\0" in target:
-        raise DataError(f"{where}: picture {target!r} holds a zero byte; name a file below {root.name}")
+        raise DataError(
+            f"{where}: picture {shown(target)!r} holds a zero byte; name a file below {root.name}"
+        )
     path = root / target
     # checked on the text, so that a link inside the folder stays the user's own choice
     if Path(target).is_absolute() or ".." in Path(target).parts:
         raise DataError(
-            f"{where}: picture {target!r} lies outside the folder; name it relative to {root.name}"
+            f"{where}: picture {shown(target)!r} lies outside the folder; name it relative to {root.name}"
         )
-    return PictureRef(target=target, path=str(path) if path.is_file() else None, sha256=sha256)
+    return PictureRef(target=target, path=str(path) if is_there(path) else None, sha256=sha256)

@@ -4,11 +4,11 @@ The simple form is ``{"title": ..., "steps": ["words", {"text": ..., "title": ..
 the list; one lenient reader serves all three. Unknown keys are reported as left out, not refused.
 """
 
-import json
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from limner.data.documents import Document, LeftOut, resolve_picture
 from limner.data.records import PictureRef, Segmentation, Step
@@ -34,8 +34,8 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         DataError: not JSON, or not a story.
     """
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = from_json(text)  # unlike json's, it refuses halves of characters, which no story can hold
+    except ValueError as error:
         raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; mend it") from None
     if isinstance(data, dict) and isinstance(data.get("story"), dict):
         data = data["story"]  # a storyboard: its text, to be illustrated anew

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from limner.data.coherence import PairSet
+from limner.data.faults import shown
 from limner.data.pairs import Pair
 from limner.data.presence import MAX_MISSING, MissingPolicy
 from limner.data.reading import read_json, with_pictures
@@ -64,7 +65,9 @@ def read_vist(
                 counted["annotations without a story"] += 1
         for key, sentences in stories.items():
             if key in seen:
-                raise DataError(f"{file}: story {key!r} stands in two files; use the files as released")
+                raise DataError(
+                    f"{file}: story {shown(key)!r} stands in two files; use the files as released"
+                )
             seen.add(key)
             pairs += _pairs(key, split, sentences, counted)
     if not pairs:

@@ -45,10 +45,17 @@ def find_sources(given: Sequence[str]) -> list[Source]:
         if one.lower().startswith(("http://", "https://")):
             found.setdefault(one, Source(one, None, None, one))
             continue
-        place = Path(one).expanduser()
+        place = _place(one)
         for source in _local(place):
             found.setdefault(str(source.path), source)
     return list(found.values())
+
+
+def _place(one: str) -> Path:
+    try:
+        return Path(one).expanduser()
+    except RuntimeError:  # the home of nobody
+        return Path(one)
 
 
 def _local(place: Path) -> Iterable[Source]:
@@ -60,7 +67,12 @@ def _local(place: Path) -> Iterable[Source]:
         path = place.resolve()
         return [Source(path.name, path, path.parent)]
     root = place.resolve()
-    pages = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    # a link that leads nowhere, or to itself, is a page that cannot be read, which whoever reads it lists
+    pages = sorted(
+        path
+        for path in root.rglob("*")
+        if path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink())
+    )
     if not pages:
         raise DataError(f"{place}: no saved page inside; expected files ending in {', '.join(SUFFIXES)}")
     return [Source(str(path.relative_to(root)), path, root) for path in pages]
