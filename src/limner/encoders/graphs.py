@@ -1,0 +1,173 @@
+"""Scene graphs → unit vectors that say what a picture shows and how it hangs together.
+
+Two encoders share one form: a plain graph convolution in which relations are nodes, and the convolution over
+triples of sg2im. They compare nothing and have no loss.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from limner.encoders.graph_batches import GraphBatch, mean_by_graph, normalised_adjacency
+from limner.errors import ConfigError, ShapeError, unknown
+
+Convolution = Literal["bipartite", "triple"]
+_TRIPLE_WIDTH = 512
+
+
+class GraphEncoder(nn.Module):
+    """Graphs → ψ, (B, D) unit rows.
+
+    An empty graph has a learned vector of its own; the mask that comes with ψ lets a loss leave it out.
+    """
+
+    def __init__(
+        self,
+        label_vectors: Tensor,
+        *,
+        dim: int = 256,
+        width: int = 256,
+        layers: int = 2,
+        convolution: Convolution = "bipartite",
+        tune_labels: bool = False,
+    ) -> None:
+        """Build it; weights are drawn from torch's generator.
+
+        Args:
+            label_vectors: (L, E) float32, a row per label and predicate.
+            dim: D of ψ.
+            width: of the hidden layers.
+            layers: of the convolution, ≥ 1.
+            convolution: ``bipartite`` or ``triple``.
+            tune_labels: whether the label vectors are trained as well.
+        Raises:
+            ConfigError: unknown convolution, or a size below 1.
+            ShapeError: the label vectors are no matrix.
+        Source: SPEC 4.5.
+        """
+        super().__init__()
+        if convolution not in get_args(Convolution):
+            raise ConfigError("graphs: " + unknown("convolution", convolution, get_args(Convolution)))
+        if min(dim, width, layers) < 1:
+            raise ConfigError(f"graphs: dim {dim}, width {width}, layers {layers}, expected at least 1 each")
+        if label_vectors.ndim != 2:
+            raise ShapeError(
+                f"graphs: label vectors have shape {tuple(label_vectors.shape)}, expected (L, E)"
+            )
+        self.dim, self.convolution = dim, convolution
+        held = label_vectors.detach().float().clone()
+        # A parameter is trained and a buffer is not; a checkpoint holds either.
+        if tune_labels:
+            self.label_vectors: Tensor = nn.Parameter(held)
+        else:
+            self.register_buffer("label_vectors", held)
+        start = int(label_vectors.shape[1])
+        build = BipartiteConvolution if convolution == "bipartite" else TripleConvolution
+        self.layers = build(start, width, layers)
+        self.out = nn.Linear(width, dim)
+        self.empty = nn.Parameter(torch.randn(dim))
+
+    def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """ψ and where graphs are empty.
+
+        Args:
+            batch: B graphs; see `limner.encoders.graph_batches.batch_graphs`.
+        Returns:
+            (B, D) unit rows, and (B,) True where a graph has no objects.
+        """
+        nodes = self.layers(self.label_vectors[batch.labels], batch)  # (V, width)
+        pooled = self.out(mean_by_graph(nodes, batch.owner, batch.size))  # (B, D)
+        rows = torch.where(batch.empty[:, None], self.empty, pooled)
+        return functional.normalize(rows, dim=1), batch.empty
+
+
+class BipartiteConvolution(nn.Module):
+    """H ← ReLU(D̃^(−½) Ã D̃^(−½) H W), relations being nodes between their subjects and objects.
+
+    Source: Kipf & Welling 2017, equation 2; SPEC 4.5.
+    """
+
+    def __init__(self, start: int, width: int, layers: int) -> None:
+        """Draw the weights.
+
+        Args:
+            start: E of the label vectors.
+            width: of every layer.
+            layers: ≥ 1.
+        """
+        super().__init__()
+        sizes = [start, *[width] * layers]
+        self.weights = nn.ModuleList(nn.Linear(size, after, bias=False) for size, after in pairwise(sizes))
+
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Tensor:
+        """(V, E) → (V, width)."""
+        spread = normalised_adjacency(batch, nodes.dtype)
+        for weight in self.weights:
+            # Multiplied by W first: that side is the narrower one.
+            nodes = functional.relu(torch.sparse.mm(spread, weight(nodes)))
+        return nodes
+
+
+class TripleConvolution(nn.Module):
+    """A perceptron over every (subject, predicate, object), averaged per object, then another one.
+
+    A thing in no relation would lose its label, so, as sg2im does, every thing is also "in" the whole
+    picture, by a node and a relation of learned vectors.
+
+    Source: Johnson et al. 2018 (sg2im), section 3; SPEC 4.5.
+    """
+
+    def __init__(self, start: int, width: int, layers: int) -> None:
+        """Draw the weights.
+
+        Args:
+            start: E of the label vectors.
+            width: of every layer's objects and predicates.
+            layers: ≥ 1.
+        """
+        super().__init__()
+        self.picture = nn.Parameter(torch.randn(start) * start**-0.5)
+        self.within = nn.Parameter(torch.randn(start) * start**-0.5)
+        sizes = [start, *[width] * layers]
+        pairs = list(pairwise(sizes))
+        hidden = _TRIPLE_WIDTH
+        self.first = nn.ModuleList(_perceptron(3 * size, hidden, 2 * hidden + after) for size, after in pairs)
+        self.second = nn.ModuleList(_perceptron(hidden, hidden, after) for _, after in pairs)
+
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Tensor:
+        """(V, E) → (V, width): the things and relations, without the whole pictures."""
+        count = int(nodes.shape[0])
+        nodes, triples = self._with_pictures(nodes, batch)
+        subjects, relations, objects = triples.unbind(dim=1)  # (R',) each
+        for first, second in zip(self.first, self.second, strict=True):
+            told = first(torch.cat([nodes[subjects], nodes[relations], nodes[objects]], dim=1))
+            as_subject, predicate, as_object = told.split(
+                [_TRIPLE_WIDTH, told.shape[1] - 2 * _TRIPLE_WIDTH, _TRIPLE_WIDTH], dim=1
+            )
+            ends = torch.cat([subjects, objects])
+            pooled = mean_by_graph(torch.cat([as_subject, as_object]), ends, len(nodes))
+            # A relation is in one triple only: what the perceptron says of it is its new vector.
+            nodes = second(pooled).index_copy(0, relations, predicate)
+        return nodes[:count]
+
+    def _with_pictures(self, nodes: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """A node for each picture and a relation to it from each thing, behind those that are there."""
+        count, size, device = int(nodes.shape[0]), batch.size, nodes.device
+        is_thing = torch.ones(count, dtype=torch.bool, device=device)
+        is_thing[batch.triples[:, 1]] = False
+        things = torch.nonzero(is_thing)[:, 0]
+        pictures = self.picture.expand(size, -1)
+        within = self.within.expand(len(things), -1)
+        relations = count + size + torch.arange(len(things), device=device)
+        links = torch.stack([things, relations, count + batch.owner[things]], dim=1)
+        return torch.cat([nodes, pictures, within]), torch.cat([batch.triples, links])
+
+
+def _perceptron(start: int, middle: int, end: int) -> nn.Sequential:
+    """Two layers with a ReLU after each, as sg2im builds them."""
+    return nn.Sequential(nn.Linear(start, middle), nn.ReLU(), nn.Linear(middle, end), nn.ReLU())
