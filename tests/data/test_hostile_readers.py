@@ -2,12 +2,15 @@
 
 import copy
 import json
+import os
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from limner.apps.recipes import build_recipes
+from limner.data.captioned_folder import read_captioned_folder
 from limner.data.captions import read_captions
 from limner.data.clue import read_map
 from limner.data.coco import read_coco
@@ -19,6 +22,7 @@ from limner.data.recipes.pages import read_page
 from limner.data.recipes.recipeqa import read_recipeqa
 from limner.data.recipes.sources import find_sources
 from limner.data.stories import read_stories
+from limner.data.tables import list_rows
 from limner.data.texts import read_story
 from limner.data.transfer import FetchSettings
 from limner.data.vist import read_vist
@@ -458,3 +462,24 @@ def test_links_in_a_circle_do_not_hold_up_a_build(tmp_path):
         find_sources([str(pages / "self.html")])
     with pytest.raises(MissingError, match="not there"):
         find_sources(["~nobody-of-this-name/pages"])
+
+
+def test_hostile_lines_of_a_table_of_pictures_are_named_and_the_rest_is_read(tmp_path):
+    values = ["[" * DEEP + "]" * DEEP, "[" * 960 + "]" * 960, "NaN", "9" * 5000, '"\\ud800"', "7"]
+    lines = [f'{{"file_name": "a.png", "text": {value}}}' for value in values]
+    lines += [f'{{"file_name": {value}, "text": "A dog."}}' for value in values]
+    lines += ["[" * DEEP, "\0", '{"file_name": "b.png", "text": "A cat."}']
+    table = tmp_path / "metadata.jsonl"
+    table.write_text("\n".join(lines))
+    rows = list(list_rows(os.fsencode(table)))
+    assert len(rows) == len(lines)
+    said = {number: row for number, row in enumerate(rows, 1) if isinstance(row, str)}
+    assert all(f"line {number}: " in row and "\n" not in row for number, row in said.items())
+    assert {1, 4, 7, 8, 9, 10, 11, 12, 13, 14} <= set(said)
+    assert "not JSON (maximum recursion" in said[1]
+    assert "file_name is no path" in said[11]
+    assert rows[-1].path == os.fsencode(tmp_path / "b.png")
+    Image.new("RGB", (8, 8)).save(tmp_path / "b.png")
+    with pytest.raises(DataError, match="line 1: not JSON") as told:
+        read_captioned_folder(tmp_path)
+    assert "\n" not in str(told.value)

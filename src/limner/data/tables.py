@@ -123,8 +123,12 @@ def list_rows(table: bytes) -> Iterator[Row | str]:
         if not isinstance(target, str) or not target.strip():
             yield f"{where}: {known} is {target!r}; expected a path"
             continue
-        content = json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-        path = os.path.normpath(os.path.join(folder, os.fsencode(target)))
+        try:
+            content = json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+            path = os.path.normpath(os.path.join(folder, os.fsencode(target)))
+        except (UnicodeEncodeError, RecursionError) as error:
+            yield f"{where}: {known} is no path, or the line is nested too deeply ({error})"
+            continue
         rest = {key: value for key, value in values.items() if key != known}
         yield Row(path, words_of_row(rest, "metadata"), hashlib.sha256(content).digest(), where)
 
@@ -152,7 +156,7 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
 def _json_line(line: str) -> Mapping[str, object] | str:
     try:
         values = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"not JSON ({error})"
     return values if isinstance(values, dict) else f"expected an object, found {type(values).__name__}"
 
