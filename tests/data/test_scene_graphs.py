@@ -151,3 +151,17 @@ def test_no_picture_keeps_its_graph_when_they_are_dealt_anew():
     for seed in range(5):
         assert all(graph.objects[0].label != graph.image for graph in shuffled_graphs(graphs, seed))
     assert shuffled_graphs(graphs[:1], 0) == graphs[:1]
+
+
+def test_graphs_are_dealt_inside_their_group():
+    graphs = [SceneGraph(image=str(n), objects=(), relations=()) for n in range(6)]
+    marked = [
+        graph.model_copy(update={"objects": (SceneObject(label=graph.image, box=(0, 0, 1, 1), score=1),)})
+        for graph in graphs
+    ]
+    dealt = shuffled_graphs(marked, 3, ["train", "test", "train", "train", "test", "val"])
+    labels = [graph.objects[0].label for graph in dealt]
+    assert {labels[0], labels[2], labels[3]} == {"0", "2", "3"}
+    assert (labels[1], labels[4], labels[5]) == ("4", "1", "5")
+    with pytest.raises(DataError, match="1 groups for 6 graphs"):
+        shuffled_graphs(marked, 0, ["train"])

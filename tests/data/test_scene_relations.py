@@ -10,7 +10,9 @@ from limner.data.scene_graphs import SceneObject
 from limner.data.scene_relations import (
     LabelNames,
     RelationRules,
+    coco_label_names,
     position,
+    read_label_names,
     relate_by_position,
     relate_by_prior,
 )
@@ -136,3 +138,28 @@ def test_labels_are_renamed_and_the_strange_ones_counted():
 def test_rules_have_ranges(wrong):
     with pytest.raises(ConfigError, match="expected min_related"):
         RelationRules(**wrong)
+
+
+def test_label_names_come_from_a_file(tmp_path):
+    path = tmp_path / "names.toml"
+    path.write_text('"person" = "man"\ndoggy = "dog"\n')
+    assert read_label_names(path) == {"person": "man", "doggy": "dog"}
+    path.write_text("person = 3")
+    with pytest.raises(ConfigError, match="'person' is 3"):
+        read_label_names(path)
+
+
+def test_cocos_names_are_those_the_prior_knows():
+    known = RelationPrior(("bike", "man"), ("on",), np.ones((2, 2, 2), np.int64))
+    assert coco_label_names(known) == {"bicycle": "bike"}
+
+
+@pytest.mark.shared
+def test_every_one_of_cocos_names_is_a_class_of_the_published_list(shared_data):
+    from limner.data.visual_genome import read_names
+
+    names = read_names(shared_data / "vg" / "VG-SGG-dicts-with-attri.json")
+    size = len(names.classes)
+    known = RelationPrior(names.classes, ("on",), np.ones((size, size, 2), np.int64))
+    assert len(coco_label_names(known)) == 23
+    assert not set(coco_label_names(known)) & set(names.classes)

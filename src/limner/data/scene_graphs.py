@@ -156,18 +156,29 @@ def line_of(graph: SceneGraph) -> str:
     return json.dumps(graph.model_dump(mode="json"), ensure_ascii=False)
 
 
-def shuffled_graphs(graphs: Sequence[SceneGraph], seed: int) -> list[SceneGraph]:
+def shuffled_graphs(
+    graphs: Sequence[SceneGraph], seed: int, groups: Sequence[str] | None = None
+) -> list[SceneGraph]:
     """The control: the same graphs dealt to other pictures, so that none says anything about its picture.
 
     Args:
         graphs: of different pictures; the order and the pictures stay.
-        seed: of the order. With two or more graphs no picture keeps its own.
+        seed: of the order.
+        groups: of each picture, such as its split; graphs are dealt inside a group. None is one group.
+    Returns:
+        In a group of two or more no picture keeps its own.
+    Raises:
+        DataError: as many groups are not given as graphs.
     """
-    # A cycle through a random order is a shuffle that leaves none in its place.
-    order = np.random.default_rng(seed).permutation(len(graphs)).tolist()
-    dealt = list(graphs)
-    for here, there in zip(order, [*order[1:], *order[:1]], strict=True):
-        dealt[here] = graphs[there].model_copy(update={"image": graphs[here].image})
+    names = list(groups) if groups is not None else [""] * len(graphs)
+    if len(names) != len(graphs):
+        raise DataError(f"scene graphs: {len(names)} groups for {len(graphs)} graphs; give one each")
+    random, dealt = np.random.default_rng(seed), list(graphs)
+    for name in dict.fromkeys(names):
+        # A cycle through a random order is a shuffle that leaves none in its place.
+        order = random.permutation([place for place, one in enumerate(names) if one == name]).tolist()
+        for here, there in zip(order, [*order[1:], *order[:1]], strict=True):
+            dealt[here] = graphs[there].model_copy(update={"image": graphs[here].image})
     return dealt
 
 

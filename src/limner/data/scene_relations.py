@@ -8,7 +8,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from limner.config import read_toml
 from limner.data.relation_prior import RelationPrior, overlapping
 from limner.data.scene_graphs import SceneGraph, SceneObject, SceneRelation
 from limner.errors import ConfigError, DataError, unknown
@@ -71,6 +73,27 @@ class LabelNames:
                 self.unmatched[thing.label] += 1
             renamed.append(thing if label == thing.label else thing.model_copy(update={"label": label}))
         return tuple(renamed)
+
+
+def read_label_names(path: Path, prior: RelationPrior | None = None) -> dict[str, str]:
+    """Finder's label → class of the prior, from a TOML file of ``"label" = "class"`` lines.
+
+    Args:
+        path: the file.
+        prior: names that are none of its classes are then left out: for a list that serves many priors.
+    Raises:
+        ConfigError: not TOML, or not text for text.
+    """
+    found = read_toml(path)
+    wrong = next((label for label, name in found.items() if not isinstance(name, str) or not name), None)
+    if wrong is not None:
+        raise ConfigError(f"{path}: {wrong!r} is {found[wrong]!r}, expected the name of a class")
+    return {label: name for label, name in found.items() if prior is None or name in prior}
+
+
+def coco_label_names(prior: RelationPrior) -> dict[str, str]:
+    """COCO's classes under the names of the filtered Visual Genome, as far as a prior has them."""
+    return read_label_names(Path(__file__).with_name("coco_visual_genome.toml"), prior)
 
 
 def relate_by_prior(
