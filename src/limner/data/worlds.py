@@ -12,6 +12,7 @@ import numpy as np
 from limner.data.coherence import PairSet
 from limner.data.pairs import Pair
 from limner.data.picturebook.shelf import RELATIONS, PictureBook, SyntheticStory
+from limner.data.scene_graphs import SceneGraph, parse_graph
 from limner.data.splits import duplicate_groups
 from limner.errors import ConfigError
 
@@ -68,6 +69,22 @@ def picture_book(stories: int, seed: int, size_px: int = 64) -> tuple[PairSet, P
         raise ConfigError(f"{NAME}: {stories} stories, expected at least 10: seven train, one val, two test")
     shelf = PictureBook(seed).stories(stories)
     return picture_book_pairs(shelf), drawings(shelf, size_px)
+
+
+def world_graphs(stories: int, seed: int) -> dict[str, SceneGraph]:
+    """What the pictures of a shelf show, picture → scene graph: the truth, with scores of 1.
+
+    Args:
+        stories: as for `picture_book`.
+        seed: likewise.
+    Raises:
+        DataError: a graph that breaks the rules of its record.
+    """
+    return {
+        story.image_id(number): parse_graph(story.graph(number), f"{NAME} {story.image_id(number)}")
+        for story in PictureBook(seed).stories(stories)
+        for number in range(len(story.pages))
+    }
 
 
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:

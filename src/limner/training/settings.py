@@ -123,7 +123,7 @@ class RunConfig(Config):
         )
         skip = {"row", "data.annotations", "data.pictures", "data.features"}
         mine, due = flat(self.model_dump(mode="json")), flat(plain.model_dump(mode="json"))
-        return [f"{key}={value}" for key, value in mine.items() if key not in skip and value != due[key]]
+        return [f"{key}={value}" for key, value in mine.items() if key not in skip and value != due.get(key)]
 
     def smoke(self) -> Self:
         """The same run, small enough for a few seconds: the same code, no meaningful result."""

@@ -38,6 +38,7 @@ _SYSTEMS = {
     "cmcm": ("limner.training.cmcm", "CmcmConfig"),
     "complementary": ("limner.training.complementary", "ComplementaryConfig"),
     "vse": ("limner.training.vse", "VseConfig"),
+    "gsda": ("limner.training.gsda", "GsdaConfig"),
     "vrss": ("limner.training.vrss", "VrssConfig"),
     "cnsi": ("limner.training.cnsi", "CnsiConfig"),
     "lda": ("limner.training.lda", "LdaConfig"),
