@@ -37,7 +37,7 @@ def test_tokens_weigh_alike():
         ([1.0, 1.0], [2], [0], ShapeError),
         ([], [], [], DataError),
         ([1.0], [1], [0], DataError),
-        ([1.0], [2], [2], DataError),
+        ([1.0], [2], [3], DataError),
         ([1.0], [2], [-1], DataError),
         ([math.nan], [2], [0], NumericsError),
         ([-0.1], [2], [0], NumericsError),

@@ -192,10 +192,23 @@ def test_surprise_is_the_loss_in_batches_of_any_size(monkeypatch):
         built.surprise(parts[:2], STORIES[1:])
 
 
-def test_sentences_are_cut_to_the_length():
-    words, lengths = model(max_length=3).numbers(TEXTS)
-    assert words.shape == (6, 3)
-    assert lengths.tolist() == [3, 2, 3, 1, 2, 3]
+def test_a_sentence_that_is_cut_teaches_no_end():
+    whole, cut = model().eval(), model(max_length=3).eval()
+    words, lengths = cut.numbers(TEXTS)
+    assert words.shape == (6, 4)
+    assert lengths.tolist() == [4, 2, 4, 1, 2, 4]
+    features = pictures()
+    found = run(cut, features, STORIES)
+    assert found.tokens.tolist() == [4, 3, 4, 2, 3, 4]
+    ends = [part[-1] for part in found.targets.split(found.tokens.tolist())]
+    assert [int(end) == 0 for end in ends] == [False, True, False, True, True, False]
+    due = run(whole, features, STORIES)
+    first = due.logits.split(due.tokens.tolist())[0][:4]
+    torch.testing.assert_close(found.logits[:4], first)
+    # the word after the last heard is expected and not heard, so longer rows change nothing
+    longer = cut(features, STEPS, *whole.numbers(TEXTS))
+    torch.testing.assert_close(longer.logits, found.logits)
+    assert torch.equal(longer.targets, found.targets)
 
 
 def test_text_is_written_without_spaces_before_marks():

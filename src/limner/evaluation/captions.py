@@ -23,7 +23,7 @@ class Perplexity(Record):
 
     Attributes:
         value: exp of the mean negative log-likelihood of a token, at least 1; lower is better.
-        tokens: guessed, words and one end per sentence.
+        tokens: guessed, words and the ends of sentences.
         unknown: share of them that are words the vocabulary lacks. They are one class, so they are easy to
             guess: values compare only at equal vocabularies.
     """
@@ -56,9 +56,10 @@ def perplexity(
 ) -> Perplexity:
     """Perplexity over the tokens of S true sentences.
 
-    A sentence of n words has n + 1 tokens: its words, each given those before it, and its end. The start is
-    given and guessed by nobody, so it is not a token; counted as a certain one, as the reference code of GLAC
-    Net does, it brings a captioner that knows nothing from V to about half of that.
+    A sentence of n words has n + 1 tokens: its words, each given those before it, and its end; one that is
+    cut has the first of these. The start is given and guessed by nobody, so it is not a token; counted as a
+    certain one, as the reference code of GLAC Net does, it brings a captioner that knows nothing from V to
+    about half of that.
 
     Args:
         nats: (S,) negative log-likelihood of each sentence, summed over its tokens, ≥ 0.
@@ -68,13 +69,13 @@ def perplexity(
         ShapeError: sizes do not fit.
         DataError: no sentence, or counts that no sentence has.
         NumericsError: a value is not finite, or negative.
-    Source: SPEC 4.8; STYLE 3. Tokens weigh alike, so long sentences count for more.
+    Source: SPEC 4.8. Tokens weigh alike, so long sentences count for more.
     """
     size = expect("perplexity", nats=(nats, "S"), tokens=(tokens, "S"), unknown=(unknown, "S"))["S"]
     if not size:
         raise DataError("perplexity: no sentence; expected at least one")
-    if int(tokens.min()) < 2 or int(unknown.min()) < 0 or bool((unknown >= tokens).any()):
-        raise DataError("perplexity: a sentence has a word and an end at least, and unknown words are words")
+    if int(tokens.min()) < 2 or int(unknown.min()) < 0 or bool((unknown > tokens).any()):
+        raise DataError("perplexity: a sentence has two tokens at least, and unknown words are some of them")
     fine = np.isfinite(nats) & (nats >= 0)
     if not fine.all():
         row = int(np.flatnonzero(~fine)[0])

@@ -71,8 +71,8 @@ class Captioned(NamedTuple):
 
     Attributes:
         logits: (N, V) unnormalised, the tokens of all sentences one after the other.
-        targets: (N,) int64, the words of a sentence and 0, its end.
-        tokens: (S,) int64 on the CPU, words of each sentence and 1 for its end; they sum to N.
+        targets: (N,) int64, the words of a sentence and 0, its end, unless it is cut before it.
+        tokens: (S,) int64 on the CPU, of each sentence, at most `max_length` and 1; they sum to N.
     """
 
     logits: Tensor
@@ -84,7 +84,7 @@ class Surprise(NamedTuple):
     """How little true sentences were expected.
 
     Attributes:
-        nats: (S,) negative log-likelihood of each sentence, its end included.
+        nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
         tokens: (S,) words and 1 for the end.
         unknown: (S,) words among them that the vocabulary lacks, all of them one class.
     """
@@ -112,8 +112,8 @@ class Captioner(nn.Module):
             vocabulary: words the captioner may say, seen often enough in the training texts (10 times in
                 GLAC Net); its own, since those that are merely read may be rarer.
             image_width: F of the picture features.
-            max_length: words of a sentence that count. A sentence that is cut teaches an end where none was,
-                so it should rarely bind.
+            max_length: words of a sentence that are heard; the next is still expected, so that a sentence
+                that is cut teaches no end where none was.
         Raises:
             ConfigError: no word, or max_length < 1.
         """
@@ -152,7 +152,8 @@ class Captioner(nn.Module):
             features: (S, F), the pictures of all stories one after the other; gradients reach them.
             steps: (B,) int64 on the CPU, pictures and sentences of each story, at least 1, with sum S.
             words: (S, L) int64, what lies beyond a sentence does not matter.
-            lengths: (S,) int64 on the CPU, in 1…L.
+            lengths: (S,) int64 on the CPU, in 1…L; of a longer one than `max_length` the words up to the one
+                after that count, and no end.
         Raises:
             ShapeError: sizes do not fit.
             DataError: a number within a sentence that is no word.
@@ -160,14 +161,16 @@ class Captioner(nn.Module):
         """
         steps, lengths = steps.cpu(), lengths.cpu()
         self._check(features, steps, words, lengths)
-        tokens = lengths + 1
+        tokens = lengths.clamp(max=self.max_length) + 1
         places = torch.arange(words.shape[1] + 1, device=words.device)
-        ends = lengths.to(words.device)[:, None]
+        counted = places < tokens.to(words.device)[:, None]  # (S, L + 1)
+        ends = places == lengths.to(words.device)[:, None]
         edge = words.new_full((len(words), 1), BOUNDARY)
-        read = torch.cat([edge, words], dim=1)[places <= ends]  # (N,) start, first word … last word
-        due = torch.cat([words, edge], dim=1).masked_fill(places == ends, BOUNDARY)[places <= ends]
+        read = torch.cat([edge, words], dim=1)[counted]  # (N,) start, first word … last word
+        due = torch.cat([words, edge], dim=1).masked_fill(ends, BOUNDARY)[counted]
         said = due[due != BOUNDARY]
-        if len(said) != int(lengths.sum()) or int(said.min()) < UNKNOWN or int(said.max()) >= self._size:
+        wanted = int(tokens.sum()) - int((lengths <= self.max_length).sum())
+        if len(said) != wanted or int(said.min()) < UNKNOWN or int(said.max()) >= self._size:
             raise DataError(
                 f"captioner: a sentence holds a number that is no word, expected 1 to {self._size - 1};"
                 " number it with the captioner's own vocabulary"
@@ -204,8 +207,8 @@ class Captioner(nn.Module):
         return logs, torch.stack(after)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """(S, L) int64 numbers on the weights' device and (S,) lengths on the CPU, cut to `max_length`."""
-        words, lengths = self.vocabulary.batch(texts, self.max_length)
+        """(S, L) int64 numbers on the weights' device and (S,) lengths on the CPU, to `max_length` + 1."""
+        words, lengths = self.vocabulary.batch(texts, self.max_length + 1)
         return torch.from_numpy(words).to(self.device), torch.from_numpy(lengths)
 
     def text(self, numbers: Iterable[int]) -> str:
