@@ -282,6 +282,15 @@ def test_a_story_does_not_depend_on_its_company():
     assert model.encode_image(np.ones((2, 10), np.float32)).shape == (2, 8)
 
 
+def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs):
+    file = tmp_path / "glove.txt"
+    words = ("fox", "tree", "bear", "house")
+    file.write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words)))
+    model = task(corpus(), f"graphs={graphs}", f"label_vectors={file}", "caption=off").model
+    # bear, fox, house, near, tree: in order, and nothing of a predicate that the file lacks
+    assert model.graphs.label_vectors.tolist() == [[2, 1, 0], [0, 1, 0], [3, 1, 0], [0, 0, 0], [1, 1, 0]]
+
+
 def test_what_is_missing_is_said(tmp_path, graphs):
     rows = corpus()
     with pytest.raises(ConfigError, match="limner scenes"):

@@ -200,3 +200,9 @@ class Gsda(nn.Module):
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""
         return scores(texts, images)
+
+
+def graph_encoder(architecture: GraphArchitecture, labels: Tensor) -> GraphEncoder:
+    """The encoder of scene graphs with these sizes, and (V, E) frozen vectors of labels."""
+    own = architecture
+    return GraphEncoder(labels, dim=own.dim, width=own.width, layers=own.layers, convolution=own.convolution)

@@ -12,10 +12,9 @@ from torch import nn
 
 from limner.config import build
 from limner.data.tokens import Vocabulary
-from limner.encoders.graphs import GraphEncoder
 from limner.errors import CheckpointError, ConfigError
 from limner.models.captioner import Captioner
-from limner.models.gsda import Gsda
+from limner.models.gsda import Gsda, graph_encoder
 from limner.models.vrss import drawn_features
 from limner.models.vse import Vse
 from limner.similarity import TextEncoder
@@ -72,7 +71,9 @@ def prepare(
         max_length=data.max_length,
         vectors=vectors,
         features=features,
-        graphs=None if graphs is None else _graph_encoder(config, torch.from_numpy(graphs.labels.matrix)),
+        graphs=None
+        if graphs is None
+        else graph_encoder(config.graph_model, torch.from_numpy(graphs.labels.matrix)),
         captioner=_captioner(config, told, width),
     ).to(device)
     if config.model.centre:
@@ -83,8 +84,7 @@ def prepare(
         saved["told"] = json.loads(told.to_json())
     if graphs is not None:
         saved["labels"] = list(graphs.labels.labels)
-    task = GsdaTask(model, corpus, config, None if graphs is None else graphs.of_training_rows(device))
-    return Prepared(task, corpus, saved)
+    return Prepared(GsdaTask(model, corpus, config, graphs), corpus, saved)
 
 
 def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[Gsda, GsdaConfig]:
@@ -104,7 +104,7 @@ def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) 
     graphs = None
     if config.graph != "off":
         shape = saved.tensors["graphs.label_vectors"].shape
-        graphs = _graph_encoder(config, torch.zeros(shape))
+        graphs = graph_encoder(config.graph_model, torch.zeros(shape))
     told = None
     if config.caption != "off":
         told = Vocabulary.from_json(json.dumps(about.get("told")), saved.where)
@@ -119,11 +119,6 @@ def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) 
         captioner=_captioner(config, told, saved.image_width),
     )
     return saved.into(model, device), config
-
-
-def _graph_encoder(config: GsdaConfig, labels: torch.Tensor) -> GraphEncoder:
-    own = config.graph_model
-    return GraphEncoder(labels, dim=own.dim, width=own.width, layers=own.layers, convolution=own.convolution)
 
 
 def _captioner(config: GsdaConfig, told: Vocabulary | None, width: int) -> Captioner | None:

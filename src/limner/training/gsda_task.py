@@ -3,18 +3,18 @@
 It builds nothing and never sees a test row.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
 
-from limner.encoders.graph_batches import GraphBatch
 from limner.errors import ConfigError
 from limner.losses.captioning import sentence_losses, story_losses
 from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.losses.ranking import sum_hinge
 from limner.models.captioner import Captioner
 from limner.models.gsda import Gsda
+from limner.models.picture_graphs import PictureGraphs
 from limner.training.corpus import Corpus
 from limner.training.gsda_settings import GsdaConfig
 from limner.training.story_batches import StoryBatch, StoryBatches
@@ -28,7 +28,7 @@ class GsdaTask:
         model: Gsda,
         corpus: Corpus,
         config: GsdaConfig,
-        graphs: Callable[[Tensor], GraphBatch] | None = None,
+        graphs: PictureGraphs | None = None,
     ) -> None:
         """Take what is trained and what it trains on; the keys of all training texts are made here.
 
@@ -36,7 +36,7 @@ class GsdaTask:
             model: with the parts that the settings ask for.
             corpus: training rows.
             config: settings.
-            graphs: (S,) training rows → the scene graphs of their pictures.
+            graphs: scene graphs of the training rows.
         Raises:
             ConfigError: a part is missing, or there without a use.
         """
@@ -69,7 +69,7 @@ class GsdaTask:
         found = {"ranking": sum_hinge(scores, config.margin, batch.neg, "mean")}
         total = found["ranking"]
         if model.graphs is not None and self._graphs is not None:
-            graph = self._graph_terms(scores, batch, *model.graphs(self._graphs(batch.rows)))
+            graph = self._graph_terms(scores, batch, *model.graphs(self._graphs.batch(batch.rows)))
             total = total + config.graph_weight * torch.stack(list(graph.values())).sum()
             found |= graph
         if model.captioner is not None:
