@@ -286,9 +286,12 @@ def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs):
     file = tmp_path / "glove.txt"
     words = ("fox", "tree", "bear", "house")
     file.write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words)))
-    model = task(corpus(), f"graphs={graphs}", f"label_vectors={file}", "caption=off").model
+    settings = config(f"graphs={graphs}", f"label_vectors={file}", "caption=off")
+    prepared = gsda.prepare(settings, corpus(), sentences=WORDS)
+    model = prepared.task.model
     # bear, fox, house, near, tree: in order, and nothing of a predicate that the file lacks
     assert model.graphs.label_vectors.tolist() == [[2, 1, 0], [0, 1, 0], [3, 1, 0], [0, 0, 0], [1, 1, 0]]
+    assert prepared.notes == (f"{file}: no vector for near; zeros stand for them",)
 
 
 def test_what_is_missing_is_said(tmp_path, graphs):

@@ -84,7 +84,9 @@ def prepare(
         saved["told"] = json.loads(told.to_json())
     if graphs is not None:
         saved["labels"] = list(graphs.labels.labels)
-    return Prepared(GsdaTask(model, corpus, config, graphs), corpus, saved)
+    strange = () if graphs is None else graphs.labels.unknown
+    notes = (f"{config.label_vectors}: no vector for {', '.join(strange)}; zeros stand for them",)
+    return Prepared(GsdaTask(model, corpus, config, graphs), corpus, saved, notes if strange else ())
 
 
 def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[Gsda, GsdaConfig]:

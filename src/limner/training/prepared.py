@@ -39,11 +39,13 @@ class Prepared(Generic[T]):
         task: for the loop.
         corpus: its rows; validation looks at `corpus.val` only.
         saved_with: to be stored beside the weights; `load` reads it.
+        notes: lines that whoever trains should read.
     """
 
     task: T
     corpus: Corpus
     saved_with: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def start_vectors(config: RunConfig, vocabulary: Vocabulary, texts: list[str], width: int) -> Tensor | None:

@@ -113,6 +113,8 @@ def train(
     prepared = system(settings.system).prepare(
         settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None, **brought
     )
+    for note in prepared.notes if first else ():
+        say(note)
     shown = _Bar(settings, prepared.task.steps_per_epoch) if first else nullcontext()
     with shown as bar, board or nullcontext(), _stopping() as stop:
 
