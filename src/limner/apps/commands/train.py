@@ -6,7 +6,7 @@ It reads the settings, opens the data, shows progress and handles signals; `limn
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
@@ -94,9 +94,7 @@ def train(
         )
     corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
     if first:
-        for note in (*data.notes, write_left_out(data.missing, to)):
-            if note:
-                say(note)
+        _say_all((*data.notes, write_left_out(data.missing, to)))
         say(
             f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
             f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
@@ -113,8 +111,7 @@ def train(
     prepared = system(settings.system).prepare(
         settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None, **brought
     )
-    for note in prepared.notes if first else ():
-        say(note)
+    _say_all(prepared.notes if first else ())
     shown = _Bar(settings, prepared.task.steps_per_epoch) if first else nullcontext()
     with shown as bar, board or nullcontext(), _stopping() as stop:
 
@@ -146,6 +143,12 @@ def train(
         write_pair_scores(scores, to)
     refinement = _refinement(settings, to, corpus, device)
     _show(position, settings, refinement, as_json=json)
+
+
+def _say_all(notes: Iterable[str]) -> None:
+    for note in notes:
+        if note:
+            say(note)
 
 
 def _fit(
