@@ -22,6 +22,7 @@ _COMMANDS = {
     "measure": "Measure a trained system on its test split.",
     "table": "Make a published table from finished runs.",
     "figure": "Draw a published figure from finished runs.",
+    "scenes": "Find what is to be seen in pictures, and how it hangs together.",
     "data": "Audit data sets and fetch their pictures.",
     "models": "List and fetch pretrained weights.",
     "demo": "Draw a small collection, index it and illustrate three texts.",

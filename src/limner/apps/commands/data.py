@@ -21,7 +21,7 @@ FETCHABLE = ("clue",)
 data = App(
     name="data",
     help=(
-        "Audit data sets for leaks, fetch their pictures, build sets from pages.\n\n"
+        "Audit data sets for leaks, fetch their pictures, build sets from pages, count relations.\n\n"
         "Example: limner data audit clue --annotations clue"
     ),
 )
@@ -239,6 +239,50 @@ def build_recipes(
     except KeyboardInterrupt:
         say("interrupted: run the same command again to go on")
         raise
+    if json:
+        emit_json(report)
+    else:
+        for line in told(report, to):
+            emit(line)
+
+
+@data.command
+def build_prior(
+    *files: Path,
+    to: Path,
+    names: Path | None = None,
+    only: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Count how things of two kinds are usually related, for 'limner scenes --prior'.
+
+    Reads relations as Visual Genome publishes them (relationships.json or scene_graphs.json), or scene graphs
+    as limner writes them (.jsonl). Files of any size are streamed.
+
+    Example: limner data build-prior relationships.json --names VG-SGG-dicts.json --to vg.safetensors
+
+    Parameters
+    ----------
+    files
+        Annotated relations.
+    to
+        The prior, a .safetensors file; an existing one is replaced.
+    names
+        JSON with idx_to_label and idx_to_predicate: what to count. The 150 most frequent labels and 50 most
+        frequent predicates of the files unless given.
+    only
+        Text file of picture ids, one a line, such as a training split; all pictures unless given.
+    json
+        Print the report as JSON.
+    """
+    from limner.apps.relation_counts import build_prior as count
+    from limner.apps.relation_counts import told
+
+    if not files:
+        raise ConfigError(
+            "build-prior: no file; give relationships.json of Visual Genome or files of its form"
+        )
+    report = count(files, to, names=names, only=only)
     if json:
         emit_json(report)
     else:

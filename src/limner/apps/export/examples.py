@@ -89,10 +89,10 @@ def write_examples(out: Path, title: str, note: str, groups: Iterable[Group]) ->
             file.write(part)
 
 
-def copy_of(picture: "Image") -> Copy:
-    """A copy of at most 360 pixels a side, without metadata; smaller ones keep their size."""
+def copy_of(picture: "Image", side_px: int = SIDE_PX) -> Copy:
+    """A copy of at most so many pixels a side, without metadata; smaller ones keep their size."""
     small = picture.convert("RGB")
-    small.thumbnail((SIDE_PX, SIDE_PX))
+    small.thumbnail((side_px, side_px))
     small.info = {}
     out = io.BytesIO()
     small.save(out, "WEBP", quality=80, method=4)
