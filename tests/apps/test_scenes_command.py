@@ -1,6 +1,8 @@
 """``limner scenes``: graphs of a folder and of a library, going on after a stop, and graphs of others."""
 
+import hashlib
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,13 +13,23 @@ from PIL import Image
 from limner.apps.commands.scenes import scenes
 from limner.apps.scene_folder import ABOUT, GRAPHS, JOURNAL, PAGE, SKIPPED
 from limner.apps.scene_pictures import matched
-from limner.apps.scenes import detect_scenes, import_scenes
+from limner.apps.scenes import detect_scenes as detect_with_ids
+from limner.apps.scenes import import_scenes as import_with_ids
 from limner.data.relation_prior import RelationPrior, save_prior
 from limner.data.scene_graphs import SceneGraph, SceneObject, read_graphs, write_graphs
 from limner.encoders.detections import DetectionRules, Detections
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError
 
 sys.path += [str(Path(__file__).parents[1] / name) for name in ("encoders", "retrieval")]
+
+
+def detect_scenes(*words, **options):
+    """By paths, which a test can read."""
+    return detect_with_ids(*words, ids="path", **options).report
+
+
+def import_scenes(*words):
+    return import_with_ids(*words, ids="path").report
 
 
 class Finder:
@@ -166,6 +178,19 @@ def test_pictures_of_a_library_go_by_its_ids(pictures, tmp_path):
     named = {Path(library.picture(image).path).name: graph for image, graph in graphs.items()}
     assert set(named) == {"bright.png", "dark.png", "light.png"}
     assert named["dark.png"].empty
+
+
+def test_a_graph_goes_by_the_hash_of_its_picture_as_training_sets_do(pictures, tmp_path):
+    (pictures / "copy.png").write_bytes((pictures / "bright.png").read_bytes())
+    done = detect_with_ids(pictures, tmp_path / "out", Finder(), prior=None)
+    graphs = read_graphs(tmp_path / "out" / GRAPHS)
+    files = [pictures / name for name in ("bright.png", "below/dark.png", "below/light.png")]
+    assert list(graphs) == [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    assert (done.report.pictures, done.report.looked_at) == (3, 4)
+    assert [Path(os.fsdecode(path)) for path in done.files.values()] == files
+    write_graphs(tmp_path / "given.jsonl", [next(iter(graphs.values())).model_copy(update={"image": "copy"})])
+    import_with_ids(pictures, tmp_path / "other", tmp_path / "given.jsonl")
+    assert list(read_graphs(tmp_path / "other" / GRAPHS)) == list(graphs)[:1]
 
 
 def test_foreign_graphs_find_their_pictures_by_name(pictures, tmp_path):

@@ -1,37 +1,41 @@
 """True graphs of drawn pictures line up with their pairs, and the control keeps to the split."""
 
-from limner.data.synthetic import PictureBook, picture_book_graphs, true_graphs
-from limner.data.worlds import picture_book_pairs
+import pytest
 
-STORIES, SEED = 12, 5
+from limner.data.scene_graphs import shuffled_graphs
+from limner.data.synthetic import PictureBook
+from limner.data.worlds import picture_book_pairs, world_graphs
+
+STORIES, SEED = 10, 5
 
 
-def test_every_pair_has_its_graph():
-    shelf = PictureBook(SEED).stories(STORIES)
-    graphs = picture_book_graphs(STORIES, SEED)
-    assert graphs == true_graphs(shelf)
-    assert [graph.image for graph in graphs] == [pair.image for pair in picture_book_pairs(shelf).pairs]
-    assert all(graph.objects and graph.relations for graph in graphs)
+@pytest.fixture(scope="module")
+def shelf():
+    return PictureBook(SEED).stories(STORIES)
+
+
+def test_every_pair_has_its_graph(shelf):
+    graphs = world_graphs(STORIES, SEED)
+    assert list(graphs) == [pair.image_id for pair in picture_book_pairs(shelf).pairs]
+    assert all(graph.objects and graph.relations for graph in graphs.values())
     pages = [page for story in shelf for page in story.pages]
-    for graph, page in zip(graphs, pages, strict=True):
-        labels = {thing.label for thing in graph.objects}
-        assert {figure.who.species for figure in page.scene.figures} <= labels
+    for (image, graph), page in zip(graphs.items(), pages, strict=True):
+        assert graph.image == image
+        assert {one.who.species for one in page.scene.figures} <= {thing.label for thing in graph.objects}
 
 
-def test_the_control_deals_graphs_inside_the_split():
-    graphs = {graph.image: graph for graph in picture_book_graphs(STORIES, SEED)}
-    control = picture_book_graphs(STORIES, SEED, shuffled=1)
-    assert control == picture_book_graphs(STORIES, SEED, shuffled=1)
-    assert control != picture_book_graphs(STORIES, SEED, shuffled=2)
-    assert [graph.image for graph in control] == list(graphs)
-    split = {pair.image: pair.split for pair in picture_book_pairs(PictureBook(SEED).stories(STORIES)).pairs}
-
-    def content(graph):
-        return graph.objects, graph.relations
-
-    for name in set(split.values()):
-        inside = [image for image in graphs if split[image] == name]
-        dealt = [content(graph) for graph in control if split[graph.image] == name]
-        assert sorted(map(repr, dealt)) == sorted(repr(content(graphs[image])) for image in inside)
-    changed = sum(content(graph) != content(graphs[graph.image]) for graph in control)
-    assert changed > 0.9 * len(control)
+def test_the_control_can_be_dealt_inside_the_split(shelf):
+    graphs = list(world_graphs(STORIES, SEED).values())
+    splits = [story.story.split for story in shelf for _ in story.pages]
+    control = shuffled_graphs(graphs, 1, splits)
+    assert control == shuffled_graphs(graphs, 1, splits)
+    assert control != shuffled_graphs(graphs, 2, splits)
+    assert [graph.image for graph in control] == [graph.image for graph in graphs]
+    objects = [graph.objects for graph in graphs]
+    for split in ("train", "val", "test"):
+        rows = [row for row, name in enumerate(splits) if name == split]
+        assert sorted(repr(control[row].objects) for row in rows) == sorted(
+            repr(objects[row]) for row in rows
+        )
+    changed = sum(one.objects != other for one, other in zip(control, objects, strict=True))
+    assert changed > 0.9 * len(graphs)

@@ -10,8 +10,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from limner.apps.scene_folder import GRAPHS, SKIPPED, LookedAt, Looking, SceneFolder
 from limner.apps.scene_pictures import SourcePicture, matched, source_pictures
@@ -26,6 +27,9 @@ from limner.retrieval.reports import Problem, Progress, Silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+Ids = Literal["sha256", "path"]
 
 
 class ScenesReport(Record):
@@ -57,6 +61,19 @@ class ScenesReport(Record):
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class Scenes:
+    """What was written.
+
+    Attributes:
+        report: figures.
+        files: id of each graph's picture → its file, as the system has it.
+    """
+
+    report: ScenesReport
+    files: dict[str, bytes]
+
+
 def detect_scenes(
     source: Path,
     to: Path,
@@ -66,10 +83,11 @@ def detect_scenes(
     label_names: "Mapping[str, str] | None" = None,
     detection_rules: DetectionRules | None = None,
     relation_rules: RelationRules | None = None,
+    ids: Ids = "sha256",
     again: bool = False,
     workers: int = 2,
     progress: Progress | None = None,
-) -> ScenesReport:
+) -> Scenes:
     """Write the scene graphs of a collection; run it again to go on after a stop, or after changes.
 
     Args:
@@ -80,6 +98,8 @@ def detect_scenes(
         label_names: detector's label → class of the prior.
         detection_rules: None takes those of the paper's reading.
         relation_rules: likewise.
+        ids: what graphs call their pictures: the hash of the file's bytes, as libraries and training sets do,
+            so that files with the same bytes share one graph; or the path below the folder.
         again: look at all pictures anew.
         workers: threads that decode.
         progress: is told how far it is.
@@ -107,19 +127,24 @@ def detect_scenes(
                 folder.add(_looked(picture, *opened, keep(finder.detect([opened[1].rgb])[0], rules)))
             shown.advance(1)
     seconds = time.monotonic() - start
-    usable = [one.image for one in pictures if folder.has(one.image, one.size, one.mtime_ns)]
+    usable = {one.image: one.path for one in pictures if folder.has(one.image, one.size, one.mtime_ns)}
+    files: dict[str, bytes] = {}
 
     def graphs() -> Iterator[SceneGraph]:
-        for looked in folder.read(usable):
+        for looked in folder.read(list(usable)):
+            image = looked.sha256 if ids == "sha256" else looked.image
+            if image in files:
+                continue
+            files[image] = usable[looked.image]
             objects = names.rename(looked.objects)
             if prior is None:
-                yield relate_by_position(looked.image, objects, relation_rules)
+                yield relate_by_position(image, objects, relation_rules)
             else:
-                yield relate_by_prior(looked.image, objects, prior, relation_rules)
+                yield relate_by_prior(image, objects, prior, relation_rules)
 
     write_graphs(to / GRAPHS, graphs())
     failed = len(pictures) - len(usable)
-    return _report(
+    report = _report(
         to,
         problems,
         "position" if prior is None else "prior",
@@ -127,15 +152,17 @@ def detect_scenes(
         seconds=seconds,
         unmatched=dict(names.unmatched.most_common()),
     )
+    return Scenes(report, files)
 
 
-def import_scenes(source: Path, to: Path, graphs: Path) -> ScenesReport:
+def import_scenes(source: Path, to: Path, graphs: Path, *, ids: Ids = "sha256") -> Scenes:
     """Write the graphs of another program or person under the ids of the pictures they belong to.
 
     Args:
         source: folder of pictures, or a library.
         to: folder for what is written; made if absent.
         graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
+        ids: as for `detect_scenes`.
     Raises:
         MissingError, DataError: see `source_pictures` and `read_graphs`; or no graph fits, or two fit one
             picture.
@@ -149,11 +176,26 @@ def import_scenes(source: Path, to: Path, graphs: Path) -> ScenesReport:
             " 'image' must be the path below it, the file name, or that without suffix"
         )
     to.mkdir(parents=True, exist_ok=True)
-    write_graphs(
-        to / GRAPHS, (given[name].model_copy(update={"image": image}) for name, image in known.items())
-    )
+    place = {one.image: one.path for one in pictures}
+    files: dict[str, bytes] = {}
+
+    def renamed() -> Iterator[SceneGraph]:
+        for name, image in known.items():
+            try:
+                own = read_file(place[image]).sha256 if ids == "sha256" else image
+            except PictureError as error:
+                problems.append(Problem(path=display(place[image]), reason=str(error)))
+                continue
+            if own in files:
+                raise DataError(
+                    f"{graphs}: two graphs of the picture {image} ({name!r} again); keep one of them"
+                )
+            files[own] = place[image]
+            yield given[name].model_copy(update={"image": own})
+
+    write_graphs(to / GRAPHS, renamed())
     unused = tuple(name for name in given if name not in known)
-    return _report(to, problems, "graphs", unused=unused)
+    return Scenes(_report(to, problems, "graphs", unused=unused), files)
 
 
 def _decoded(

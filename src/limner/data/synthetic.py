@@ -8,7 +8,6 @@ the public names.
 from limner.data.picturebook.demo import DemoCollection, demo_collection
 from limner.data.picturebook.drawing import draw, scene_graph
 from limner.data.picturebook.files import write
-from limner.data.picturebook.graphs import picture_book_graphs, true_graphs
 from limner.data.picturebook.shelf import RELATIONS, Distractor, Page, PictureBook, SyntheticStory
 from limner.data.picturebook.wording import CITE, CLUE, caption
 from limner.data.picturebook.world import Character, Figure, Prop, Scene, Style
@@ -30,8 +29,6 @@ __all__ = [
     "caption",
     "demo_collection",
     "draw",
-    "picture_book_graphs",
     "scene_graph",
-    "true_graphs",
     "write",
 ]

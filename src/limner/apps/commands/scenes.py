@@ -4,7 +4,7 @@ It parses options, finds detector and prior, shows progress and prints; `limner.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -30,6 +30,7 @@ def scenes(
     page: int = 60,
     min_score: float = 0.3,
     overlap_only: bool = True,
+    ids: Literal["sha256", "path"] = "sha256",
     again: Annotated[bool, Parameter(negative="")] = False,
     workers: int = 2,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -71,6 +72,9 @@ def scenes(
         Least score of a detection.
     overlap_only
         Relate only things whose boxes overlap.
+    ids
+        What graphs call their pictures: the hash of the file, as libraries and 'limner train' do (files with
+        the same bytes share a graph), or the path below the folder.
     again
         Look at all pictures anew.
     workers
@@ -95,7 +99,7 @@ def scenes(
     if labels and prior is None:
         raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
     if graphs is not None:
-        report = import_scenes(source, to, graphs)
+        done = import_scenes(source, to, graphs, ids=ids)
         found_by = f"Given by {graphs.name}."
     else:
         known = load_prior(prior) if prior is not None else None
@@ -106,27 +110,32 @@ def scenes(
             say("no --prior: relations are told by the position of the boxes alone")
         rules = DetectionRules(min_score=min_score)
         finder = ready(detector, weights=weights, classes=read_classes(classes) if classes else None)
-        with IndexProgress() as progress:
-            report = detect_scenes(
-                source,
-                to,
-                finder,
-                prior=known,
-                label_names=names,
-                detection_rules=rules,
-                relation_rules=RelationRules(must_overlap=overlap_only),
-                again=again,
-                workers=workers,
-                progress=progress,
-            )
+        try:
+            with IndexProgress() as progress:
+                done = detect_scenes(
+                    source,
+                    to,
+                    finder,
+                    prior=known,
+                    label_names=names,
+                    detection_rules=rules,
+                    relation_rules=RelationRules(must_overlap=overlap_only),
+                    ids=ids,
+                    again=again,
+                    workers=workers,
+                    progress=progress,
+                )
+        except KeyboardInterrupt:
+            say("interrupted: run the same command again to go on")
+            raise
         by = f"the prior {prior.name}" if prior is not None else "the position of the boxes"
         found_by = f"Things found by {finder.name}, relations by {by}."
     if page:
-        write_page(source, to / GRAPHS, to / PAGE, page, found_by)
+        write_page(to / GRAPHS, done.files, to / PAGE, page, found_by)
     if json:
-        emit_json(report)
+        emit_json(done.report)
     else:
-        for line in told(report, to, page):
+        for line in told(done.report, to, page):
             emit(line)
 
 
