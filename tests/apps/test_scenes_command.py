@@ -186,7 +186,7 @@ def test_a_graph_goes_by_the_hash_of_its_picture_as_training_sets_do(pictures, t
     graphs = read_graphs(tmp_path / "out" / GRAPHS)
     files = [pictures / name for name in ("bright.png", "below/dark.png", "below/light.png")]
     assert list(graphs) == [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    assert (done.report.pictures, done.report.looked_at) == (3, 4)
+    assert (done.report.pictures, done.report.files, done.report.looked_at) == (3, 4, 4)
     assert [Path(os.fsdecode(path)) for path in done.files.values()] == files
     write_graphs(tmp_path / "given.jsonl", [next(iter(graphs.values())).model_copy(update={"image": "copy"})])
     import_with_ids(pictures, tmp_path / "other", tmp_path / "given.jsonl")
@@ -229,7 +229,7 @@ def test_the_command_writes_graphs_and_a_page(pictures, tmp_path, prior, capsys)
     options = {"detector": str(model), "classes": tmp_path / "names.txt", "to": tmp_path / "out"}
     scenes(pictures, **options)
     shown = capsys.readouterr()
-    assert "3 graphs (3 looked at now" in shown.out
+    assert "3 graphs of 3 files (3 looked at now" in shown.out
     assert "broken.jpg" in shown.out
     assert "position of the boxes alone" in shown.err
     page = (tmp_path / "out" / PAGE).read_text()

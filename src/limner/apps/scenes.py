@@ -37,6 +37,7 @@ class ScenesReport(Record):
 
     Attributes:
         pictures: with a graph.
+        files: that hold them; files with the same bytes are one picture where hashes name them.
         looked_at: by the detector in this run; the others were known.
         skipped: files that could not be used.
         objects, relations: in all graphs.
@@ -49,6 +50,7 @@ class ScenesReport(Record):
     """
 
     pictures: int
+    files: int
     looked_at: int
     skipped: tuple[Problem, ...]
     objects: int
@@ -148,6 +150,7 @@ def detect_scenes(
         to,
         problems,
         "position" if prior is None else "prior",
+        found=len(usable),
         looked_at=len(new) - failed,
         seconds=seconds,
         unmatched=dict(names.unmatched.most_common()),
@@ -195,7 +198,7 @@ def import_scenes(source: Path, to: Path, graphs: Path, *, ids: Ids = "sha256") 
 
     write_graphs(to / GRAPHS, renamed())
     unused = tuple(name for name in given if name not in known)
-    return Scenes(_report(to, problems, "graphs", unused=unused), files)
+    return Scenes(_report(to, problems, "graphs", found=len(files), unused=unused), files)
 
 
 def _decoded(
@@ -253,6 +256,7 @@ def _report(
     problems: Sequence[Problem],
     related_by: str,
     *,
+    found: int,
     looked_at: int = 0,
     seconds: float = 0.0,
     unmatched: dict[str, int] | None = None,
@@ -272,6 +276,7 @@ def _report(
         (to / SKIPPED).write_text("".join(lines), encoding="utf-8")
     return ScenesReport(
         pictures=pictures,
+        files=found,
         looked_at=looked_at,
         skipped=tuple(problems),
         objects=labels.total(),

@@ -20,11 +20,11 @@ COCO = "coco"
 def scenes(
     source: Path,
     *,
-    detector: str = "",
+    detector: Annotated[str, Parameter(show_default=False)] = "",
     weights: Path | None = None,
     classes: Path | None = None,
     prior: Path | None = None,
-    labels: str = "",
+    labels: Annotated[str, Parameter(show_default=False)] = "",
     graphs: Path | None = None,
     to: Path = Path("scenes"),
     page: int = 60,
@@ -152,7 +152,8 @@ def told(report: "ScenesReport", to: Path, page: int, listed: int = 20) -> list[
 
     speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
     lines = [
-        f"{to / GRAPHS}: {report.pictures:,} graphs ({report.looked_at:,} looked at now{speed}),"
+        f"{to / GRAPHS}: {report.pictures:,} graphs of {report.files:,} files"
+        f" ({report.looked_at:,} looked at now{speed}),"
         f" {report.empty:,} empty",
         f"{report.objects:,} objects, {report.relations:,} relations by {report.related_by}",
     ]
