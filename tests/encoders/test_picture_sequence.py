@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from limner.encoders.picture_sequence import PictureSequenceEncoder, RowNorm, read_ragged
+from limner.encoders.picture_sequence import PictureSequenceEncoder, RowNorm
 from limner.errors import ShapeError
 
 STEPS = torch.tensor([3, 1, 2])
@@ -20,17 +20,6 @@ def encoder(seed=0):
 
 def pictures(count=6, seed=1):
     return torch.randn(count, 5, generator=torch.Generator().manual_seed(seed))
-
-
-def test_ragged_sequences_are_read_as_each_alone():
-    torch.manual_seed(0)
-    both = torch.nn.LSTM(5, 3, num_layers=2, batch_first=True, bidirectional=True)
-    rows = pictures()
-    alone = [both(part[None])[0][0] for part in rows.split(STEPS.tolist())]
-    torch.testing.assert_close(read_ragged(both, rows, STEPS.tolist()), torch.cat(alone))
-    for counts in ([], [6, 0], [5], [7]):
-        with pytest.raises(ShapeError, match="sum to N"):
-            read_ragged(both, rows, counts)
 
 
 def test_a_story_is_the_same_alone_and_in_company():

@@ -1,42 +1,13 @@
 """Pictures of a story read both ways: each keeps its own look and hears those before and after it.
 
-A captioner that tells one picture must know the others, or its sentences make no story. Ragged stories are
-packed, so that no padding is computed. It says no word.
+A captioner that tells one picture must know the others, or its sentences make no story. It says no word.
 """
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
+from limner.encoders.ragged import read_both_ways
 from limner.errors import ShapeError
-
-
-def read_ragged(recurrence: nn.LSTM, rows: Tensor, counts: Sequence[int]) -> Tensor:
-    """Run an LSTM over B sequences that lie one after the other, from a zero state each.
-
-    Args:
-        recurrence: `batch_first`.
-        rows: (N, W) all of them.
-        counts: B of them, at least 1 each, with sum N.
-    Returns:
-        (N, H) its outputs in the order of the rows; H is twice the width where it reads both ways.
-    Raises:
-        ShapeError: the counts do not fit.
-    """
-    if rows.ndim != 2 or not counts or min(counts) < 1 or sum(counts) != len(rows):
-        raise ShapeError(
-            f"sequences: rows {tuple(rows.shape)} in parts of {list(counts)[:9]},"
-            " expected (N, W) and counts of at least 1 that sum to N"
-        )
-    lengths = torch.tensor(counts)
-    padded = pad_sequence(list(torch.split(rows, list(counts))), batch_first=True)  # (B, T, W)
-    packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
-    outputs, _ = pad_packed_sequence(recurrence(packed)[0], batch_first=True)  # (B, T, H)
-    real = torch.arange(outputs.shape[1]) < lengths[:, None]
-    found: Tensor = outputs[real.to(outputs.device)]
-    return found
 
 
 class RowNorm(nn.BatchNorm1d):
@@ -104,6 +75,6 @@ class PictureSequenceEncoder(nn.Module):
                 f"captioner: picture features {tuple(features.shape)}, expected (S, {self.image_width})"
             )
         alone = self.local_norm(self.local(features))  # (S, local)
-        heard = read_ragged(self.story, alone, steps.tolist())  # (S, 2·hidden)
+        heard = read_both_ways(self.story, alone, steps.tolist())  # (S, 2·hidden)
         joined: Tensor = self.join_norm(self.dropout(self.join(torch.cat([alone, heard], dim=1))))
         return joined

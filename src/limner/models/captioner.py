@@ -15,7 +15,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.config import Config
-from limner.encoders.picture_sequence import PictureSequenceEncoder, read_ragged
+from limner.encoders.picture_sequence import PictureSequenceEncoder
+from limner.encoders.ragged import read_forward
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.models.encoding import Evaluating, Tokens, to_tensor
 
@@ -178,7 +179,7 @@ class Captioner(nn.Module):
         heard = self.heard(features, steps)  # (S, told)
         at_words = heard.repeat_interleave(tokens.to(heard.device), dim=0)  # (N, told)
         counts = [int(part.sum()) for part in torch.split(tokens, steps.tolist())]
-        states = read_ragged(self.decoder, self._inputs(at_words, read), counts)  # (N, state)
+        states = read_forward(self.decoder, self._inputs(at_words, read), counts)  # (N, state)
         return Captioned(self.say(self.dropout(states)), due, tokens)
 
     def heard(self, features: Tensor, steps: Tensor) -> Tensor:
