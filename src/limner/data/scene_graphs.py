@@ -18,7 +18,7 @@ from limner.data.reading import refuse_pickle
 from limner.data.records import Record
 from limner.errors import DataError, MissingError
 
-Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Box = tuple[Unit, Unit, Unit, Unit]
 Label = Annotated[str, Field(min_length=1)]
 
