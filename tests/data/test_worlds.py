@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.data.picturebook.shelf import RELATIONS, PictureBook
-from limner.data.worlds import drawings, picture_book, picture_book_pairs, shuffle_relations
+from limner.data.worlds import drawings, picture_book, picture_book_pairs, shuffle_relations, world_graphs
 from limner.errors import ConfigError
 
 SHELF = PictureBook(5).stories(10)
@@ -56,3 +56,17 @@ def test_the_control_keeps_counts_and_splits_and_breaks_the_pairing():
 def test_a_shelf_too_small_to_split_is_refused():
     with pytest.raises(ConfigError, match="at least 10"):
         picture_book(9, 0)
+
+
+def test_shuffled_graphs_stay_in_their_split():
+    true, dealt = world_graphs(12, 0), world_graphs(12, 0, shuffled=3)
+    splits = {pair.image_id: pair.split for pair in picture_book_pairs(PictureBook(0).stories(12)).pairs}
+    content = {name: (graph.objects, graph.relations) for name, graph in true.items()}
+    assert list(dealt) == list(true)
+    for split in ("train", "val", "test"):
+        mine = [name for name in true if splits[name] == split]
+        assert sorted(map(repr, (content[name] for name in mine))) == sorted(
+            repr((dealt[name].objects, dealt[name].relations)) for name in mine
+        )
+    assert sum(content[name] == (dealt[name].objects, dealt[name].relations) for name in true) < len(true) / 4
+    assert world_graphs(12, 0, shuffled=3) == dealt

@@ -12,7 +12,7 @@ import numpy as np
 from limner.data.coherence import PairSet
 from limner.data.pairs import Pair
 from limner.data.picturebook.shelf import RELATIONS, PictureBook, SyntheticStory
-from limner.data.scene_graphs import SceneGraph, parse_graph
+from limner.data.scene_graphs import SceneGraph, parse_graph, shuffled_graphs
 from limner.data.splits import duplicate_groups
 from limner.errors import ConfigError
 
@@ -71,20 +71,22 @@ def picture_book(stories: int, seed: int, size_px: int = 64) -> tuple[PairSet, P
     return picture_book_pairs(shelf), drawings(shelf, size_px)
 
 
-def world_graphs(stories: int, seed: int) -> dict[str, SceneGraph]:
+def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
     """What the pictures of a shelf show, picture → scene graph: the truth, with scores of 1.
 
     Args:
         stories: as for `picture_book`.
         seed: likewise.
+        shuffled: seed of the control, in which graphs are dealt to other pictures of the same split.
     Raises:
         DataError: a graph that breaks the rules of its record.
     """
-    return {
-        story.image_id(number): parse_graph(story.graph(number), f"{NAME} {story.image_id(number)}")
-        for story in PictureBook(seed).stories(stories)
-        for number in range(len(story.pages))
-    }
+    shelf = PictureBook(seed).stories(stories)
+    pages = [(story, number) for story in shelf for number in range(len(story.pages))]
+    graphs = [parse_graph(story.graph(number), f"{NAME} {story.image_id(number)}") for story, number in pages]
+    if shuffled is not None:
+        graphs = shuffled_graphs(graphs, shuffled, [story.story.split for story, _ in pages])
+    return {graph.image: graph for graph in graphs}
 
 
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:

@@ -15,7 +15,7 @@ from limner.data.records import Record
 from limner.errors import DataError, MissingError, NumericsError
 from limner.shapes import expect
 
-_NEEDS = "captions: {} is not installed; pip install sacrebleu nltk to compare texts"
+_NEEDS = "captions: {} is not installed; pip install limner[captions] to compare texts"
 
 
 class Perplexity(Record):

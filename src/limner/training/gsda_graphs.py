@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from limner.data.glove import read_glove
-from limner.data.scene_graphs import SceneGraph, read_graphs, shuffled_graphs
+from limner.data.scene_graphs import SceneGraph, read_graphs
 from limner.data.worlds import world_graphs
 from limner.errors import ConfigError, DataError
 from limner.models.picture_graphs import PictureGraphs, label_vectors
@@ -49,10 +49,8 @@ def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
         MissingError, DataError: see `limner.data.scene_graphs.read_graphs`.
     """
     if config.graphs in ("drawn", "shuffled"):
-        true = world_graphs(config.data.stories, config.data.world_seed)
-        if config.graphs == "drawn":
-            return true
-        return {one.image: one for one in shuffled_graphs(list(true.values()), config.loop.seed)}
+        shuffled = config.loop.seed if config.graphs == "shuffled" else None
+        return world_graphs(config.data.stories, config.data.world_seed, shuffled=shuffled)
     if not config.graphs:
         raise ConfigError(
             f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"
