@@ -117,3 +117,24 @@ def test_the_table_of_tiny_runs_has_whole_rows(capsys):
             published = rf"{cell} \({number}\)"
             due = " \\| ".join([published] * 7 + [cell] * 3) + r" \|\s*"
             assert re.fullmatch(due, rows[name]), (name, rows[name])
+
+
+@pytest.mark.slow
+def test_the_table_of_gsda_is_made_of_tiny_runs_of_every_row(capsys):
+    assert run(["table", "gsda-1", "--smoke", "--resamples", "50"]) == 0
+    number = r"[-−]?\d+\.\d+"
+    cell = rf"{number}(\\[*†])? \[{number}, {number}\]"
+    published = {"VSE0", "VSE++", "CNSI", "GSDA w/o CSE", "GSDA"}
+    names = [*published, "GSDA w/o graph", "GSDA w/o dual", "GSDA w/o graph, w/o dual"]
+    *tables, captions = capsys.readouterr().out.split("\n\n**")
+    assert len(tables) == 2
+    for text in tables:
+        rows = dict(re.findall(r"^\| ([^|]+?) \| (.*) \|$", text, re.MULTILINE))
+        for name in names:
+            paper = rf" \({number}\)" if name in published else ""
+            due = " \\| ".join([cell + paper] * 4 + [cell] * 2) + r" \|\s*"
+            assert re.fullmatch(due.removesuffix(r" \|\s*"), rows[name]), (name, rows[name])
+    told = re.findall(r"^\| (GSDA[^|]*?) \| (.*) \|$", captions, re.MULTILINE)
+    assert [name for name, _ in told] == ["GSDA w/o CSE", "GSDA", "GSDA w/o graph"]
+    for _, values in told:
+        assert re.fullmatch(rf"{cell} \| {cell} \| {number} \| {number}", values), values

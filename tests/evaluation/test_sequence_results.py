@@ -9,13 +9,17 @@ from hypothesis import strategies as st
 from made_up_sequences import sequence_result
 
 from limner.errors import DataError, MissingError
+from limner.evaluation.captions import TextScores
 from limner.evaluation.results import read_results
 from limner.evaluation.sequence_results import (
     SequenceResult,
+    Told,
     read_sequence_result,
     read_sequence_results,
     write_sequence_result,
 )
+
+TOLD = {"tokens": [5] * 12, "unknown": [1] * 12, "nats": {"true": [2.5] * 12, "found": [3.0] * 12}}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,9 @@ def test_what_was_written_is_read(result, tmp_path):
     lost = result.found["steps"].model_copy(
         update={"saliency": dict.fromkeys(("noun", "sequence"), (np.inf,) * 12)}
     )
-    result = result.model_copy(update={"found": {**result.found, "steps": lost}})
+    scores = TextScores(bleu=0.1, chrf=0.2, meteor=0.3, texts=12, settings=("a", "b"))
+    told = Told(tokens=(5,) * 12, unknown=(1,) * 12, nats=TOLD["nats"], scores=scores)
+    result = result.model_copy(update={"found": {**result.found, "steps": lost}, "told": told})
     path = write_sequence_result(result, tmp_path / "run")
     assert path.relative_to(tmp_path).as_posix() == "run/results/sequences/storybook-grouped-test.json"
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -75,6 +81,23 @@ def shorter(values):
         (lambda r: r["levels"]["noun"]["random"].__setitem__(0, 1.5), "outside 0…1"),
         (lambda r: shorter(r["levels"]["noun"]["gold"]), "levels"),
         (lambda r: r.update(random_similarity=3), "random_similarity"),
+        (lambda r: r.update(gold_coherence=3), "gold_coherence"),
+        (lambda r: shorter(r["found"]["steps"]["coherence"]), "none where a story begins"),
+        (lambda r: r["found"]["steps"]["coherence"].__setitem__(0, 0.5), "none where a story begins"),
+        (lambda r: r["found"]["steps"]["coherence"].__setitem__(1, None), "none where a story begins"),
+        (lambda r: r["found"]["steps"]["coherence"].__setitem__(1, 2), "none where a story begins"),
+        (lambda r: r.update(told={}), "told"),
+        (lambda r: r.update(told=TOLD | {"nats": {"true": [1] * 12}}), "nats of both kinds"),
+        (lambda r: r.update(told=TOLD | {"unknown": [1] * 11}), "as many unknown words"),
+        (lambda r: r.update(told=TOLD | {"unknown": [6] * 12}), "2 tokens or more"),
+        (lambda r: r.update(told=TOLD | {"nats": {"true": [1] * 12, "found": [-1] * 12}}), "finite nats"),
+        (
+            lambda r: r.update(
+                told={key: value[:11] for key, value in TOLD.items() if key != "nats"}
+                | {"nats": {key: value[:11] for key, value in TOLD["nats"].items()}}
+            ),
+            "12 texts",
+        ),
     ],
 )
 def test_a_file_that_was_tampered_with_is_refused(result, tmp_path, change, said):

@@ -5,6 +5,8 @@ import pytest
 from made_up_sequences import sequence_result
 
 from limner.errors import ConfigError, DataError
+from limner.evaluation.captions import TextScores
+from limner.evaluation.sequence_results import Told
 from limner.evaluation.sequence_tables import build, reference
 from limner.evaluation.tables import render
 
@@ -138,3 +140,95 @@ def test_what_cannot_be_compared_is_refused():
         build("vrss-1", [sequence_result("VRSS", 1.0), sequence_result("x", 1.0, stories=4)])
     with pytest.raises(DataError, match="one backbone"):
         build("vrss-1", [sequence_result("VRSS", 1.0), sequence_result("x", 1.0, described="others")])
+
+
+GSDA = ["VSE0", "VSE++", "CNSI", "GSDA w/o CSE", "GSDA", "GSDA w/o graph", "GSDA w/o dual"]
+
+
+def test_gsda_has_its_own_columns_rows_and_paper():
+    (table,) = build("gsda-1", [])
+    assert [row.name for row in table.rows] == [*GSDA, "GSDA w/o graph, w/o dual"]
+    found = cells(table, "GSDA")
+    assert {name: cell.paper for name, cell in found.items()} == {
+        "retrieval R@1": pytest.approx(0.1335),
+        "retrieval R@5": pytest.approx(0.1407),
+        "retrieval R@10": pytest.approx(0.144),
+        "retrieval MedR": 13.98,
+        "retrieval StR@1": None,
+        "features coherence": None,
+    }
+    assert all(cell.paper is None for cell in cells(table, "GSDA w/o graph").values())
+
+
+def test_gsda_cells_are_pooled_over_seeds_and_marked_against_it():
+    made = [*(sequence_result("GSDA", 3.0, seed=seed) for seed in (0, 1)), sequence_result("VSE0", 0.0)]
+    tables = build("gsda-1", made, resamples=2000)
+    assert [table.name for table in tables] == ["gsda-1", "gsda-1-seeds"] * 2
+    for table, decoding in zip(tables[::2], ("steps", "distinct"), strict=True):
+        found, runs = cells(table, "GSDA"), [one.found[decoding] for one in made[:2]]
+        assert found["retrieval MedR"].value == pytest.approx(np.mean([np.median(run.own) for run in runs]))
+        alike = [c for run in runs for c in run.coherence if c is not None]
+        assert found["features coherence"].value == pytest.approx(np.mean(alike))
+        for cell in found.values():
+            assert cell.low <= cell.value <= cell.high
+    rival = cells(tables[0], "VSE0")
+    assert rival["retrieval MedR"].value > cells(tables[0], "GSDA")["retrieval MedR"].value
+    assert rival["retrieval MedR"].mark == rival["retrieval R@1"].mark == "†"
+    notes = "\n".join(tables[0].notes)
+    assert f"Coherence of the right pictures: {made[0].gold_coherence:.2f}." in notes
+    assert "worse than GSDA" in notes
+    assert "VSR" not in notes
+    single = cells(tables[1], "GSDA, seed 0")
+    assert single["retrieval MedR"].value == np.median(made[0].found["steps"].own)
+    bare = build("gsda-1", [sequence_result("GSDA", 1.0, features=False)], resamples=20)[0]
+    assert not cells(bare, "GSDA")["features coherence"].applies
+
+
+def told(result, nats, *, unknown=1, scores=True):
+    rows = len(result.ids)
+    found = TextScores(bleu=nats / 100, chrf=nats / 50, meteor=0.1, texts=rows, settings=("a", "b"))
+    values = {"true": (nats,) * rows, "found": (2 * nats,) * rows}
+    own = Told(tokens=(4,) * rows, unknown=(unknown,) * rows, nats=values, scores=found if scores else None)
+    return result.model_copy(update={"told": own})
+
+
+def test_captions_stand_in_a_table_of_their_own():
+    one, other = (sequence_result("GSDA", 1.0, seed=seed) for seed in (0, 1))
+    worse = sequence_result("GSDA w/o CSE", 1.0)
+    silent = sequence_result("GSDA w/o dual", 1.0)
+    made = [told(one, 4.0), told(other, 8.0), told(worse, 10.0), silent]
+    table = build("gsda-1", made, resamples=200)[-1]
+    assert table.name == "gsda-1-captions"
+    assert [row.name for row in table.rows] == ["GSDA", "GSDA w/o CSE"]
+    found = cells(table, "GSDA")
+    assert found["perplexity true pictures"].value == pytest.approx((np.e + np.e**2) / 2)
+    assert found["perplexity found pictures"].value == pytest.approx((np.e**2 + np.e**4) / 2)
+    assert found["told from true pictures BLEU-4"].value == pytest.approx(0.06)
+    assert found["told from true pictures chrF"].value == pytest.approx(0.12)
+    assert table.rows[0].remark == "2 seeds"
+    assert [cell.mark for cell in table.rows[1].cells] == ["†", "†", "", ""]
+    assert "25.0 % of them unknown" in table.notes[0]
+    # a seed that did not tell leaves its system out
+    assert build("gsda-1", [made[0], other], resamples=20)[-1].name != "gsda-1-captions"
+    assert build("vrss-1", made[:1], resamples=20)[-1].name == "vrss-1"
+
+
+def test_perplexities_over_other_words_are_not_compared():
+    made = [told(sequence_result("GSDA", 1.0), 4.0), told(sequence_result("x", 1.0), 8.0, unknown=0)]
+    table = build("gsda-1", made, resamples=200)[-1]
+    assert not any(cell.mark for row in table.rows for cell in row.cells)
+    assert "perplexities do not compare" in table.notes[-2]
+    bare = [told(sequence_result("GSDA", 1.0), 4.0, scores=False)]
+    assert not build("gsda-1", bare, resamples=20)[-1].rows[0].cells[2].applies
+
+
+def test_perplexity_weighs_tokens_alike():
+    result = sequence_result("GSDA", 1.0, stories=2)
+    own = Told(
+        tokens=(2, 3, 4, 5, 6, 7),
+        unknown=(0,) * 6,
+        nats={"true": (1, 2, 3, 4, 5, 6), "found": (2, 2, 2, 2, 2, 2)},
+    )
+    table = build("gsda-1", [result.model_copy(update={"told": own})], resamples=20)[-1]
+    assert table.rows[0].cells[0].value == pytest.approx(np.exp(21 / 27))
+    assert table.rows[0].cells[1].value == pytest.approx(np.exp(12 / 27))

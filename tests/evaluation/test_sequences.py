@@ -7,7 +7,7 @@ from made_up_sequences import story_pairs
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.results import About
 from limner.evaluation.saliency import Saliency
-from limner.evaluation.sequences import measure_sequences, steps_of, told, without_repeats
+from limner.evaluation.sequences import coherence, measure_sequences, steps_of, told, without_repeats
 
 ABOUT = About(system="Tiny", data="made", split="grouped")
 
@@ -122,10 +122,30 @@ def test_looks_are_asked_of_the_first_picture():
     texts, stories, relevant, _ = given[0]
     assert texts[0] == "the aaaa of step 0"
     assert (stories, relevant) == (steps_of(pairs()).stories, steps_of(pairs()).relevant)
+    # firsts 0-1 and 0-1, then 0-0 and 1-0; golds 0-0 and 0-1, then 1-0 and 1-1
+    assert steps.coherence == (None, pytest.approx(1), None, pytest.approx(half))
+    assert result.gold_coherence == pytest.approx((0 + 0) / 2)
     bare = measure_sequences(ABOUT, pairs(), scores, features=features, similarity=False)
+    # their mean is (1, 5/4): what all share does not make two alike
+    centred = features - [1, 1.25]
+    near = np.dot(centred[1], centred[2]) / np.linalg.norm(centred[1]) / np.linalg.norm(centred[2])
+    assert bare.found["steps"].coherence == (None, pytest.approx(1), None, pytest.approx(near))
     assert bare.found["steps"].similarity == ()
     assert bare.levels == {}
     assert bare.random_similarity is None
+
+
+def test_coherence_by_loop():
+    rng = np.random.default_rng(2)
+    features, stories = rng.normal(size=(9, 4)), ["a", "b", "b", "b", "c", "c"]
+    chosen = rng.integers(0, 9, 6)
+    found = coherence(features, chosen, stories)
+    for row, value in enumerate(found):
+        if row in (0, 1, 4):
+            assert value is None
+            continue
+        one, other = features[chosen[row - 1]], features[chosen[row]]
+        assert value == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
 
 def test_what_does_not_fit_is_refused():

@@ -83,6 +83,7 @@ def measure_run(
     import numpy as np
 
     from limner.apps.corpora import open_corpus
+    from limner.apps.told_stories import with_captions
     from limner.apps.validation import vectors
     from limner.evaluation.choice_results import measure_choices
     from limner.evaluation.complementary_tables import default_choices
@@ -135,10 +136,13 @@ def measure_run(
     )
     scores = model.score(texts, images)
     asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
+    sequences = None if stories is None else stories.measure(about, pairs, scores, pictures)
+    if sequences is not None:
+        sequences = with_captions(sequences, model, pairs, pictures)
     return Measured(
         measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
         tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),
-        None if stories is None else stories.measure(about, pairs, scores, pictures),
+        sequences,
     )
 
 

@@ -51,8 +51,15 @@ _ABLATION = {
 }
 
 
+_GRAPHS = 'graphs = "drawn"'
+
+
 def _weighed(method: str, weights: str = "") -> str:
     return f'system = "complementary"\nmethod = "{method}"\n{_DRAWN}[weights]\nlam = 8\n{weights}\n'
+
+
+def _gsda(settings: str = _GRAPHS, more: str = "", model: str = "") -> str:
+    return f'system = "gsda"\nkeys = "sentences"\n{settings}\n{more}\n{_DRAWN}[model]\n{model}\n'
 
 
 ROWS: Mapping[str, Mapping[str, str]] = {
@@ -71,7 +78,19 @@ ROWS: Mapping[str, Mapping[str, str]] = {
         "VRSS-GlobalCon": f'system = "vrss"\n{_DRAWN}[model]\ncontext = false\n',
         "VRSS": f'system = "vrss"\n{_DRAWN}',
     },
+    "gsda-1": {
+        "VSE0": f'system = "vse"\nhinge = "sum"\n{_DRAWN}',
+        "VSE++": f'system = "vse"\nhinge = "max"\n{_DRAWN}',
+        "CNSI": f'system = "cnsi"\n{_DRAWN}',
+        "GSDA w/o CSE": _gsda(model='hears = "none"'),
+        "GSDA": _gsda(),
+        "GSDA w/o graph": _gsda('graph = "off"'),
+        "GSDA w/o dual": _gsda('caption = "off"', _GRAPHS),
+        "GSDA w/o graph, w/o dual": _gsda('graph = "off"\ncaption = "off"'),
+    },
 }
+
+STORIES = ("vrss-1", "gsda-1")
 
 
 def smoke_results() -> list[Result]:
@@ -90,7 +109,7 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Mea
     from limner.apps.run_results import measure_run
     from limner.apps.sequence_runs import SequenceMeter
 
-    stories = SequenceMeter() if table.startswith("vrss") else None
+    stories = SequenceMeter() if table in STORIES else None
     found = []
     with TemporaryDirectory(prefix="limner-smoke-") as folder:
         for number, (row, settings) in enumerate(ROWS[table].items()):

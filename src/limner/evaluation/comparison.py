@@ -163,6 +163,22 @@ def compare(
     return cells, len(family)
 
 
+def marks(control: str, compared: int, resamples: int) -> str:
+    """What the marks of a table mean, as a note below it.
+
+    Args:
+        control: name of the system all others are compared with.
+        compared: comparisons, as `compare` counts them.
+        resamples: of the bootstrap, whose groups are stories.
+    """
+    if not compared:
+        return f"No marks: nothing to compare with {control}, or fewer than ten stories."
+    return (
+        f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by story,"
+        f" p < .05 after Holm's correction for {compared} comparisons."
+    )
+
+
 def _mark(gap: Difference | None, chance: float, figure: Figure) -> Mark:
     """The mark of a difference whose corrected p-value is `chance`."""
     if gap is None or chance >= LEVEL:

@@ -4,7 +4,9 @@ A file of its own below the run's results, because steps, decodings and the look
 part of a result that any system has. It measures nothing and makes no table.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +14,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from limner.data.records import Record
 from limner.errors import DataError, MissingError
+from limner.evaluation.captions import TextScores
 from limner.evaluation.results import FOLDER as RESULTS
 from limner.evaluation.results import About
 
@@ -19,6 +22,7 @@ FOLDER = f"{RESULTS}/sequences"
 CUTS = (1, 5, 10)
 Decoding = Literal["steps", "distinct"]
 Definition = Literal["noun", "sequence"]
+Pictures = Literal["true", "found"]
 
 
 class Found(Record):
@@ -31,6 +35,8 @@ class Found(Record):
         similarity: (N,) cosine between the features of the first picture and of the step's own one.
         saliency: definition → (N,) place of the step's own labels for the first picture, infinity where the
             step has none; VSR@k counts places of at most k.
+        coherence: (N,) cosine between the features of the first picture and of that of the step before, None
+            where a story begins.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -40,6 +46,35 @@ class Found(Record):
     top: tuple[tuple[str, ...], ...]
     similarity: tuple[float, ...] = ()
     saliency: Mapping[Definition, tuple[float, ...]] = Field(default_factory=dict)
+    coherence: tuple[float | None, ...] = ()
+
+
+class Told(Record):
+    """How well a run's captioner tells the stories, step by step.
+
+    Attributes:
+        tokens: (N,) of the step's true text, see `limner.evaluation.captions.perplexity`.
+        unknown: (N,) of them that the captioner's vocabulary lacks.
+        nats: what the true text costs, (N,) from the true pictures and from the first found ones.
+        scores: texts told from the true pictures, the likeliest word each time, against the true ones; None
+            where the packages that compare texts are absent.
+    """
+
+    tokens: tuple[int, ...]
+    unknown: tuple[int, ...]
+    nats: Mapping[Pictures, tuple[float, ...]]
+    scores: TextScores | None = None
+
+    @model_validator(mode="after")
+    def _fit(self) -> "Told":
+        counts = (self.unknown, *self.nats.values())
+        if set(self.nats) != {"true", "found"} or any(len(one) != len(self.tokens) for one in counts):
+            raise ValueError("expected as many unknown words, and nats of both kinds, as tokens")
+        if not all(t >= 2 and 0 <= u <= t for t, u in zip(self.tokens, self.unknown, strict=True)):
+            raise ValueError("expected 2 tokens or more of a text, and unknown words among them")
+        if not all(0 <= value < math.inf for some in self.nats.values() for value in some):
+            raise ValueError("expected finite nats of at least 0")
+        return self
 
 
 class Level(Record):
@@ -68,6 +103,8 @@ class SequenceResult(Record):
             the steps without the first pictures of the steps before.
         levels: definition → what its VSR compares with.
         random_similarity: mean similarity of pictures drawn at random, exactly; None where none was measured.
+        gold_coherence: mean coherence of the steps' own pictures; None where none was measured.
+        told: of a run that tells stories back; None of others.
     """
 
     format: Literal["limner-sequence-result-1"] = "limner-sequence-result-1"
@@ -79,6 +116,8 @@ class SequenceResult(Record):
     found: Mapping[Decoding, Found] = Field(min_length=1)
     levels: Mapping[Definition, Level] = Field(default_factory=dict)
     random_similarity: float | None = Field(default=None, ge=-1.01, le=1.01)
+    gold_coherence: float | None = Field(default=None, ge=-1.01, le=1.01)
+    told: Told | None = None
 
     @model_validator(mode="after")
     def _fit(self) -> "SequenceResult":
@@ -93,6 +132,8 @@ class SequenceResult(Record):
                 raise ValueError(f"{name}: expected {due} rows of found pictures")
             if len(one.similarity) not in (0, due) or not all(-1.01 <= c <= 1.01 for c in one.similarity):
                 raise ValueError(f"{name}: expected {due} cosines, or none")
+            if one.coherence and not _fit_stories(one.coherence, self.stories):
+                raise ValueError(f"{name}: expected {due} cosines, none where a story begins")
             for places in one.saliency.values():
                 if len(places) != due or not all(value >= 1 for value in places):
                     raise ValueError(f"{name}: expected {due} places of labels, of at least 1")
@@ -101,7 +142,18 @@ class SequenceResult(Record):
         shares = [share for level in self.levels.values() for share in (*level.random, *level.gold)]
         if not all(0 <= share <= 1 for share in shares):
             raise ValueError("a level is outside 0…1")
+        if self.told is not None and len(self.told.tokens) != due:
+            raise ValueError(f"told: expected {due} texts")
         return self
+
+
+def _fit_stories(coherence: Sequence[float | None], stories: Sequence[str]) -> bool:
+    """Whether there is a cosine for every step but the first of a story."""
+    later = [False, *(one == other for one, other in pairwise(stories))]
+    return len(coherence) == len(later) and all(
+        (cosine is not None and -1.01 <= cosine <= 1.01) if due else cosine is None
+        for cosine, due in zip(coherence, later, strict=True)
+    )
 
 
 def write_sequence_result(result: SequenceResult, run: Path | str) -> Path:

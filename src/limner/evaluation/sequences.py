@@ -5,6 +5,7 @@ Works on pairs and a score table, so that it never asks who made the scores. It 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,14 +95,15 @@ def measure_sequences(
             `results.measure`.
         features: (M, F) of the pictures, the same for every system; None measures no looks.
         described: what the features are of.
-        similarity: whether cosines of the features mean something.
+        similarity: whether cosines of the features mean something; where not, coherence is that of features
+            from which the gallery's mean is taken, and similarity is left out.
         saliency: (texts, stories, relevant, features) → both measures, such as `saliency_of`; None leaves
             them out.
     Raises:
         DataError: a pair has no place in a story.
         ShapeError: scores or features do not fit.
         NumericsError: one of them is not finite.
-    Source: SPEC 5.7, 5.9.
+    Source: SPEC 4.9, 5.7, 5.9.
     """
     steps = steps_of(pairs)
     size = len(steps.names)
@@ -119,9 +121,12 @@ def measure_sequences(
         looks = saliency([pairs[row].text for row in steps.rows], steps.stories, steps.relevant, features)
     table = scores[steps.rows]
     compared = features if similarity else None
-    found: dict[Decoding, Found] = {"steps": _found(table, steps, compared, looks)}
-    found["distinct"] = _found(without_repeats(table, steps.stories), steps, compared, looks)
+    # what is common to all pictures would make any two alike
+    seen = features if similarity or features is None else features - features.mean(axis=0)
+    found: dict[Decoding, Found] = {"steps": _found(table, steps, compared, looks, seen)}
+    found["distinct"] = _found(without_repeats(table, steps.stories), steps, compared, looks, seen)
     gold = np.array([columns[0] for columns in steps.relevant], np.int64)
+    alike = [] if seen is None else [c for c in coherence(seen, gold, steps.stories) if c is not None]
     return SequenceResult(
         about=about,
         ids=tuple(pairs[row].id for row in steps.rows),
@@ -137,7 +142,27 @@ def measure_sequences(
             for name, one in looks.items()
         },
         random_similarity=None if compared is None else _random_cosine(compared, steps.relevant),
+        gold_coherence=float(np.mean(alike)) if alike else None,
     )
+
+
+def coherence(
+    features: NDArray[np.floating], chosen: NDArray[np.int64], stories: Sequence[str]
+) -> list[float | None]:
+    """How much every step's picture looks like that of the step before.
+
+    Args:
+        features: (M, F) of the pictures.
+        chosen: (N,) columns, steps of a story in their order.
+        stories: (N,).
+    Returns:
+        (N,) cosines, None where a story begins; 1 where a picture is chosen twice in a row.
+    Source: SPEC 4.9, visual coherence.
+    """
+    table = _unit(features)[chosen]
+    cosines = (table[1:] * table[:-1]).sum(axis=1).tolist()
+    later = [story == before for before, story in pairwise(stories)]
+    return [None, *(c if same else None for c, same in zip(cosines, later, strict=True))]
 
 
 def without_repeats(scores: Scores, stories: Sequence[str]) -> Scores:
@@ -178,6 +203,7 @@ def _found(
     steps: Steps,
     features: NDArray[np.floating] | None,
     looks: Mapping[Definition, Saliency],
+    seen: NDArray[np.floating] | None,
 ) -> Found:
     """Ranks, and how the first pictures look."""
     own, story = rank(table, steps.relevant).ranks(), rank(table, steps.worlds).ranks()
@@ -189,6 +215,7 @@ def _found(
         top=tuple(tuple(steps.names[column] for column in row) for row in order.tolist()),
         similarity=() if features is None else tuple(_cosines(features, first, steps.relevant).tolist()),
         saliency={name: tuple(one.values(first).tolist()) for name, one in looks.items()},
+        coherence=() if seen is None else tuple(coherence(seen, first, steps.stories)),
     )
 
 

@@ -5,12 +5,15 @@ It parses options and prints; `limner.apps.run_results` measures.
 
 import subprocess
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from limner.apps.terminal import emit, emit_json, say
 from limner.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limner.evaluation.sequence_results import SequenceResult
 
 
 def measure(
@@ -27,7 +30,8 @@ def measure(
 
     Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
     the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
-    stories also every step: its own picture, those of its story, and how the found ones look.
+    stories also every step: its own picture, those of its story, and how the found ones look; and where a run
+    tells stories back, how well.
 
     Example: limner measure runs/cmcm runs/cmca
 
@@ -92,6 +96,7 @@ def measure(
             figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
         if measured.sequences is not None:
             write_sequence_result(measured.sequences, run)
+            figures |= _captions(measured.sequences)
             for decoding, found in measured.sequences.found.items():
                 figures |= {
                     f"{decoding} R@1": _figure(Metric.parse("R@1"), found.own),
@@ -105,6 +110,25 @@ def measure(
     for row in rows:
         shown = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if isinstance(value, float))
         emit(f"{row['system']}\t{row['pairs']} pairs\t{shown}")
+
+
+def _captions(result: "SequenceResult") -> dict[str, float]:
+    """How well stories are told back, of a run that does so."""
+    import numpy as np
+
+    from limner.evaluation.captions import perplexity
+
+    told = result.told
+    if told is None:
+        return {}
+    tokens, unknown = np.array(told.tokens), np.array(told.unknown)
+    figures = {
+        f"perplexity, {kind} pictures": perplexity(np.array(told.nats[kind]), tokens, unknown).value
+        for kind in told.nats
+    }
+    if told.scores is not None:
+        figures |= {"BLEU-4": told.scores.bleu, "chrF": told.scores.chrf}
+    return figures
 
 
 def _commit() -> str:

@@ -15,7 +15,7 @@ from limner.errors import ConfigError
 if TYPE_CHECKING:
     from limner.evaluation.tables import Table
 
-NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1")
+NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1", "gsda-1")
 SMOKE_CHOICES = 3
 
 
@@ -44,13 +44,14 @@ def table(
     ----------
     name
         cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-2
-        (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights) or vrss-1
-        (steps of stories, by themselves and without repeats).
+        (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
+        (steps of stories, by themselves and without repeats) or gsda-1 (the same with the coherence of found
+        pictures, and how well stories are told back).
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
-        Data set of the results; that of the published table unless given, and for complementary-… and vrss-1
-        all that were measured.
+        Data set of the results; that of the published table unless given, and for complementary-…, vrss-1
+        and gsda-1 all that were measured.
     format
         md, latex or html.
     resamples
@@ -67,7 +68,9 @@ def table(
         raise ConfigError(unknown("table", name, NAMES))
     if smoke and (runs is not None or data is not None):
         raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
-    made = {"complementary": _complementary, "vrss": _vrss}.get(name.partition("-")[0], _cmcm)
+    made = {"complementary": _complementary, "vrss": _stories, "gsda": _stories}.get(
+        name.partition("-")[0], _cmcm
+    )
     tables = made(name, runs, data, min(resamples, 500) if smoke else resamples, smoke=smoke)
     text = render(tables, format)
     if to is None:
@@ -120,8 +123,8 @@ def _complementary(
     return tables
 
 
-def _vrss(name: str, runs: Path | None, data: str | None, resamples: int, *, smoke: bool) -> "list[Table]":
-    """Tables of stepwise illustration."""
+def _stories(name: str, runs: Path | None, data: str | None, resamples: int, *, smoke: bool) -> "list[Table]":
+    """Tables of stories and their steps."""
     from limner.apps import smoke_runs
     from limner.evaluation.sequence_results import read_sequence_results
     from limner.evaluation.sequence_tables import build
