@@ -57,7 +57,8 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
                 ]
                 yield Group(f"{measure}: {end} weights", found)
 
-    title = f"{config.row or config.system} on {config.data.set}: pairs that weigh most and least"
+    named = Path(config.data.annotations).name or config.data.set
+    title = f"{config.row or config.system} on {named}: pairs that weigh most and least"
     write_examples(to, title, NOTE, groups())
 
 
