@@ -11,7 +11,7 @@ from test_vrss_training import in_stories
 from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.data.coherence import PairSet
-from limner.data.scene_graphs import SceneGraph, write_graphs
+from limner.data.scene_graphs import SceneGraph, read_graphs, write_graphs
 from limner.data.tokens import Vocabulary
 from limner.encoders.graphs import GraphEncoder
 from limner.errors import CheckpointError, ConfigError, DataError
@@ -280,6 +280,32 @@ def test_a_story_does_not_depend_on_its_company():
     other = model.encode_stories([[*texts[0][:2], "bears bears bears"]])[0]
     assert np.abs(other[0] - together[0][0]).max() > 1e-6
     assert model.encode_image(np.ones((2, 10), np.float32)).shape == (2, 8)
+
+
+def test_graphs_are_encoded_one_as_many_and_come_back_with_a_run(tmp_path, graphs):
+    rows = corpus()
+    settings = config(f"graphs={graphs}", "caption=off", "loop.epochs=1")
+    loop(settings, rows, tmp_path / "run").fit()
+    model, _ = gsda.load(tmp_path / "run", sentences=WORDS)
+    all_graphs = list(read_graphs(graphs).values())
+    vectors, empty = model.encode_graphs(all_graphs)
+    assert empty.tolist() == [graph.empty for graph in all_graphs]
+    assert 0 < empty.sum() < len(all_graphs)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    for row, graph in enumerate(all_graphs):
+        np.testing.assert_allclose(model.encode_graphs([graph])[0][0], vectors[row], atol=1e-6)
+    assert len(np.unique(vectors.round(4), axis=0)) == 3  # foxes, bears and nothing at all
+    many = model.encode_graphs(all_graphs * 20)[0]
+    np.testing.assert_allclose(many, np.tile(vectors, (20, 1)), atol=1e-6)
+    assert [len(part) for part in model.encode_graphs([])] == [0, 0]
+    strange = all_graphs[1].model_copy(update={"relations": (), "objects": ()})
+    whale = {"image": "x", "objects": [{"label": "whale", "box": [0, 0, 1, 1], "score": 1}], "relations": []}
+    with pytest.raises(DataError, match="no vector for 'whale'"):
+        model.encode_graphs([strange, SceneGraph.model_validate(whale)])
+    bare = gsda.prepare(config("graph=off", "caption=off"), rows, sentences=WORDS).task.model
+    with pytest.raises(ConfigError, match="has no graph encoder"):
+        bare.encode_graphs(all_graphs)
 
 
 def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs):

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.config import Config
 from limner.encoders.contextual import ContextualEncoder, Hears
+from limner.encoders.graph_batches import Graph, batch_graphs
 from limner.encoders.graphs import Convolution, GraphEncoder
-from limner.errors import ShapeError
+from limner.errors import ConfigError, ShapeError
 from limner.models.captioner import Captioner
 from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
 from limner.similarity import FloatArray, TextEncoder, scores
@@ -79,6 +81,7 @@ class Gsda(nn.Module):
         features: nn.Module | None = None,
         graphs: GraphEncoder | None = None,
         captioner: Captioner | None = None,
+        labels: Sequence[str] = (),
     ) -> None:
         """Draw the weights from torch's generator.
 
@@ -93,6 +96,7 @@ class Gsda(nn.Module):
             features: bytes of pictures → (B, F), fixed; None where features are stored.
             graphs: encoder of scene graphs, for the graph terms and for re-ranking.
             captioner: of the dual task.
+            labels: what the rows of the graph encoder's label vectors are of.
         """
         super().__init__()
         own = architecture
@@ -114,6 +118,7 @@ class Gsda(nn.Module):
         self.of_text = nn.Linear(self.sentences.width, own.dim, bias=False)
         self.of_image = nn.Linear(image_width, own.dim, bias=False)
         self.graphs, self.captioner = graphs, captioner
+        self._labels = {label: row for row, label in enumerate(labels)}
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
         """Sentences of B stories → (S, D) rows of unit length.
@@ -196,6 +201,29 @@ class Gsda(nn.Module):
                 made = self.pictures(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
                 found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
         return found
+
+    def encode_graphs(self, graphs: Sequence[Graph]) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Scene graphs of M pictures → what they say of each other, by cosine.
+
+        Args:
+            graphs: of labels that the run knows.
+        Returns:
+            (M, D) float32 unit rows, D the width of graph vectors, and (M,) True where a graph is empty: its
+            vector is learned but describes no picture, so nothing is to be compared with it.
+        Raises:
+            ConfigError: the model has no graph encoder.
+            DataError: a label without a vector.
+        """
+        if self.graphs is None:
+            raise ConfigError("gsda: the run has no graph encoder; train one with graph = 'soft'")
+        found = np.zeros((len(graphs), self.graphs.dim), np.float32)
+        empty = np.zeros(len(graphs), np.bool_)
+        with Evaluating(self):
+            for start in range(0, len(graphs), ENCODE_BATCH):
+                some = slice(start, start + ENCODE_BATCH)
+                vectors, without = self.graphs(batch_graphs(graphs[some], self._labels).to(self.device))
+                found[some], empty[some] = vectors.float().cpu().numpy(), without.cpu().numpy()
+        return found, empty
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""

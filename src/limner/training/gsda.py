@@ -75,6 +75,7 @@ def prepare(
         if graphs is None
         else graph_encoder(config.graph_model, torch.from_numpy(graphs.labels.matrix)),
         captioner=_captioner(config, told, width),
+        labels=() if graphs is None else graphs.labels.labels,
     ).to(device)
     if config.model.centre:
         model.centre.copy_(mean_feature(corpus, model.described))
@@ -119,6 +120,7 @@ def load(path: Path, device: str = "cpu", sentences: TextEncoder | None = None) 
         features=drawn_features()[0] if config.trunk == "drawings" else None,
         graphs=graphs,
         captioner=_captioner(config, told, saved.image_width),
+        labels=tuple(about.get("labels", ())),
     )
     return saved.into(model, device), config
 
