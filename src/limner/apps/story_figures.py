@@ -5,7 +5,7 @@ It reads runs and their measured steps; nothing is trained or measured here.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
         raise ConfigError(
             f"figure: vrss-galleries compares two runs, found {len(runs)}; pass --run FOLDER --run FOLDER"
         )
-    one, other = (_measured(run) for run in runs)
+    one, other = (measured_steps(run, "test") for run in runs)
     if (one.about.data, one.ids) != (other.about.data, other.ids):
         raise DataError(
             f"figure: {runs[0]} and {runs[1]} were measured on different steps; measure both alike"
@@ -88,9 +88,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
     lost = [name for name in one.ids if name not in texts]
     if lost:
         raise DataError(f"{runs[0]}: its data set has no pair {lost[0]!r} any more; measure the run again")
-    names = [_name(one), _name(other)]
-    if names[0] == names[1]:
-        names = [f"{name} ({run.name})" for name, run in zip(names, runs, strict=True)]
+    names = names_of(runs, (one, other))
     places = _places(one)
 
     def groups() -> Iterator[Group]:
@@ -145,14 +143,25 @@ def _places(result: "SequenceResult") -> list[int]:
     return places
 
 
-def _name(result: "SequenceResult") -> str:
-    return result.about.system
+def names_of(runs: Sequence[Path], results: Sequence["SequenceResult"]) -> list[str]:
+    """Names of systems, with their folders where two are alike."""
+    names = [result.about.system for result in results]
+    return [
+        f"{name} ({run.name})" if names.count(name) > 1 else name
+        for name, run in zip(names, runs, strict=True)
+    ]
 
 
-def _measured(run: Path) -> "SequenceResult":
+def measured_steps(run: Path, part: Literal["val", "test"]) -> "SequenceResult":
+    """What a run found for the stories of one part.
+
+    Raises:
+        DataError: it was not measured.
+    """
     from limner.evaluation.sequence_results import FOLDER, read_sequence_result
 
-    found = sorted((run / FOLDER).glob("*-test.json"))
+    found = sorted((run / FOLDER).glob(f"*-{part}.json"))
     if not found:
-        raise DataError(f"{run}: no steps of stories measured; run 'limner measure {run}' first")
+        how = "" if part == "test" else f" --part {part}"
+        raise DataError(f"{run}: no steps of stories measured; run 'limner measure {run}{how}' first")
     return read_sequence_result(found[0])

@@ -21,8 +21,9 @@ NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
     "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
     "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries", "vrss-topic",
+    "gsda-strips",
 )  # fmt: skip
-PAGES = ("complementary-3", "complementary-4", "vrss-galleries", "vrss-topic")
+PAGES = ("complementary-3", "complementary-4", "vrss-galleries", "vrss-topic", "gsda-strips")
 
 
 def figure(
@@ -54,20 +55,21 @@ def figure(
         (what either measure gained on every data set against the deviation of its scores), complementary-3
         (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
         weigh most and least), vrss-attention (what the steps of test stories hear of each other),
-        vrss-galleries (a page of steps for which one run is better, the other, or neither) or vrss-topic (a
-        page of how the latent topic moves through the steps of one text, and what each finds).
+        vrss-galleries (a page of steps for which one run is better, the other, or neither), vrss-topic (a
+        page of how the latent topic moves through the steps of one text, and what each finds) or gsda-strips
+        (a page of validation stories, with what every run found for each sentence).
     to
-        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries and
-        vrss-topic.
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries,
+        vrss-topic and gsda-strips.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
         One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention, vrss-topic), or the runs to compare
-        (cmcm-6, complementary-3, and two for vrss-galleries); repeatable.
+        (cmcm-6, complementary-3, two for vrss-galleries, gsda-strips in the order of its rows); repeatable.
     text
         Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
-        (vrss-attention), or name of a validation story or a text file (vrss-topic, once); repeatable. The
-        first ones of the run unless given.
+        (vrss-attention) or validation story (gsda-strips), or name of a validation story or a text file
+        (vrss-topic, once); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     weights
@@ -125,6 +127,7 @@ def _page(
 ) -> None:
     from limner.apps.found_examples import write_found
     from limner.apps.story_figures import write_galleries
+    from limner.apps.story_strips import write_story_strips
     from limner.apps.topic_paths import write_topic_path
     from limner.apps.weighted_pairs import write_weighted_pairs
 
@@ -134,6 +137,8 @@ def _page(
         write_galleries(run, to, count)
     elif name == "vrss-topic":
         write_topic_path(_one(name, run), to, texts, weights)
+    elif name == "gsda-strips":
+        write_story_strips(run, to, texts, count)
     else:
         write_found(run, to, texts=texts, pictures=pictures, count=count, weights=weights)
 
