@@ -1,10 +1,12 @@
 """Illustrated stories with trained models: per step, with sequence decoding, with the first picture pinned.
 
-The text model ranks pictures per step; the same-document metric says how pictures of one story go together.
+The text model ranks pictures per step; what pictures say for each other comes from a same-document metric, or
+from scene graphs as GSDA's own encoder reads them: omega times their cosine, an empty graph pulling nobody.
 How many nats a unit of either is worth is chosen on validation stories by mean reciprocal rank, per decoder;
 the test stories are then measured once. Intervals resample stories; figures are means over the seeds' runs.
 
     python benchmarks/story_results.py --runs runs/dual-0 --metrics runs/document-0
+    python benchmarks/story_results.py --runs runs/gsda-0 --graphs graphs.jsonl
 """
 
 import argparse
@@ -17,19 +19,28 @@ import numpy as np
 from limner.apps.corpora import open_corpus
 from limner.apps.document_pull import read_pull
 from limner.apps.run_pictures import open_run
+from limner.apps.sequence_runs import fixed_features
 from limner.apps.validation import vectors
+from limner.config import build
 from limner.data.pairs import one_row_per_pair
+from limner.errors import DataError
 from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
-from limner.retrieval.decoding import max_marginals
+from limner.retrieval.decoding import decode, max_marginals
 from limner.retrieval.lattice import TablePull, lattice
 from limner.training.corpus import rows_of
+from limner.training.gsda_graphs import graphs_of
+from limner.training.gsda_settings import GsdaConfig
 from limner.training.story_batches import stories_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
 FACTORS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # times the evidence of the metric
 DECODERS = ("chain", "anchor")
+OMEGAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # cosines of texts per cosine of graphs
+LEFT_TO_RIGHT = ("greedy", "beam")
+COHERENCE = "coherence"
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,7 @@ class Part:
         columns: (N,) the picture of each step.
         stories: rows of each story, in order.
         names: (N,) story of each step.
+        features: (M, F) that no run has trained, or None: what coherence of found pictures is asked of.
     """
 
     scores: np.ndarray
@@ -49,31 +61,56 @@ class Part:
     columns: np.ndarray
     stories: list
     names: list
+    features: np.ndarray | None = None
 
 
-def opened(run, metric, weights, part):
+def opened(run, weights, part, metric=None, graphs=None):
+    """One part as a run sees it, with the pull of a metric, or of graphs: a file, drawn, or shuffled."""
     model, config = open_run(run)
-    judge, _ = open_run(metric)
     data, pictures = open_corpus(config.data, weights=weights)
     pairs = one_row_per_pair(data.split(part))
     rows = rows_of(pairs, pictures, ())
     texts, images, columns = vectors(model, pictures, rows)
     first = np.unique(columns, return_index=True)[1]
-    seen = judge.encode_image(pictures.take(rows.places[first]))
-    evidence = read_pull(metric)
-    pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
+    ids = [pairs[row].image_id for row in first]
+    if metric is None:
+        pull = graph_pull(model, config, graphs, ids)
+    else:
+        judge, _ = open_run(metric)
+        seen = judge.encode_image(pictures.take(rows.places[first]))
+        evidence = read_pull(metric)
+        pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)
+    features, _, similar = fixed_features(pictures, ids)
+    if features is not None and not similar:
+        features = features - features.mean(axis=0)  # as in the tables
     return Part(
         model.score(texts, images).astype(np.float64),
         pull,
         columns,
         stories_of(pairs),
         [pair.seq or pair.id for pair in pairs],
+        features,
     )
 
 
+def graph_pull(model, config, graphs, ids):
+    """(M, M) cosines of what a run of GSDA makes of the pictures' scene graphs; 0 where either is empty."""
+    values = config.model_dump(mode="json") | {"graphs": graphs}
+    known = graphs_of(build(GsdaConfig, values, "--graphs"))
+    lacking = [name for name in ids if name not in known]
+    if lacking:
+        raise DataError(f"{graphs}: no scene graph for {len(lacking)} pictures (first: {lacking[0]})")
+    made, empty = model.encode_graphs([known[name] for name in ids])
+    made[empty] = 0
+    return (made @ made.T).astype(np.float64)
+
+
 def decoded(part, scale, factor, decoder):
-    """(N, M) max-marginals; the scores themselves where nothing is decoded."""
+    """(N, M) max-marginals; the scores themselves where nothing is decoded.
+
+    Greedy and beam search rank left to right: a step's scores, and the pull of what the step before shows.
+    """
     found = part.scores * scale
     if decoder == "off" or factor == 0:
         return found
@@ -81,7 +118,11 @@ def decoded(part, scale, factor, decoder):
     pull = TablePull(factor * part.pull)
     for story in part.stories:
         problem = lattice(found[story], every, pull, allow_repeats=True)
-        found[story] = max_marginals(problem, decoder)
+        if decoder in LEFT_TO_RIGHT:
+            before = decode(problem, decoder).columns[:-1]
+            found[story[1:]] += factor * part.pull[before]
+        else:
+            found[story] = max_marginals(problem, decoder)
     return found
 
 
@@ -112,26 +153,39 @@ def figures(part, table, rows=None):
     for name in SHOWN:
         metric = Metric.parse(name)
         found[name] = metric.values(worlds if metric.kind == "StR" else ranking)
+    if rows is None and part.features is not None:
+        alike = coherent(part, table)
+        found[COHERENCE] = np.array([np.nan if value is None else value for value in alike])
     return found, [part.names[row] for row in chosen]
+
+
+def coherent(part, table):
+    """(N,) cosine of every first picture's features and those of the first of the step before."""
+    found = [None] * len(part.columns)
+    best = table.argmax(axis=1)
+    for story in part.stories:
+        for row, value in zip(story, coherence(part.features, best[story], [""] * len(story)), strict=True):
+            found[row] = value
+    return found
 
 
 def mrr(values):
     return float(np.mean([one["MRR"].mean() for one in values]))
 
 
-def chosen_on(parts):
+def chosen_on(parts, decoders=DECODERS, scales=SCALES, factors=FACTORS):
     """Decoder → (scale, factor), and those of the pin; by mean reciprocal rank over the seeds."""
     found = {"off": (1.0, 0.0)}
-    for decoder in DECODERS:
+    for decoder in decoders:
         tried = {
             (scale, factor): mrr([figures(p, decoded(p, scale, factor, decoder))[0] for p in parts])
-            for scale in SCALES
-            for factor in FACTORS
+            for scale in scales
+            for factor in factors
         }
         found[decoder] = max(tried, key=tried.get)
     tried = {}
-    for scale in SCALES:
-        for factor in FACTORS:
+    for scale in scales:
+        for factor in factors:
             values = []
             for part in parts:
                 rows, table = pinned(part, scale, factor)
@@ -144,13 +198,18 @@ def chosen_on(parts):
 def line(name, parts):
     """Means over seeds, with intervals by story."""
     cells = {}
-    for metric in SHOWN:
+    for metric in (*SHOWN, COHERENCE):
+        if not all(metric in one[0] for one in parts):
+            continue
         values = np.concatenate([one[0][metric] for one in parts])
         groups = [group for one in parts for group in one[1]]
-        cells[metric] = interval(values, groups, Metric.parse(metric).statistic)
+        counted = ~np.isnan(values)
+        statistic = "mean" if metric == COHERENCE else Metric.parse(metric).statistic
+        kept = [group for group, there in zip(groups, counted, strict=True) if there]
+        cells[metric] = interval(values[counted], kept, statistic)
     shown = []
     for metric, one in cells.items():
-        times, digits = {"MedR": (1, 0), "MRR": (1, 3)}.get(metric, (100, 1))
+        times, digits = {"MedR": (1, 0), "MRR": (1, 3), COHERENCE: (1, 3)}.get(metric, (100, 1))
         shown.append(
             f"{times * one.value:.{digits}f} [{times * one.low:.{digits}f}, {times * one.high:.{digits}f}]"
         )
@@ -161,20 +220,31 @@ def line(name, parts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, nargs="+", required=True)
-    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="one per run")
+    pull = parser.add_mutually_exclusive_group(required=True)
+    pull.add_argument("--metrics", type=Path, nargs="+", help="one per run")
+    pull.add_argument("--graphs", help="file of scene graphs; of drawn pictures also drawn or shuffled")
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    pairs = list(zip(options.runs, options.metrics, strict=True))
-    chosen = chosen_on([opened(run, metric, options.weights, "val") for run, metric in pairs])
-    print(f"chosen on validation (nats per unit of cosine, factor of the metric): {chosen}")
-    parts = [opened(run, metric, options.weights, options.part) for run, metric in pairs]
+    metrics = options.metrics or [None] * len(options.runs)
+    pairs = list(zip(options.runs, metrics, strict=True))
+
+    def every(part):
+        return [opened(run, options.weights, part, metric, options.graphs) for run, metric in pairs]
+
+    decoders = (*LEFT_TO_RIGHT, *DECODERS) if options.graphs else DECODERS
+    # only the ratio of the two counts here, so that omega alone is tried
+    grid = {"scales": (1.0,), "factors": OMEGAS} if options.graphs else {}
+    chosen = chosen_on(every("val"), decoders, **grid)
+    print(f"chosen on validation (weight of the texts' cosine, of the pull): {chosen}")
+    parts = every(options.part)
     queries, pictures = parts[0].scores.shape
     print(f"\n{queries} pages of {len(parts[0].stories)} stories, {pictures} pictures, {len(parts)} seeds\n")
-    print(f"| | {' | '.join(SHOWN)} |\n|---|{'---|' * len(SHOWN)}")
+    names = (*SHOWN, *((COHERENCE,) if parts[0].features is not None else ()))
+    print(f"| | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
     found = {}
-    for decoder in ("off", *DECODERS):
+    for decoder in ("off", *decoders):
         done = [figures(part, decoded(part, *chosen[decoder], decoder)) for part in parts]
         found[decoder] = line("per step" if decoder == "off" else f"{decoder} decoding", done)
     for name, (scale, factor) in (

@@ -1,10 +1,17 @@
 """The benchmarks of stories run, and their slow ways agree with the fast ones; no time is asserted."""
 
 import importlib.util
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+
+from limner.config import build
+from limner.data.worlds import world_graphs
+from limner.errors import DataError
+from limner.training.gsda_settings import GsdaConfig
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
@@ -57,3 +64,46 @@ def test_decoders_of_whole_galleries_equal_plain_loops(benchmark):
         one, both = found["ways"][name]["peak_mb_of_one_and_all_stories"]
         assert both <= 1.5 * one + 0.05
     assert set(found["times_a_plain_loop"]) == {"chain", "anchor"}
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_left_to_right_ranks_by_what_the_step_before_shows(benchmark):
+    rng = np.random.default_rng(0)
+    scores, pull = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))
+    pull += pull.T
+    np.fill_diagonal(pull, 0)
+    stories = [np.array([0, 2, 4, 6]), np.array([5, 1, 3])]
+    part = benchmark.Part(scores.copy(), pull, np.zeros(7, int), stories, list("abababa"))
+    found = benchmark.decoded(part, 2.0, 0.7, "greedy")
+    for story in stories:
+        due = 2 * scores[story[0]]
+        for before, row in zip([None, *story], story, strict=False):
+            if before is not None:
+                due = 2 * scores[row] + 0.7 * pull[due.argmax()]
+            np.testing.assert_allclose(found[row], due)
+    # a beam wide enough for every path shows the exact chain's choice
+    chain, beam = (benchmark.decoded(part, 2.0, 0.7, name).argmax(axis=1) for name in ("chain", "beam"))
+    short = stories[1]
+    worth = [
+        sum(2 * scores[row, pick] for row, pick in zip(short, picks[short], strict=True))
+        + 0.7 * sum(pull[one, other] for one, other in pairwise(picks[short]))
+        for picks in (chain, beam)
+    ]
+    assert worth[1] == pytest.approx(worth[0])
+    assert (part.scores == scores).all()
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_an_empty_graph_pulls_nobody(benchmark):
+    class Made:
+        def encode_graphs(self, graphs):
+            assert len(graphs) == 4
+            rows = np.array([[1, 0], [0.6, 0.8], [0, 1], [1, 0]], np.float32)
+            return rows, np.array([False, False, False, True])
+
+    config = build(GsdaConfig, {"data": {"set": "picturebook", "stories": 10}}, "test")
+    pull = benchmark.graph_pull(Made(), config, "drawn", list(world_graphs(10, 0))[:4])
+    due = [[1, 0.6, 0, 0], [0.6, 1, 0.8, 0], [0, 0.8, 1, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(pull, due, atol=1e-6)
+    with pytest.raises(DataError, match="no scene graph for 1 pictures"):
+        benchmark.graph_pull(Made(), config, "drawn", ["none"])
