@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from limner.config import build
+from limner.data.scene_graphs import read_graphs
 from limner.data.worlds import world_graphs
 from limner.errors import DataError
 from limner.training.gsda_settings import GsdaConfig
@@ -107,3 +108,35 @@ def test_an_empty_graph_pulls_nobody(benchmark):
     np.testing.assert_allclose(pull, due, atol=1e-6)
     with pytest.raises(DataError, match="no scene graph for 1 pictures"):
         benchmark.graph_pull(Made(), config, "drawn", ["none"])
+
+
+@pytest.mark.parametrize("benchmark", ["vist_dry_run"], indirect=True)
+def test_made_up_stories_go_the_real_way(benchmark, tmp_path):
+    sizes = "--stories 9 --steps 1 --batch 4 --words 6 --vocabulary 60 --width 6 --keys 5"
+    benchmark.MODERATE.update(
+        model={"word_width": 6, "hidden": 4, "attention": 3, "dim": 5},
+        graph_model={"dim": 4, "width": 4},
+        captioner={"local": 4, "hidden": 4, "joined": 6, "told": 4, "state": 5, "word_width": 3},
+    )
+    found = benchmark.measure(benchmark.parsed([*sizes.split(), "--folder", str(tmp_path)]))
+    assert found["losses"] == ["caption", "contrast", "graph", "ranking", "total"]
+    assert found["steps_per_epoch"] == 2
+    assert found["h_per_epoch"] == pytest.approx(2 * found["s_per_step"] / 3600)
+    assert found["peak_gb"] > 0
+    assert list(tmp_path.iterdir()) == []  # the made-up data are gone
+
+
+@pytest.mark.parametrize("benchmark", ["vist_dry_run"], indirect=True)
+def test_made_up_stories_have_the_sizes_asked_for(benchmark, tmp_path):
+    sizes = "--stories 30 --words 8 --vocabulary 60 --width 6 --batch 4"
+    rows = benchmark.corpus(tmp_path, benchmark.parsed(sizes.split()))
+    assert (len(rows.train), len(rows.val)) == (150, 5)
+    counts = [len(text.split()) for text in rows.train.texts]
+    assert 4 <= min(counts) <= max(counts) < 12
+    taken = rows.pictures.take(rows.train.places[:3])
+    assert taken.shape == (3, 6)
+    assert taken.any()
+    benchmark.write_graphs(tmp_path / "g.jsonl", [pair.image_id for pair in rows.train.pairs])
+    graphs = list(read_graphs(tmp_path / "g.jsonl").values())
+    assert [graph.empty for graph in graphs] == [number % 20 == 0 for number in range(150)]
+    assert all(2 <= len(graph.objects) <= 9 for graph in graphs if not graph.empty)

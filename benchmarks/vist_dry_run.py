@@ -1,0 +1,215 @@
+"""Training GSDA on a set as large as VIST, of which only the sizes are true: memory, and time per epoch.
+
+Stories of five sentences, one picture each, with made-up words, features (a memory-mapped file in float16),
+sentence keys and scene graphs, go through the real way: a file of graphs is read, `prepare` builds task and
+model, and some batches are trained on. Losses mean nothing. Sizes are moderate unless --paper is given.
+
+    python benchmarks/vist_dry_run.py --steps 5
+    python benchmarks/vist_dry_run.py --paper --steps 3
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from limner.config import build
+from limner.data.coherence import PairSet
+from limner.data.pairs import Pair
+from limner.training.corpus import corpus_of
+from limner.training.gsda import prepare
+from limner.training.gsda_settings import GsdaConfig
+from limner.training.optimisers import optimiser
+from limner.training.pictures import ArrayRows
+
+STORIES, STEPS = 40_071, 5  # of VIST's training split
+LABELS, PREDICATES = 150, 50
+BLOCK = 8192
+MODERATE = {
+    "model": {"word_width": 200, "hidden": 256, "attention": 128, "dim": 512},
+    "graph_model": {"dim": 128, "width": 128},
+    "captioner": {
+        "local": 256, "hidden": 256, "joined": 512, "told": 256, "state": 512, "word_width": 128,
+    },
+}  # fmt: skip
+
+
+class Keys:
+    """Sentence vectors that mean nothing, as wide as those of VSE0."""
+
+    name, fingerprint = "made-up", "made-up"
+
+    def __init__(self, dim):
+        self.dim = dim
+
+    def encode_text(self, texts):
+        """(N, dim) float32 unit rows, the same for as many texts."""
+        rng, found = np.random.default_rng(0), np.empty((len(texts), self.dim), np.float32)
+        for start in range(0, len(found), BLOCK):
+            part = rng.standard_normal(found[start : start + BLOCK].shape, np.float32)
+            found[start : start + BLOCK] = part / np.linalg.norm(part, axis=1, keepdims=True)
+        return found
+
+
+def texts_of(count, options):
+    """Sentences whose words are as unevenly used as a language's; each word has a number for a name."""
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(4, 2 * options.words - 4, count)
+    share = 1 / np.arange(1, options.vocabulary + 1)
+    drawn = rng.choice(options.vocabulary, lengths.sum(), p=share / share.sum())
+    for words in np.split(drawn, np.cumsum(lengths)[:-1]):
+        yield " ".join(f"w{word}" for word in words)
+
+
+def corpus(folder, options):
+    """The stories, and one more to validate on, with features in a file."""
+    count = (options.stories + 1) * STEPS
+    pairs = [
+        Pair(
+            id=str(row),
+            text=text,
+            image=f"{row}.jpg",
+            seq=str(row // STEPS),
+            pos=row % STEPS,
+            split="train" if row < options.stories * STEPS else "val",
+        )
+        for row, text in enumerate(texts_of(count, options))
+    ]
+    features = np.memmap(folder / "features", np.float16, "w+", shape=(count, options.width))
+    rng = np.random.default_rng(2)
+    for start in range(0, count, BLOCK):
+        features[start : start + BLOCK] = rng.standard_normal(
+            features[start : start + BLOCK].shape, np.float32
+        )
+    features.flush()
+    names = [pair.image_id for pair in pairs]
+    kept = np.memmap(folder / "features", np.float16, "r", shape=features.shape)
+    return corpus_of(PairSet("made-up", (), tuple(pairs)), ArrayRows(names, kept))
+
+
+def write_graphs(file, names):
+    """A graph per picture, every twentieth empty, of 2 to 9 things and up to as many relations."""
+    rng = np.random.default_rng(3)
+    with file.open("w", encoding="utf-8") as stream:
+        for number, name in enumerate(names):
+            things = rng.integers(0, LABELS, rng.integers(2, 10) if number % 20 else 0).tolist()
+            objects = [{"label": f"thing {t}", "box": [0, 0, 1, 1], "score": 1} for t in things]
+            ends = [rng.choice(len(things), 2, replace=False).tolist() for _ in things]
+            relations = [
+                {"s": s, "p": f"relation {rng.integers(PREDICATES)}", "o": o, "score": 1} for s, o in ends
+            ]
+            stream.write(json.dumps({"image": name, "objects": objects, "relations": relations}) + "\n")
+
+
+def task_of(folder, options):
+    """What training optimises, and the memory and seconds that making it ready took."""
+    marks, start = {}, time.perf_counter()
+
+    def mark(name):
+        nonlocal start
+        marks[name] = {"s": round(time.perf_counter() - start, 2), "peak_gb": round(peak_gb(), 2)}
+        start = time.perf_counter()
+
+    rows = corpus(folder, options)
+    mark("made up, with features on disk")
+    write_graphs(folder / "graphs.jsonl", [pair.image_id for pair in rows.train.pairs])
+    mark("graphs written")
+    values = {
+        "system": "gsda",
+        "keys": "sentences",
+        "graphs": str(folder / "graphs.jsonl"),
+        "data": {
+            "set": "stories",
+            "annotations": "made-up",
+            "vectors": "random",
+            "batch": options.batch,
+            "max_length": options.max_length,
+        },
+        "loop": {"seed": 0},
+        **({} if options.paper else MODERATE),
+    }
+    config = build(GsdaConfig, values, "benchmark")
+    task = prepare(config, rows, device=options.device, sentences=Keys(options.keys)).task
+    mark("ready to train")
+    return task, config, marks
+
+
+def peak_gb():
+    """Largest memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def timed(task, config, options):
+    """Seconds of each step, drawing its batch included; the first one, which warms up, is left out."""
+    own = config.loop
+    rates = {"rates": own.rates}
+    updates = optimiser(
+        own.optimiser, task.model.named_parameters(), own.lr, own.betas, own.weight_decay, **rates
+    )
+    task.model.train()
+    batches, found = iter(task.batches(0)), []
+    for _ in range(options.steps + 1):
+        start = time.perf_counter()
+        updates.zero_grad(set_to_none=True)
+        losses = task.step(next(batches))
+        losses["total"].backward()
+        updates.step()
+        assert all(bool(torch.isfinite(loss)) for loss in losses.values())  # waits for the device as well
+        found.append(time.perf_counter() - start)
+    return found[1:], sorted(losses)
+
+
+def measure(options):
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        task, config, marks = task_of(Path(name), options)
+        seconds, losses = timed(task, config, options)
+        step = float(np.median(seconds))
+        result = {
+            "stories": options.stories,
+            "sentences": options.stories * STEPS,
+            "parameters": sum(w.numel() for w in task.model.parameters() if w.requires_grad),
+            "words_read_and_said": [len(task.model.vocabulary), len(task.model.captioner.vocabulary)],
+            "losses": losses,
+            "threads": torch.get_num_threads(),
+            "before_training": marks,
+            "s_per_step": step,
+            "s_of_steps": seconds,
+            "steps_per_epoch": task.steps_per_epoch,
+            "h_per_epoch": step * task.steps_per_epoch / 3600,
+            "peak_gb": peak_gb(),
+        }
+        if options.device.startswith("cuda"):
+            result["device_peak_gb"] = torch.cuda.max_memory_allocated() / 1e9
+        return result
+
+
+def parsed(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stories", type=int, default=STORIES)
+    parser.add_argument("--steps", type=int, default=5, help="timed, after one that is not")
+    parser.add_argument("--batch", type=int, default=32, help="stories")
+    parser.add_argument("--words", type=int, default=12, help="of a sentence, on average")
+    parser.add_argument("--max-length", type=int, default=40)
+    parser.add_argument("--vocabulary", type=int, default=30_000, help="different words at most")
+    parser.add_argument("--width", type=int, default=2048, help="F of the picture features")
+    parser.add_argument("--keys", type=int, default=1024, help="width of sentence keys")
+    parser.add_argument("--paper", action="store_true", help="sizes of the paper")
+    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--folder", type=Path, help="for 0.9 GB of made-up data; the system's own if absent")
+    return parser.parse_args(arguments)
+
+
+def main():
+    options = parsed()
+    torch.set_num_threads(options.threads)
+    print(json.dumps(measure(options), indent=1))
+
+
+if __name__ == "__main__":
+    main()
