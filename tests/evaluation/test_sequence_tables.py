@@ -1,5 +1,8 @@
 """The table of stepwise illustration: values by hand, published figures, marks, seeds, and refusals."""
 
+import tomllib
+from pathlib import Path
+
 import numpy as np
 import pytest
 from made_up_sequences import sequence_result
@@ -232,3 +235,9 @@ def test_perplexity_weighs_tokens_alike():
     table = build("gsda-1", [result.model_copy(update={"told": own})], resamples=20)[-1]
     assert table.rows[0].cells[0].value == pytest.approx(np.exp(21 / 27))
     assert table.rows[0].cells[1].value == pytest.approx(np.exp(12 / 27))
+
+
+def test_every_settings_file_of_gsda_has_its_row():
+    files = sorted((Path(__file__).parents[2] / "configs" / "gsda").glob("*/*.toml"))
+    names = {tomllib.loads(file.read_text("utf-8"))["row"] for file in files}
+    assert names == {name for name in reference()["gsda-1"]["rows"] if name.startswith("GSDA")}
