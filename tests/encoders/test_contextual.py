@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from limner.encoders.contextual import ContextualEncoder
+from limner.encoders.padded import states
 from limner.errors import ShapeError
 
 STEPS = torch.tensor([3, 1, 2])
@@ -83,9 +84,9 @@ def test_equation_two_as_printed_returns_the_state_itself():
     own = encoder("literal").double()
     words, lengths, keys, steps = inputs()
     found = own(words, lengths, keys.double(), steps)
-    states = own._read(own.bottom, own.embedding(words), lengths)
+    read = states(own.bottom, own.embedding(words), lengths)
     several = torch.tensor([True, True, True, False, True, True])
-    torch.testing.assert_close(found.context[several], states[several], atol=1e-15, rtol=0)
+    torch.testing.assert_close(found.context[several], read[several], atol=1e-15, rtol=0)
     changed = own(words, lengths, keys.double() + torch.randn(6, 6).double(), steps).vectors
     torch.testing.assert_close(changed, found.vectors)
 

@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 
+from limner.encoders.padded import states
 from limner.errors import ShapeError
 
 Hears = Literal["others", "literal", "none"]
@@ -98,34 +99,24 @@ class ContextualEncoder(nn.Module):
                 f"contextual: {tuple(words.shape)} words, {len(lengths)} lengths, {tuple(keys.shape)} keys,"
                 f" stories of {counts} sentences, expected (S, L), (S,), (S, {self.keys}) and a sum of S"
             )
-        states = self._read(self.bottom, self.embedding(words), lengths)  # (S, L, 2H)
+        read = states(self.bottom, self.embedding(words), lengths)  # (S, L, 2H)
         if self.hears == "none":
-            return ContextualSentences(_mean(states, lengths), None, None)
+            return ContextualSentences(_mean(read, lengths), None, None)
         stories = torch.repeat_interleave(steps).to(words.device)  # (S,)
         others = pad_sequence(list(torch.split(keys, counts)), batch_first=True)[stories]  # (S, T, K)
-        attention = self._attention(states, others, _others(steps).to(words.device))
-        if self.hears == "others":
-            context = attention @ others
-        else:
-            context = attention.sum(dim=2, keepdim=True) * states
-        heard = torch.cat([states, context], dim=2)
-        return ContextualSentences(_mean(self._read(self.top, heard, lengths), lengths), context, attention)
+        attention = self._attention(read, others, _others(steps).to(words.device))
+        context = attention @ others if self.hears == "others" else attention.sum(dim=2, keepdim=True) * read
+        whole = states(self.top, torch.cat([read, context], dim=2), lengths)
+        return ContextualSentences(_mean(whole, lengths), context, attention)
 
-    def _attention(self, states: Tensor, others: Tensor, heard: Tensor) -> Tensor:
+    def _attention(self, read: Tensor, others: Tensor, heard: Tensor) -> Tensor:
         """(S, L, T), zeros where a sentence has no other to hear."""
-        meeting = self.of_word(states)[:, :, None] + self.of_key(others)[:, None]  # (S, L, T, A)
+        meeting = self.of_word(read)[:, :, None] + self.of_key(others)[:, None]  # (S, L, T, A)
         logits = self.judge(torch.tanh(meeting)).squeeze(3)
         alone = ~heard.any(dim=1)
         masked = logits.masked_fill(~(heard | alone[:, None])[:, None], -torch.inf)
         found: Tensor = masked.softmax(dim=2) * heard[:, None]
         return found
-
-    @staticmethod
-    def _read(lstm: nn.LSTM, values: Tensor, lengths: Tensor) -> Tensor:
-        """(S, L, ·) → (S, L, 2H), zeros where a sentence is over."""
-        packed = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(lstm(packed)[0], batch_first=True, total_length=values.shape[1])
-        return states
 
 
 def _others(steps: Tensor) -> Tensor:
@@ -136,6 +127,6 @@ def _others(steps: Tensor) -> Tensor:
     return within & (torch.arange(longest)[None] != place[:, None])
 
 
-def _mean(states: Tensor, lengths: Tensor) -> Tensor:
+def _mean(read: Tensor, lengths: Tensor) -> Tensor:
     """Mean over the words of a sentence: (S, L, W), zeros where it is over → (S, W)."""
-    return states.sum(dim=1) / lengths.to(states.device)[:, None]
+    return read.sum(dim=1) / lengths.to(read.device)[:, None]

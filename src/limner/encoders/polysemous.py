@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pack_padded_sequence
 
+from limner.encoders.padded import last_states
 from limner.errors import ConfigError, ShapeError
 from limner.shapes import expect
 
@@ -148,10 +148,9 @@ class TextTower(nn.Module):
         if int(lengths.min()) < 1 or int(lengths.max()) > sizes["L"]:
             raise ShapeError(f"pvse: a length lies outside 1…{sizes['L']}; give the lengths before padding")
         words = self.embedding(ids)
-        packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        final = self.gru(packed)[1]  # (2, B, H/2)
+        final = last_states(self.gru, words, lengths.cpu())  # (B, H)
         real = torch.arange(sizes["L"], device=ids.device) < lengths.to(ids.device)[:, None]
-        found: Embedded = self.heads(words, torch.cat([final[0], final[1]], dim=1), real)
+        found: Embedded = self.heads(words, final, real)
         return found
 
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 
+from limner.encoders.padded import last_states, states
 from limner.errors import ShapeError
 
 
@@ -58,11 +59,7 @@ class WordReader(nn.Module):
 
     def forward(self, texts: Tensor, lengths: Tensor) -> Tensor:
         """(S, L) int64 word numbers of (S,) lengths in 1…L, on the CPU → (S, W)."""
-        packed = pack_padded_sequence(
-            self.dropout(self.embedding(texts)), lengths, batch_first=True, enforce_sorted=False
-        )
-        last = self.words(packed)[1]  # (2, S, H)
-        return torch.cat([last[0], last[1]], dim=1)
+        return last_states(self.words, self.dropout(self.embedding(texts)), lengths)
 
 
 class SentenceReader(nn.Module):
@@ -132,8 +129,7 @@ class StepEncoder(nn.Module):
         real = places < steps.to(padded.device)[:, None]
         if self.story is None or self.bilinear is None:
             return EncodedSteps(padded, None, None, real)
-        read, _ = self.story(pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False))
-        whole, _ = pad_packed_sequence(read, batch_first=True)  # (B, T, W)
+        whole = states(self.story, padded, steps)  # (B, T, W)
         logits = self.bilinear(padded) @ whole.transpose(1, 2)  # (B, T, T)
         attention = logits.masked_fill(~real[:, None, :], -torch.inf).softmax(dim=2)
         attention = attention * real[:, :, None]

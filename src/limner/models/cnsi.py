@@ -5,7 +5,7 @@ by order energy, which is no product of vectors. It holds no loss and no parser.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+from torch.nn.utils.rnn import pad_sequence
 
 from limner.config import Config
+from limner.encoders.padded import last_states, states
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import Evaluating, Tokens, fingerprint, to_tensor
 from limner.shapes import expect
@@ -129,8 +130,7 @@ class Cnsi(nn.Module):
             ShapeError: sizes do not fit.
         """
         expect("cnsi", words=(words, "S L"), lengths=(lengths, "S"))
-        packed = pack_padded_sequence(self.embedding(words), lengths, batch_first=True, enforce_sorted=False)
-        return normalize(self.words(packed)[1][0], dim=1).abs()
+        return normalize(last_states(self.words, self.embedding(words), lengths), dim=1).abs()
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(M, F) features, or what `features` takes → (M, D) |unit| rows.
@@ -166,8 +166,7 @@ class Cnsi(nn.Module):
             )
         padded = pad_sequence(list(self.dropout(sentences).split(counts)), batch_first=True)
         for layer in self.story:
-            packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
-            padded, _ = pad_packed_sequence(layer(packed)[0], batch_first=True)
+            padded = states(cast(nn.GRU, layer), padded, steps)
         real = torch.arange(padded.shape[1]) < steps[:, None]
         read = padded[real.to(padded.device)]
         if self.architecture.coherence:

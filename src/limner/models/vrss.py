@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from limner.config import Config
 from limner.encoders.cells import CellColours
+from limner.encoders.padded import states
 from limner.encoders.steps import EncodedSteps, SentenceReader, StepEncoder, WordReader
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import Evaluating, Tokens, fingerprint, settings_fingerprint, to_tensor
@@ -152,9 +152,8 @@ class Vrss(nn.Module):
         read = self.steps(texts, lengths, steps)
         heard = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
         if not self.architecture.latents:
-            packed = pack_padded_sequence(heard, steps, batch_first=True, enforce_sorted=False)
-            states, _ = pad_packed_sequence(self.reader(packed)[0], batch_first=True)
-            return Generated(self.decoder(states[read.real]), None, None, None, None, read.attention)
+            whole = states(self.reader, heard, steps)
+            return Generated(self.decoder(whole[read.real]), None, None, None, None, read.attention)
         return self._recur(heard, read)
 
     def _recur(self, heard: Tensor, read: EncodedSteps) -> Generated:

@@ -11,9 +11,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pack_padded_sequence
 
 from limner.config import Config
+from limner.encoders.padded import last_states
 from limner.errors import ShapeError
 from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
 from limner.shapes import expect
@@ -148,10 +148,7 @@ class Vse(nn.Module):
         sizes = expect("vse", ids=(ids, "B L"), lengths=(lengths, "B"))
         if int(lengths.min()) < 1 or int(lengths.max()) > sizes["L"]:
             raise ShapeError(f"vse: a length lies outside 1…{sizes['L']}; give the lengths before padding")
-        packed = pack_padded_sequence(
-            self.embedding(ids), lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        return normalize(self.gru(packed)[1][0], dim=1)
+        return normalize(last_states(self.gru, self.embedding(ids), lengths.cpu()), dim=1)
 
     def _images(self, pictures: Tensor) -> Tensor:
         features = pictures if self.trunk is None else self.trunk(pictures)
