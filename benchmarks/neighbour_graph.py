@@ -43,8 +43,9 @@ def main():
     found = recall(searched, vectors, text_ids=ids, image_ids=ids)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"{options.rows:,} rows of {options.width}, {options.neighbours} neighbours: searched {searched_s:.0f}"
-        f" s, exact {exact_s:.0f} s, ratio {exact_s / searched_s:.2f} x; recall {found:.4f}; peak {peak:.1f} GB"
+        f"{options.rows:,} rows of {options.width}, {options.neighbours} neighbours:"
+        f" searched {searched_s:.0f} s, exact {exact_s:.0f} s, ratio {exact_s / searched_s:.2f} x;"
+        f" recall {found:.4f}; peak {peak:.1f} GB"
     )
 
 
