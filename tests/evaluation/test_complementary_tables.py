@@ -166,6 +166,7 @@ def test_seeds_stand_apart_with_their_deviation(tables, runs):
 def test_contrasts_are_paired_differences(tables, runs):
     table = tables["complementary-2"][2]
     assert [one.name for one in table.rows] == [
+        "Γ=0 − PVSE", "DISCREPANCY − Γ=0", "DIVERSITY − Γ=0",
         "DIVERSITY − DISCREPANCY", "DIVERSITY − HAL", "DISCREPANCY − HAL",
     ]  # fmt: skip
 
@@ -181,6 +182,9 @@ def test_contrasts_are_paired_differences(tables, runs):
     assert [cell.mark for cell in found] == ["", "*"]
     assert found[0].value is None
     assert found[0].paper == pytest.approx(0.6317 - 0.5911)
+    control = cells(table, "DIVERSITY − Γ=0")
+    assert control[1].value == pytest.approx(mean("DIVERSITY") - mean("Γ=0"))
+    assert [cell.paper for cell in control] == [None, None]
 
 
 def test_the_ablation_has_its_rows_and_every_variant_beside(tables):
