@@ -101,8 +101,10 @@ def test_tables_show_answers_ranks_and_the_ablation(tmp_path, capsys):
     words = ("--runs", tmp_path / "runs", "--resamples", 200)
     run(table, "complementary-2", *words)
     shown = capsys.readouterr().out
-    assert shown.count("**") == 2 * 3  # accuracies, seeds, ranks; no contrast was measured
-    assert "Γ" not in shown.partition("Text to picture")[0]
+    assert shown.count("**") == 2 * 4  # accuracies, seeds, differences, ranks
+    assert "Γ" not in shown.partition("Differences in")[0]
+    assert "| Γ=0 − PVSE |" in shown
+    assert "| DIVERSITY − Γ=0 |" in shown
     assert "CMCM" not in shown
     run(table, "complementary-3", *words, "--format", "latex")
     shown = capsys.readouterr().out

@@ -91,13 +91,14 @@ def test_hosts_without_rules_permit_all_and_silent_ones_nothing(server, status, 
 
 
 def test_the_pause_that_a_host_asks_for_is_kept(server, tmp_path):
-    server.rules = (200, "User-agent: limner\nCrawl-delay: 0.3\n")
+    server.rules = (200, "User-agent: limner\nCrawl-delay: 0.8\n")
     robots = Robots(BOUNDS)
     urls = [server.url(f"recipe/{number}") for number in range(3)]
     found = bring(urls, tmp_path / "pages", BOUNDS, robots, pages=True)
     assert [one.state for one in found.values()] == ["done"] * 3
     starts = server.starts[-3:]
-    assert all(later - earlier >= 0.29 for earlier, later in pairwise(starts))
+    # noted by the server, which may be late with either; without the pause they lie milliseconds apart
+    assert all(later - earlier >= 0.4 for earlier, later in pairwise(starts))
 
 
 def test_pages_that_are_none_are_listed_with_a_reason(server, tmp_path):
