@@ -14,9 +14,11 @@ from limner.data.captioned_folder import read_captioned_folder
 from limner.data.captions import read_captions
 from limner.data.clue import read_map
 from limner.data.coco import read_coco
+from limner.data.coherence import read_table
 from limner.data.documents import Document
 from limner.data.goodnews import read_goodnews
 from limner.data.html import read_html
+from limner.data.pairs import read_pairs
 from limner.data.politics import read_politics
 from limner.data.recipes.pages import read_page
 from limner.data.recipes.recipeqa import read_recipeqa
@@ -483,3 +485,13 @@ def test_hostile_lines_of_a_table_of_pictures_are_named_and_the_rest_is_read(tmp
     with pytest.raises(DataError, match="line 1: not JSON") as told:
         read_captioned_folder(tmp_path)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("read", [read_pairs, lambda file: read_table(file, ",", ["text"])])
+def test_a_folder_or_a_circle_of_links_in_place_of_a_file_is_refused_in_one_line(tmp_path, read):
+    circle = tmp_path / "circle.csv"
+    circle.symlink_to(circle)
+    for place in (tmp_path, circle):
+        with pytest.raises(DataError, match="cannot be read") as told:
+            read(place)
+        assert "\n" not in str(told.value)

@@ -166,7 +166,7 @@ def read_table(
         quoted: whether double quotes enclose fields.
     Raises:
         MissingError: no such file.
-        DataError: not UTF-8, a column is absent or named twice, or a row has another number of fields.
+        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, or a row has another number of fields.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -192,6 +192,8 @@ def read_table(
         raise MissingError(f"{path}: not there; give the file or folder of the annotations") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except OSError as error:  # a folder, links in a circle
+        raise DataError(f"{path}: cannot be read ({error.strerror}); give a delimited file") from error
     except csv.Error as error:
         raise DataError(
             f"{path}:{lines.line_num}: {error}; is the delimiter right and the file whole?"

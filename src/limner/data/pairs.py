@@ -117,7 +117,7 @@ def read_pairs(path: Path | str) -> tuple[Pair, ...]:
 
     Raises:
         MissingError: no such file.
-        DataError: a line is not a pair, or an id comes twice.
+        DataError: the file cannot be read, a line is not a pair, or an id comes twice.
     """
     source = Path(path)
     try:
@@ -126,6 +126,8 @@ def read_pairs(path: Path | str) -> tuple[Pair, ...]:
         raise MissingError(f"{source}: not there; write pairs with write_pairs") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{source}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except OSError as error:  # a folder, links in a circle
+        raise DataError(f"{source}: cannot be read ({error.strerror}); give a file of pairs") from error
     pairs: list[Pair] = []
     seen: set[str] = set()
     # only line feeds end a line: a text may hold other separators, which JSON need not escape
