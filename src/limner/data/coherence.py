@@ -166,7 +166,8 @@ def read_table(
         quoted: whether double quotes enclose fields.
     Raises:
         MissingError: no such file.
-        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, or a row has another number of fields.
+        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, or a row has another
+            number of fields.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
