@@ -1,0 +1,1 @@
+"""What the studio and the study server share: starting, guarding and refusing. It knows no pages."""
