@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from limner.data.records import Record
 from limner.data.studies import StudyFiles
+from limner.errors import MissingError
 from limner.evaluation.study_majority import NOTHING
 
 
@@ -61,9 +62,17 @@ def fleiss_kappa(units: Sequence[Sequence[str]]) -> float | None:
         units: all with the same number of votes.
     Returns:
         At most 1; None with fewer than two votes a unit, or where all votes are one answer.
+    Raises:
+        MissingError: statsmodels is not installed.
     """
     import numpy as np
-    from statsmodels.stats.inter_rater import fleiss_kappa as kappa
+
+    try:
+        from statsmodels.stats.inter_rater import fleiss_kappa as kappa
+    except ImportError:
+        raise MissingError(
+            "statsmodels is not installed; it tells agreement; pip install 'limner[studies]'"
+        ) from None
 
     answers = sorted({answer for unit in units for answer in unit})
     if len(answers) < 2 or len(units[0]) < 2:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pydantic import ConfigDict
 
 from limner.data.records import Record
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, MissingError
 
 EFFECTS = (0.17, 0.2, 0.5)
 """Whose power is told: what CMCM's study could see by its own account, and Cohen's small and medium one."""
@@ -159,6 +159,20 @@ def effect_interval(t: float, n: int, level: float = 0.05) -> tuple[float, float
     return end(1 - level / 2), end(level / 2)
 
 
+def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float:
+    """Smallest standardised effect that a two-sided test of n scores sees with that power.
+
+    Args:
+        n: items, at least 1.
+        level: of the test, in (0, 1).
+        power: wished, in (0, 1).
+    Source: SPEC 1.11, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
+    """
+    from scipy.stats import norm
+
+    return float((norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n))
+
+
 def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
     """What a two-sided one-sample test of n scores can see.
 
@@ -170,12 +184,16 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
         ConfigError: a value out of range.
     Source: SPEC 1.11: (z_{1−a/2} + z_{1−b}) / √n, by statsmodels, beside the exact one of the t-test.
     """
-    from statsmodels.stats.power import NormalIndPower, TTestPower
-
     if n < 3 or not 0 < level < power < 1:
         raise ConfigError(
             f"power: n {n}, level {level}, power {power}; expected n ≥ 3 and 0 < level < power < 1"
         )
+    try:
+        from statsmodels.stats.power import NormalIndPower, TTestPower
+    except ImportError:
+        raise MissingError(
+            "statsmodels is not installed; it tells the power of a study; pip install 'limner[studies]'"
+        ) from None
     return Power(
         n=n,
         level=level,

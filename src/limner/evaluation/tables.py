@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from limner.data.records import Record
 from limner.errors import ConfigError, unknown
 
-Kind = Literal["percent", "rank", "precision"]
+Kind = Literal["percent", "rank", "precision", "count", "probability"]
 Mark = Literal["", "*", "†"]
 Format = Literal["md", "latex", "html"]
 NONE = "–"
@@ -48,7 +48,7 @@ class Cell(Record):
     """One figure.
 
     Attributes:
-        value: a fraction, a rank or a precision; None where no result exists.
+        value: a fraction, a rank, a precision, a count or a probability; None where no result exists.
         low, high: interval, in the unit of the value.
         paper: the published figure, in the same unit.
         mark: ``*`` better, ``†`` worse than the control, significantly after correction.
@@ -127,11 +127,19 @@ class Table(Record):
 
 
 def written(value: float, kind: Kind) -> str:
-    """A figure as printed: fractions as per cent with one decimal, ranks with one, precisions with two."""
+    """A figure as printed.
+
+    Fractions as per cent with one decimal, ranks with one, precisions with two, probabilities with three,
+    small ones as "<0.001".
+    """
     if math.isinf(value):
         return "∞"
     if kind == "percent":
         return f"{100 * value:.1f}"
+    if kind == "count":
+        return f"{value:.0f}"
+    if kind == "probability":
+        return f"{value:.3f}" if value >= 0.001 else "<0.001"
     return f"{value:.1f}" if kind == "rank" else f"{value:.2f}"
 
 
