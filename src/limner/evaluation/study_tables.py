@@ -136,11 +136,11 @@ def _patterns(report: StudyReport, view: View) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            "Steps for which more than half of the raters ticked exactly these pictures, by how many did; without"
-            " a majority, by the most votes that anything had. A tick of a picture that several systems chose"
-            " counts for each.",
-            f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with context is VRSS and"
-            " the one without VSE++; it prints no steps without the true picture.",
+            "Steps for which more than half of the raters ticked exactly these pictures, by how many did;"
+            " without a majority, by the most votes that anything had. A tick of a picture that several"
+            " systems chose counts for each.",
+            f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with context is"
+            " VRSS and the one without VSE++; it prints no steps without the true picture.",
             *_named(report),
             *_counted(report, view),
         ),
@@ -194,8 +194,8 @@ def _tests(report: StudyReport, view: View) -> Table:
         rows=tuple(rows),
         notes=(
             _scored(report),
-            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; no figure where all scores"
-            " are equal. Effect: mean over standard deviation, interval by the noncentral t distribution.",
+            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; no figure where all"
+            " scores are equal. Effect: mean over standard deviation, interval by the noncentral t.",
             "Interval of the mean: bootstrap of whole stories or duplicate groups. Holm: corrected for the"
             " number of strata; the row of all strata is no further test.",
         ),
@@ -206,8 +206,8 @@ def _scored(report: StudyReport) -> str:
     if report.protocol == "pairwise":
         return "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
     return (
-        "Score of a step: +1 where the majority ticks the picture of the model with context and not that of the"
-        " one without, −1 the other way round, 0 else."
+        "Score of a step: +1 where the majority ticks the picture of the model with context and not that of"
+        " the one without, −1 the other way round, 0 else."
     )
 
 
@@ -259,13 +259,13 @@ def _agreement(report: StudyReport, view: View) -> Table:
         corner="stratum",
         blocks=(
             Block(title="pairs of votes", columns=("equal",)),
-            Block(title="Fleiss", columns=("κ", "κ units")),
-            Block(title="Krippendorff", columns=("α", "α units")),
+            Block(title="Fleiss", columns=("kappa", "its units")),
+            Block(title="Krippendorff", columns=("alpha", "its units")),
         ),
         rows=tuple(rows),
         notes=(
-            f"A unit is {unit}. κ takes those with exactly {report.raters_per_item} votes, α all with two or more;"
-            " neither is defined where all votes are one answer. Pre-filled pairs do not count.",
+            f"A unit is {unit}. Kappa takes those with exactly {report.raters_per_item} votes, alpha all with"
+            " two or more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
         ),
     )
 
@@ -299,6 +299,6 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
     return (
         f"{view.votes} votes of {checks.raters} raters; {view.unrated} items with too few votes are left out,"
         f" {view.incomplete} of those counted have fewer than {report.raters_per_item}.",
-        f"Attention checks: {checks.wrong} of {checks.answered} answers wrong, by {len(checks.failed)} raters;"
-        f" {checks.unchecked} raters met none.",
+        f"Attention checks: {checks.wrong} of {checks.answered} answers wrong, by {len(checks.failed)} raters"
+        f" (failed); {checks.unchecked} raters met none.",
     )
