@@ -1,0 +1,1 @@
+"""Human studies: made from runs and boards, shown to raters in a browser, kept in a database."""
