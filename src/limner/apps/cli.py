@@ -25,6 +25,8 @@ _COMMANDS = {
     "scenes": "Find what is to be seen in pictures, and how it hangs together.",
     "data": "Audit data sets and fetch their pictures.",
     "models": "List and fetch pretrained weights.",
+    "studio": "Make and change storyboards in a browser.",
+    "study": "Ask people which pictures fit, and analyse their votes.",
     "demo": "Draw a small collection, index it and illustrate three texts.",
 }
 _EPILOGUE = """\

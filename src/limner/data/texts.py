@@ -19,7 +19,7 @@ Format = Literal["markdown", "html", "plain", "json"]
 MAX_BYTES = 20_000_000
 # Control and format characters and white space: a text of these alone shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
-_SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, Format] = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".mdown": "markdown",
@@ -226,12 +226,12 @@ def _has_words_beside(document: Document, place: int) -> bool:
 
 def _format_of(path: Path) -> Format:
     suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
-        known = ", ".join(sorted(filter(None, _SUFFIXES)))
+    if suffix not in SUFFIXES:
+        known = ", ".join(sorted(filter(None, SUFFIXES)))
         raise DataError(
             f"{_shown(path.name)}: suffix {suffix!r} is not a text format; expected {known}; save it so"
         )
-    return _SUFFIXES[suffix]
+    return SUFFIXES[suffix]
 
 
 def _check_options(by: str | None, kind: str) -> None:

@@ -59,6 +59,7 @@ def index(
     commit_files: int = COMMIT_FILES,
     commit_s: float = COMMIT_S,
     progress: Progress | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> IndexReport:
     """Bring a library up to date with its pictures.
 
@@ -79,6 +80,8 @@ def index(
         commit_files: files written at once: what a kill may lose is at most this and what is in flight.
         commit_s: seconds after which fewer are written.
         progress: told how far it is.
+        stop: asked between files; once it says True, what was read is written and the run ends, as after
+            Ctrl-C.
     Raises:
         MissingError: a source does not exist.
         ConfigError: an unknown origin of captions, or two encoders for one space.
@@ -93,7 +96,7 @@ def index(
         roots = tuple(source_path(source) for source in library.settings.sources)
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
-    with library.writing(), pillow_warnings(), _stop_on_interrupt() as stopped:
+    with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         run = _Run(
             library,
             roots=roots,
@@ -101,7 +104,7 @@ def index(
             image_encoders=image_encoders,
             text_encoder=text_encoder if origins else None,
             progress=progress or Silent(),
-            stopped=stopped,
+            stopped=(lambda: interrupted() or stop()) if stop is not None else interrupted,
         )
         run.agree()
         run.read_all(follow_links, workers or default_workers(), batch_pictures, commit_files, commit_s)

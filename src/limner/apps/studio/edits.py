@@ -1,0 +1,123 @@
+"""What a user can do to a project: one small record per act, told apart by its `kind`.
+
+They are the body of a request and part of a project's history. `limner.apps.studio.workshop` carries them
+out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from limner.apps.studio.snapshot import Options
+from limner.data.records import Record, Segmentation
+
+TEXT_LETTERS = 2_000_000
+PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Position = Annotated[int, Field(ge=0)]
+Title = Annotated[str, StringConstraints(max_length=500)]
+Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
+RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+TextFormat = Literal["markdown", "plain", "html"]
+
+
+class Choose(Record):
+    """Show this picture at a step, and keep it there.
+
+    Attributes:
+        step: 0-based, as in all edits.
+        picture: of the library.
+        seen: candidates the user had in view, best first; the server knows the last strip it sent.
+    """
+
+    kind: Literal["choose"]
+    step: Position
+    picture: PictureId
+    seen: tuple[PictureId, ...] = Field(default=(), max_length=1000)
+
+
+class Lock(Record):
+    """Keep what a step shows now, be it a picture or a blank."""
+
+    kind: Literal["lock"]
+    step: Position
+
+
+class Unlock(Record):
+    """Let a step be chosen for again."""
+
+    kind: Literal["unlock"]
+    step: Position
+
+
+class Blank(Record):
+    """Show no picture at a step."""
+
+    kind: Literal["blank"]
+    step: Position
+
+
+class Relation(Record):
+    """Ask that a step's picture stands in a relation to its text; None asks for none."""
+
+    kind: Literal["relation"]
+    step: Position
+    relation: RelationName | None
+
+
+class Swap(Record):
+    """Exchange what two steps show, and keep both."""
+
+    kind: Literal["swap"]
+    a: Position
+    b: Position
+
+
+class Ban(Record):
+    """Never show a picture in this project; a step that was locked to it is let go."""
+
+    kind: Literal["ban"]
+    picture: PictureId
+
+
+class Unban(Record):
+    """Allow a picture again."""
+
+    kind: Literal["unban"]
+    picture: PictureId
+
+
+class SetOptions(Record):
+    """Illustrate by other options; those that are not named get their defaults."""
+
+    kind: Literal["options"]
+    options: Options
+
+
+class Retitle(Record):
+    """Name the project."""
+
+    kind: Literal["retitle"]
+    title: Title
+
+
+class Retext(Record):
+    """Replace the text; steps whose words stay keep what was fixed for them.
+
+    Attributes:
+        text: the new one.
+        format: how to read it; None as before.
+        by: what one step is; as before where it is not sent.
+    """
+
+    kind: Literal["retext"]
+    text: Text
+    format: TextFormat | None = None
+    by: Segmentation | None = None
+
+
+Edit = Annotated[
+    Choose | Lock | Unlock | Blank | Relation | Swap | Ban | Unban | SetOptions | Retitle | Retext,
+    Field(discriminator="kind"),
+]

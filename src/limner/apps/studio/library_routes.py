@@ -1,0 +1,218 @@
+"""Routes of the library: what is in it, its pictures by id, and folders added to it.
+
+No path from outside ever reaches the disk but that of a folder to add, and that only on this machine. They
+change no picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from fastapi import Path as Part
+from fastapi.responses import Response, StreamingResponse
+
+from limner.apps.export.explanations import CHANNELS, PULL
+from limner.apps.export.predictions import sentence
+from limner.apps.studio.jobs import Job, UnknownJobError
+from limner.apps.studio.pictures import MEDIA_TYPE, original, side_for
+from limner.apps.studio.schemas import (
+    AddFolder,
+    DuplicateGroup,
+    DuplicatePage,
+    JobStarted,
+    JobStatus,
+    LeftOut,
+    LeftOutPage,
+    LibraryInfo,
+    PictureItem,
+    PicturePage,
+    Wording,
+)
+from limner.apps.studio.services import Studio
+from limner.apps.studio.snapshot import Snapshot
+from limner.apps.web.problems import ProblemError
+from limner.data.records import Picture
+from limner.errors import DataError
+from limner.retrieval.settings import SETTINGS_FILE
+
+LEFT_OUT, DUPLICATES = 1000, 100
+EVENT_S = 0.25
+_ID = re.compile(r"[0-9a-f]{64}")
+Identifier = Annotated[str, Part(description="SHA-256 of a picture, 64 hex digits")]
+Offset = Annotated[int, Query(ge=0, le=10**9)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+def router(studio: Studio) -> APIRouter:
+    """The routes over a studio."""
+    routes = APIRouter(prefix="/api", tags=["library"])
+
+    @routes.get("/library")
+    def library() -> LibraryInfo:
+        """What the library holds, what was left out and why, and what shows the same."""
+        running = studio.jobs.running
+        return _info(studio.engine.snapshot(), writable=studio.writable, job=running.id if running else None)
+
+    @routes.get("/library/pictures")
+    def pictures(
+        offset: Offset = 0, limit: Limit = 200, q: Annotated[str, Query(max_length=500)] = ""
+    ) -> PicturePage:
+        """A part of the list of pictures, by path; `q` is looked for in file names and captions."""
+        total, found = studio.engine.snapshot().catalogue.page(offset, limit, q)
+        return PicturePage(total=total, items=tuple(PictureItem.of(one) for one in found))
+
+    @routes.get("/library/left-out")
+    def left_out(offset: Offset = 0, limit: Limit = 200) -> LeftOutPage:
+        """A part of the list of files that are not in the library, with the reasons."""
+        every = studio.engine.snapshot().left_out
+        items = tuple(LeftOut(path=one.path, reason=one.reason) for one in every[offset : offset + limit])
+        return LeftOutPage(total=len(every), items=items)
+
+    @routes.get("/library/duplicates")
+    def duplicates(offset: Offset = 0, limit: Limit = 100) -> DuplicatePage:
+        """A part of the list of groups of pictures that show the same."""
+        catalogue = studio.engine.snapshot().catalogue
+        return DuplicatePage(
+            total=len(catalogue.alike), items=_groups(studio.engine.snapshot(), offset, limit)
+        )
+
+    @routes.get("/pictures/{picture}")
+    def picture_record(picture: Identifier) -> PictureItem:
+        """One picture."""
+        return PictureItem.of(_picture(studio, picture))
+
+    @routes.get("/pictures/{picture}/thumbnail", response_class=Response)
+    def thumbnail(
+        picture: Identifier,
+        side: Annotated[int, Query(ge=1, le=1600)] = 256,
+        if_none_match: Annotated[str | None, Header()] = None,
+    ) -> Response:
+        """A small copy, its longer side as asked for or a little more."""
+        found, side = _picture(studio, picture), side_for(side)
+        tag = f'"{picture[:32]}-{side}"'
+        headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
+        if if_none_match is not None and tag in if_none_match:
+            return Response(status_code=304, headers=headers)
+        return Response(studio.thumbnails.get(found, side), media_type=MEDIA_TYPE, headers=headers)
+
+    @routes.get("/pictures/{picture}/file", response_class=Response)
+    def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+        """The picture itself, as it is on the disk."""
+        found = _picture(studio, picture)
+        tag = f'"{picture}"'
+        headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
+        if if_none_match is not None and tag in if_none_match:
+            return Response(status_code=304, headers=headers)
+        sent = original(found)
+        headers |= {
+            "content-disposition": f'inline; filename="{sent.name}"',
+            # A file of the user's is shown as a picture and never runs as a page.
+            "content-security-policy": "default-src 'none'; sandbox",
+        }
+        return Response(sent.data, media_type=sent.media_type, headers=headers)
+
+    @routes.post("/library/folders", status_code=202)
+    def add_folder(folder: AddFolder) -> JobStarted:
+        """Index a folder of this machine; its progress is told by the job."""
+        if not studio.writable:
+            raise ProblemError(
+                403,
+                "folders can be added only where the studio is bound to this machine alone (127.0.0.1)",
+                kind="not-local",
+            )
+        return JobStarted(job=studio.jobs.add_folder(Path(folder.path)).id)
+
+    @routes.get("/jobs/{job}")
+    def job_status(job: str) -> JobStatus:
+        """How far a job is."""
+        return _job(studio, job).status
+
+    @routes.post("/jobs/{job}/cancel")
+    def cancel(job: str) -> JobStatus:
+        """Wish that a job stops; what it has read is kept."""
+        found = _job(studio, job)
+        found.cancel()
+        return found.status
+
+    @routes.get(
+        "/jobs/{job}/events",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {}}}},
+    )
+    async def events(job: str) -> StreamingResponse:
+        """The status of a job, sent whenever it changes, until the job ends."""
+        return StreamingResponse(_told(_job(studio, job)), media_type="text/event-stream")
+
+    return routes
+
+
+async def _told(job: Job) -> AsyncIterator[str]:
+    last = None
+    while True:
+        status = job.status
+        if status != last:
+            last = status
+            yield f"data: {status.model_dump_json()}\n\n"
+        if status.state != "running":
+            return
+        await asyncio.sleep(EVENT_S)
+
+
+def _job(studio: Studio, job: str) -> Job:
+    try:
+        return studio.jobs.get(job)
+    except UnknownJobError as error:
+        raise ProblemError(404, str(error), kind="unknown-job") from error
+
+
+def _picture(studio: Studio, picture: str) -> Picture:
+    """The record of a picture of the library; nothing else has an address here."""
+    if not _ID.fullmatch(picture):
+        raise ProblemError(404, "a picture is named by 64 hex digits, its SHA-256", kind="unknown-picture")
+    try:
+        return studio.engine.snapshot().catalogue.pictures([picture])[0]
+    except DataError as error:
+        raise ProblemError(404, str(error), kind="unknown-picture") from error
+
+
+def _groups(snapshot: Snapshot, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
+    return tuple(
+        DuplicateGroup(group=group, pictures=tuple(PictureItem.of(one) for one in pictures))
+        for group, pictures in snapshot.catalogue.duplicates(offset, limit)
+    )
+
+
+def _info(snapshot: Snapshot, *, writable: bool, job: str | None) -> LibraryInfo:
+    library, left_out = snapshot.library, snapshot.left_out
+    changed = max(
+        one.stat().st_mtime
+        for one in (library.folder / SETTINGS_FILE, *(library.folder / "tables").glob("*.lance/_versions"))
+    )
+    return LibraryInfo(
+        name=snapshot.name,
+        pictures=len(snapshot.catalogue),
+        files=snapshot.catalogue.files,
+        captioned=snapshot.catalogue.captioned,
+        indexed_at=datetime.fromtimestamp(changed, UTC),
+        sources=tuple(one.encode("utf-8", "backslashreplace").decode() for one in library.settings.sources),
+        spaces=tuple(sorted(library.settings.spaces)),
+        channels=snapshot.channel_names,
+        relations=snapshot.relations,
+        left_out=tuple(LeftOut(path=one.path, reason=one.reason) for one in left_out[:LEFT_OUT]),
+        left_out_count=len(left_out),
+        duplicates=_groups(snapshot, 0, DUPLICATES),
+        duplicate_groups=len(snapshot.catalogue.alike),
+        model=None if snapshot.model is None else snapshot.model.folder.resolve().name,
+        metric=None if snapshot.metric is None else snapshot.metric.folder.resolve().name,
+        writable=writable,
+        job=job,
+        wording=Wording(
+            channels=CHANNELS, relations={name: sentence(name) for name in snapshot.relations}, pull=PULL
+        ),
+    )

@@ -1,0 +1,47 @@
+"""Routes that only ask: search, and storyboards that nobody keeps.
+
+They turn records of limner into answers. They change nothing.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from limner.apps.studio.drafting import read_text
+from limner.apps.studio.schemas import Found, IllustrateRequest, PictureItem, SearchAnswer, SearchRequest
+from limner.apps.studio.services import Studio
+from limner.apps.studio.snapshot import Options
+from limner.data.storyboards import Storyboard
+
+
+def router(studio: Studio) -> APIRouter:
+    """The routes over a studio."""
+    routes = APIRouter(prefix="/api", tags=["search"])
+
+    @routes.post("/search")
+    def search(question: SearchRequest) -> SearchAnswer:
+        """Find pictures by words, or more like a picture."""
+        snapshot = studio.engine.snapshot()
+        if question.picture is not None:
+            found = snapshot.like(question.picture, question.limit)
+        else:
+            found = snapshot.search(question.text or "", question.limit, question.relation)
+        return SearchAnswer(
+            items=tuple(
+                Found(
+                    picture=PictureItem.of(one.picture),
+                    score=one.score,
+                    channels=one.channels,
+                    matched=one.matched,
+                )
+                for one in found
+            )
+        )
+
+    @routes.post("/illustrate")
+    def illustrate(request: IllustrateRequest) -> Storyboard:
+        """Choose a picture for every step of a text; nothing is kept."""
+        story = read_text(request.text, request.format, request.by).story
+        return studio.engine.snapshot().board(story, request.options or Options())
+
+    return routes
