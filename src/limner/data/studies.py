@@ -15,6 +15,13 @@ from limner.errors import DataError
 Protocol = Literal["pairwise", "tick-all"]
 PairAnswer = Literal["first", "second", "same", "neither"]
 PAIR_ANSWERS: tuple[PairAnswer, ...] = ("first", "second", "same", "neither")
+PAIR_WORDS: Mapping[PairAnswer, str] = {
+    "first": "This picture",
+    "second": "This picture",
+    "same": "Both pictures are exactly the same",
+    "neither": "Neither picture fits",
+}
+"""What the answers are called for raters; attention checks ask for them in these words."""
 Answer = PairAnswer | tuple[str, ...]
 """Pairwise: one of `PAIR_ANSWERS`. Tick-all: ids of ticked candidates in canonical order, possibly none."""
 
