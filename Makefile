@@ -1,10 +1,11 @@
-# From a bare machine (python3, make, git): `make demo` to see it, `make test` to check it.
+# From a bare machine (python3, make, git): `make studio` to use it, `make test` to check it.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint types quick docs clean
+.PHONY: help studio demo test lint types quick docs clean
 
 help:
+	@echo "make studio  draw a collection, index it, open a storyboard in the browser"
 	@echo "make demo    draw a collection, index it, illustrate three texts"
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
@@ -15,6 +16,15 @@ help:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+# The collection is drawn once: what was made in the studio since then stays. STUDIO holds further options,
+# such as STUDIO=--no-browser.
+studio: .venv/installed demo/.drawn
+	$(BIN)/limner studio --library demo/library --text demo/texts/finns-kite.md $(STUDIO)
+
+demo/.drawn: | .venv/installed
+	$(BIN)/limner demo demo
 	@touch $@
 
 demo: .venv/installed
