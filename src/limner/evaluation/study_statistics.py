@@ -152,8 +152,13 @@ def effect_interval(t: float, n: int, level: float = 0.05) -> tuple[float, float
 
     reach = 10.0 + 2.0 * abs(t)
 
+    def below(shift: float) -> float:
+        found = float(nct.cdf(t, n - 1, shift))
+        # scipy gives NaN where a tail is too small to compute, which is far from both ends
+        return found if math.isfinite(found) else float(shift < t)
+
     def end(probability: float) -> float:
-        at = brentq(lambda shift: float(nct.cdf(t, n - 1, shift)) - probability, t - reach, t + reach)
+        at = brentq(lambda shift: below(shift) - probability, t - reach, t + reach)
         return float(at) / math.sqrt(n)
 
     return end(1 - level / 2), end(level / 2)
@@ -189,19 +194,30 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
             f"power: n {n}, level {level}, power {power}; expected n ≥ 3 and 0 < level < power < 1"
         )
     try:
-        from statsmodels.stats.power import NormalIndPower, TTestPower
+        from statsmodels.stats.power import NormalIndPower
     except ImportError:
         raise MissingError(
             "statsmodels is not installed; it tells the power of a study; pip install 'limner[studies]'"
         ) from None
+    normal = float(NormalIndPower().solve_power(nobs1=n, alpha=level, power=power, ratio=0))
     return Power(
         n=n,
         level=level,
         power=power,
-        detectable=float(NormalIndPower().solve_power(nobs1=n, alpha=level, power=power, ratio=0)),
-        detectable_t=float(TTestPower().solve_power(nobs=n, alpha=level, power=power)),
+        detectable=normal,
+        detectable_t=_seen_by_t(n, level, power, normal),
         of={f"{effect:g}": _t_power(effect, n, level) for effect in EFFECTS},
     )
+
+
+def _seen_by_t(n: int, level: float, power: float, start: float) -> float:
+    """Smallest effect with that power; statsmodels' own search ends at negative effects for some n."""
+    from scipy.optimize import brentq
+
+    high = start
+    while _t_power(high, n, level) < power:
+        high *= 1.5
+    return float(brentq(lambda effect: _t_power(effect, n, level) - power, 0.0, high))
 
 
 def _t_power(effect: float, n: int, level: float) -> float:
