@@ -175,7 +175,7 @@ def _steps_of(edit: Edit) -> Iterable[int]:
 
 def check_step(step: int, board: Storyboard) -> None:
     """Refuse a step that the storyboard does not have."""
-    if step >= len(board.steps):
+    if not 0 <= step < len(board.steps):
         raise DataError(f"no step {step}: the text has {len(board.steps)} steps, counted from 0 here")
 
 
