@@ -252,7 +252,7 @@ def report(
     from limner.evaluation.study_analysis import analyse
 
     files, cast = _opened(folder, votes, database)
-    text = report_text(files.study, analyse(files, cast, resamples=resamples), format)
+    text = report_text(files, analyse(files, cast, resamples=resamples), format)
     if to is None:
         emit(text)
     else:

@@ -6,9 +6,10 @@ Markdown for reading, LaTeX for a paper, HTML as one page that fetches nothing. 
 import html
 from typing import Literal, get_args
 
-from limner.data.studies import Study
+from limner.data.studies import Study, StudyFiles
 from limner.errors import ConfigError, unknown
 from limner.evaluation.study_analysis import StudyReport
+from limner.evaluation.study_sampling import redrawn
 from limner.evaluation.study_tables import build
 from limner.evaluation.tables import render
 
@@ -22,11 +23,11 @@ _STYLE = (
 )
 
 
-def report_text(study: Study, report: StudyReport, form: ReportFormat = "md") -> str:
+def report_text(files: StudyFiles, report: StudyReport, form: ReportFormat = "md") -> str:
     """The whole report.
 
     Args:
-        study: its registration.
+        files: of the study.
         report: what came out.
         form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
     Raises:
@@ -39,7 +40,11 @@ def report_text(study: Study, report: StudyReport, form: ReportFormat = "md") ->
     tables = render(build(report), form)
     if form == "latex":
         return tables
-    facts = registration_lines(study)
+    study, again = files.study, "is" if redrawn(files.population) else "IS NOT"
+    facts = [
+        *registration_lines(study),
+        f"The sample {again} what the seed draws from the stored population; no file was altered",
+    ]
     if form == "md":
         plain = [line.replace("*", "\\*").replace("_", "\\_") for line in facts]
         return "\n".join([f"# {study.title}", "", *(f"- {line}" for line in plain), "", tables])
