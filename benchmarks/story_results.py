@@ -76,8 +76,9 @@ def opened(run, weights, part, metric=None, graphs=None):
     if metric is None:
         pull = graph_pull(model, config, graphs, ids)
     else:
-        judge, _ = open_run(metric)
-        seen = judge.encode_image(pictures.take(rows.places[first]))
+        judge, its = open_run(metric)
+        _, looked = open_corpus(its.data, layer=its.layer, weights=weights)
+        seen = judge.encode_image(looked.take(looked.places(ids)))
         evidence = read_pull(metric)
         pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)

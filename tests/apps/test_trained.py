@@ -1,5 +1,6 @@
 """A run as an encoder of pictures: the very vectors of training, and no other backbone."""
 
+import hashlib
 import json
 import shutil
 
@@ -9,9 +10,10 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from limner.apps.trained import MODEL, RunEncoder, TrainedRun
+from limner.apps.trained import DOCUMENT, MODEL, RunEncoder, TrainedRun
 from limner.data.features import FeatureKey, open_features
 from limner.data.images import decode
+from limner.data.pairs import Pair
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.training.loop import BEST
 from limner.training.pictures import crop
@@ -123,3 +125,45 @@ def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(run_pictures, "open_run", lambda folder: opened)
     with pytest.raises(ConfigError, match="gives a picture 5 vectors, a library holds one"):
         TrainedRun.open(tmp_path)
+
+
+def test_a_metric_sees_all_stages_of_its_backbone_again(photographs, backbone_weights, tmp_path, train_tiny):
+    """Two stories to learn from and one to choose by; a library is indexed with what training stored."""
+    lines = []
+    for number, path in enumerate(sorted(photographs.iterdir())):
+        pair = Pair(
+            id=str(number),
+            text=f"page {number}",
+            image=str(path),
+            image_hash=hashlib.sha256(path.read_bytes()).hexdigest(),
+            group=str(number // 3),
+            seq=str(number // 3),
+            pos=number % 3,
+            split="train" if number < 6 else "val",
+        )
+        lines.append(pair.model_dump_json())
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "run.toml").write_text(
+        'system = "document"\n[data]\nset = "pairs"\nbackbone = "resnet18"\n[loop]\nmetric = "mAP"\n'
+    )
+    folder = train_tiny(
+        tmp_path / "run",
+        f"data.annotations={tmp_path / 'pairs.jsonl'}",
+        f"data.features={tmp_path / 'features'}",
+        config=tmp_path / "run.toml",
+        weights=backbone_weights,
+    )
+    run = TrainedRun.open(folder)
+    assert run.backbone is not None
+    assert (run.backbone.architecture, run.backbone.layer) == ("resnet18", "stages")
+    encoder = run.encoder({"": backbone_weights})
+    (stored,) = (tmp_path / "features").glob("*-resnet18-stages-*")
+    key = FeatureKey.model_validate(json.loads((stored / "key.json").read_text())["key"])
+    rows = open_features(tmp_path / "features", key)
+    assert rows.shape == (2 * (64 + 64 + 128 + 256 + 512),)
+    images = [
+        decode(path.read_bytes(), encoder.side_px, ".png").rgb for path in sorted(photographs.iterdir())
+    ]
+    found = encoder.encode_pixels(np.stack([encoder.prepare(image) for image in images])).spaces[DOCUMENT]
+    due = run.model.encode_image(np.asarray(rows.stored, np.float32))
+    np.testing.assert_allclose(found, due, atol=2e-2)

@@ -14,7 +14,7 @@ from limner.errors import CheckpointError, ConfigError, DataError, MissingError,
 if TYPE_CHECKING:
     from limner.encoders.pixels import Precision
 
-Layer = Literal["pooled", "grid"]
+Layer = Literal["pooled", "grid", "stages"]
 
 
 def picture_features(
@@ -38,7 +38,8 @@ def picture_features(
         data: read with its pictures.
         root: folder of all feature stores.
         backbone: one of the torchvision encoders of `encoders.catalogue`.
-        layer: "pooled" rows (F,), or "grid" rows (P, F) of the last map: 49 places for a ResNet.
+        layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
+            rows (F,) of means and deviations of all maps, see `limner.encoders.stages`.
         weights: a file, or a folder to look in; None looks in the usual places.
         precision: of the backbone.
         device: torch device that computes.
@@ -86,7 +87,7 @@ def picture_features(
         key,
         pictures,
         prepare=encoder.prepare,
-        forward=encoder.features if layer == "pooled" else encoder.grid,
+        forward={"pooled": encoder.features, "grid": encoder.grid, "stages": encoder.stages}[layer],
         side_px=encoder.side_px,
         workers=workers,
         report=report,

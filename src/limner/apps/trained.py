@@ -56,7 +56,7 @@ class Backbone(Record):
     """What made the features a run was trained on, as its checkpoint states it.
 
     Attributes:
-        backbone: architecture.
+        backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
         weights_sha256: of the weight file; "" where an older run does not say.
         transform: framing, side and precision.
     """
@@ -64,6 +64,16 @@ class Backbone(Record):
     backbone: str
     weights_sha256: str
     transform: str
+
+    @property
+    def architecture(self) -> str:
+        """Name of the architecture alone."""
+        return self.backbone.partition("-")[0]
+
+    @property
+    def layer(self) -> str:
+        """Pooled or stages; no run that a library is indexed with takes a grid."""
+        return self.backbone.partition("-")[2] or "pooled"
 
 
 @dataclass(frozen=True)
@@ -174,20 +184,20 @@ class TrainedRun:
         }
         if due.transform not in transforms:
             raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
-        file = weight_file(due.backbone, weights.get(due.backbone, weights.get("")))
+        file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
         if not due.weights_sha256:
             say(
-                f"{self.folder}: this older run does not say which weights of {due.backbone} its features"
+                f"{self.folder}: this older run does not say which weights of {due.architecture} its features"
                 f" came from; {file.path} is taken to be the file"
             )
         elif file.sha256 != due.weights_sha256:
             raise CheckpointError(
                 f"{file.path}: SHA-256 {file.sha256[:12]}…, but {self.folder} was trained on features of"
-                f" {due.backbone} with {due.weights_sha256[:12]}…; give that file with --weights"
+                f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"
             )
         precision, framing = transforms[due.transform]
-        built = build(due.backbone, read_state(file), str(file.path))
-        return PixelEncoder(due.backbone, built, file.sha256, precision=precision, framing=framing)
+        built = build(due.architecture, read_state(file), str(file.path))
+        return PixelEncoder(due.architecture, built, file.sha256, precision=precision, framing=framing)
 
 
 def check_kinds(runs: Sequence[TrainedRun], model: Path | None, metric: Path | None) -> None:
@@ -242,5 +252,7 @@ class RunEncoder:
         values: Any = batch
         if self._pixels:
             # Half precision, as the store that it was trained on keeps features.
-            values = self._pixels.features(batch).astype(np.float16).astype(np.float32)
+            stages = self._run.backbone is not None and self._run.backbone.layer == "stages"
+            made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
+            values = made.astype(np.float16).astype(np.float32)
         return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})

@@ -208,6 +208,17 @@ class PixelEncoder:
 
         return self._run(checked(self.name, batch), grid_trunk(self._trunk, self.name))
 
+    def stages(self, batch: ByteArray) -> FloatArray:
+        """(B, 224, 224, 3) bytes → (B, F) means and deviations of the maps of all stages.
+
+        Raises:
+            ShapeError: not B such squares.
+            ConfigError: the backbone has no such maps.
+        """
+        from limner.encoders.stages import stages_trunk
+
+        return self._run(checked(self.name, batch), stages_trunk(self._trunk, self.name))
+
     def _forward(self, batch: ByteArray) -> FloatArray:
         """Bytes → (B, F) features."""
         return self._run(batch, self._trunk)

@@ -28,10 +28,11 @@ class DocumentArchitecture(Config):
 
 
 class SameDocument(nn.Module):
-    """Features, centred and of unit length → linear → unit length."""
+    """Features, each with mean 0 and deviation 1 over the training pictures → unit length → linear → unit."""
 
     name = "document"
     centre: Tensor
+    spread: Tensor
 
     def __init__(
         self, architecture: DocumentArchitecture, *, image_width: int, features: nn.Module | None = None
@@ -46,6 +47,7 @@ class SameDocument(nn.Module):
         super().__init__()
         self.architecture, self.image_width, self.features = architecture, image_width, features
         self.register_buffer("centre", torch.zeros(image_width))
+        self.register_buffer("spread", torch.ones(image_width))
         self.dropout = nn.Dropout(architecture.dropout)
         self.project = nn.Linear(image_width, architecture.dim, bias=False)
 
@@ -61,7 +63,9 @@ class SameDocument(nn.Module):
             raise ShapeError(
                 f"document: picture features have shape {tuple(found.shape)}, expected (B, {due})"
             )
-        return normalize(self.project(self.dropout(normalize(found - self.centre, dim=1))), dim=1)
+        return normalize(
+            self.project(self.dropout(normalize((found - self.centre) / self.spread, dim=1))), dim=1
+        )
 
     def described(self, pictures: Tensor) -> Tensor:
         """Features as they are, or those of drawn pictures' bytes: (B, F)."""

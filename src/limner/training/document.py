@@ -16,7 +16,7 @@ from limner.losses.contrastive import same_group
 from limner.models.document import DocumentArchitecture, SameDocument
 from limner.models.vrss import drawn_features
 from limner.training.corpus import Corpus
-from limner.training.prepared import Prepared, mean_feature, picture_side, read_saved, saved_with
+from limner.training.prepared import Prepared, feature_moments, picture_side, read_saved, saved_with
 from limner.training.settings import Preset, RunConfig
 from limner.training.story_batches import StoryBatch, StoryBatches
 
@@ -31,6 +31,7 @@ class DocumentConfig(RunConfig):
         model: see `DocumentArchitecture`.
         temperature: τ of the softmax.
         trunk: "stored" features, or fixed colours of "drawings".
+        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -43,6 +44,12 @@ class DocumentConfig(RunConfig):
     model: DocumentArchitecture = DocumentArchitecture()
     temperature: float = Field(default=0.1, gt=0)
     trunk: Literal["stored", "drawings"] = "stored"
+    features: Literal["pooled", "stages"] = "stages"
+
+    @property
+    def layer(self) -> Literal["pooled", "stages"]:
+        """What is stored of a backbone."""
+        return self.features
 
     def smoke(self) -> "DocumentConfig":
         """See `RunConfig.smoke`."""
@@ -100,7 +107,9 @@ def prepare(
     torch.manual_seed(config.loop.seed)
     features, width = picture_side(config.trunk, corpus)
     model = SameDocument(config.model, image_width=width, features=features).to(device)
-    model.centre.copy_(mean_feature(corpus, model.described))
+    mean, deviation = feature_moments(corpus, model.described)
+    model.centre.copy_(mean)
+    model.spread.copy_(deviation)
     stored = corpus.backbone if config.trunk == "stored" else None
     saved = saved_with(config, Vocabulary.build([]), width, stored)
     return Prepared(DocumentTask(model, corpus, config), corpus, saved)

@@ -27,6 +27,7 @@ from limner.training.task import Task
 
 T = TypeVar("T", bound=Task)
 _BLOCK = 1024
+_STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
 C = TypeVar("C", bound=RunConfig)
 M = TypeVar("M", bound=nn.Module)
 
@@ -57,18 +58,28 @@ def start_vectors(config: RunConfig, vocabulary: Vocabulary, texts: list[str], w
 
 
 def mean_feature(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> Tensor:
-    """(F,) mean over the different training pictures, read in blocks.
+    """(F,) mean over the different training pictures; see `feature_moments`."""
+    return feature_moments(corpus, described)[0]
+
+
+def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """(F,) mean and (F,) deviation over the different training pictures, read in blocks.
 
     Args:
         corpus: whose training rows count.
         described: features or bytes, as the corpus gives them → (B, F).
+    Returns:
+        The deviation of an entry that never changes is 1.
     """
     places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
-    total = torch.zeros((), dtype=torch.float64)
+    total = squares = torch.zeros((), dtype=torch.float64)
     for start in range(0, len(places), _BLOCK):
-        values = torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))
-        total = total + described(values).double().sum(dim=0)
-    return (total / len(places)).float()
+        values = described(torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))).double()
+        total, squares = total + values.sum(dim=0), squares + values.square().sum(dim=0)
+    mean = total / len(places)
+    variance = (squares / len(places) - mean.square()).clamp(min=0)
+    still = variance <= _STILL * mean.square()
+    return mean.float(), variance.sqrt().masked_fill(still, 1.0).float()
 
 
 def picture_side(trunk: str, corpus: Corpus) -> tuple[nn.Module | None, int]:
