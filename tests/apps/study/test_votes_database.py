@@ -9,7 +9,7 @@ import pytest
 
 from limner.apps.study.assignment import Plan, check_ids, units
 from limner.apps.study.connection import votes_url
-from limner.apps.study.database import VoteBase, public_id, read_stored, stored_raters
+from limner.apps.study.database import VoteBase, new_secret, public_id, read_stored, stored_raters
 from limner.data.studies import check_votes
 from limner.data.study_files import read_study
 from limner.errors import ConfigError, DataError, MissingError
@@ -36,9 +36,9 @@ def answers_to(unit, plan, rater, answer="first"):
     return [(item.id, answer, plan.shown_order(rater, item)) for item in unit.items]
 
 
-def rate_all(base, plan, secret, twice=False) -> int:
+def rate_all(base, plan, rater, *, twice) -> int:
     """Answer until nothing is left; every answer at once from two threads if `twice`."""
-    rater, stored = public_id(secret), 0
+    stored = 0
     while (turn := base.turn(rater, plan)).unit is not None:
         rows = answers_to(turn.unit, plan, rater)
         outcomes = []
@@ -63,15 +63,15 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
     base = VoteBase.open(folder, files.study, database_url)
     # two servers on one database, as after a restart that overlapped
     other = VoteBase.open(folder, files.study, database_url)
-    secrets = [base.join() for _ in range(12)]
-    start = threading.Barrier(len(secrets))
+    raters = [base.join(new_secret()) for _ in range(12)]
+    start = threading.Barrier(len(raters))
 
     def rate(number: int) -> int:
         start.wait()
-        return rate_all((base, other)[number % 2], plan, secrets[number], twice=True)
+        return rate_all((base, other)[number % 2], plan, raters[number], twice=True)
 
-    with ThreadPoolExecutor(len(secrets)) as pool:
-        stored = sum(pool.map(rate, range(len(secrets))))
+    with ThreadPoolExecutor(len(raters)) as pool:
+        stored = sum(pool.map(rate, range(len(raters))))
     votes = check_votes(base.votes(), files.items, "pairwise")
     assert len(votes) == stored
     counts = base.counts()
@@ -81,7 +81,7 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
     )
     active = {vote.rater for vote in votes}
     assert counts["i010"] == len(active)  # whoever rated anything met the attention check, once
-    assert base.raters() == len(secrets)
+    assert base.raters() == len(raters)
     for each in (base, other):
         each.close()
 
@@ -91,7 +91,7 @@ def test_places_fill_evenly(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 7, raters=4, checks=0)
     files = read_study(folder)
     base, plan = VoteBase.open(folder, files.study, database_url), plan_of(files)
-    raters = [public_id(base.join()) for _ in range(4)]
+    raters = [base.join(new_secret()) for _ in range(4)]
     for turn in range(28):
         rater = raters[turn % 4]
         unit = base.turn(rater, plan).unit
@@ -114,7 +114,7 @@ def test_a_place_that_was_given_up_goes_to_another(tmp_path, pairwise_study, dat
     clock = Clock()
     base = VoteBase.open(folder, files.study, database_url, clock=clock)
     plan = plan_of(files)
-    first, second, third = (public_id(base.join()) for _ in range(3))
+    first, second, third = (base.join(new_secret()) for _ in range(3))
     unit = base.turn(first, plan, hold_s=60).unit
     waiting = base.turn(second, plan, hold_s=60)
     assert (waiting.unit, waiting.waiting) == (None, True)
@@ -136,7 +136,7 @@ def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwi
     files = read_study(folder)
     clock = Clock()
     base, plan = VoteBase.open(folder, files.study, clock=clock), plan_of(files)
-    rater = public_id(base.join())
+    rater = base.join(new_secret())
     unit = base.turn(rater, plan, hold_s=60).unit
     clock.now += 3600
     assert base.vote(rater, unit, answers_to(unit, plan, rater)) == "stored"
@@ -153,7 +153,7 @@ def test_a_sequence_is_stored_whole_or_not_at_all(tmp_path, tick_all_study):
     folder = tick_all_study(tmp_path / "study")
     files = read_study(folder)
     base, plan = VoteBase.open(folder, files.study), plan_of(files)
-    rater = public_id(base.join())
+    rater = base.join(new_secret())
     unit = base.turn(rater, plan).unit
     assert [item.position for item in unit.items] == [0, 1, 2]
     rows = [(item.id, ("p", "r"), plan.shown_order(rater, item)) for item in unit.items]
@@ -169,7 +169,7 @@ def test_the_limit_per_rater_and_what_is_left(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 6, checks=0)
     files = read_study(folder)
     base, plan = VoteBase.open(folder, files.study), plan_of(files, limit=2)
-    rater = public_id(base.join())
+    rater = base.join(new_secret())
     seen = []
     while (turn := base.turn(rater, plan)).unit:
         seen.append((turn.answered, turn.left))
@@ -185,7 +185,7 @@ def test_one_database_holds_several_studies(tmp_path, pairwise_study, tick_all_s
     for folder, answer in zip(folders, ("neither", ("q",)), strict=True):
         files = read_study(folder)
         base, plan = VoteBase.open(folder, files.study, database_url), plan_of(files)
-        rater = public_id(base.join())
+        rater = base.join(new_secret())
         unit = base.turn(rater, plan).unit
         base.vote(rater, unit, answers_to(unit, plan, rater, answer))
         base.close()
@@ -198,7 +198,7 @@ def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres)
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
     base, plan = VoteBase.open(folder, files.study, postgres.url), plan_of(files)
-    rater = public_id(base.join())
+    rater = base.join(new_secret())
     unit = base.turn(rater, plan).unit
     assert base.vote(rater, unit, answers_to(unit, plan, rater)) == "stored"
     postgres.stop("immediate")
@@ -216,7 +216,8 @@ def test_a_busy_sqlite_file_is_waited_for(tmp_path, pairwise_study):
     holder = sqlite3.connect(folder / "votes.sqlite", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
     threading.Timer(0.3, holder.rollback).start()
-    base.join()
+    secret = new_secret()
+    assert base.join(secret) == base.join(secret) == public_id(secret)
     assert base.raters() == 1
     assert holder.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     holder.close()
@@ -227,7 +228,7 @@ def test_the_database_itself_refuses_what_must_never_be(tmp_path, pairwise_study
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
     base, plan = VoteBase.open(folder, files.study), plan_of(files)
-    rater, other = public_id(base.join()), public_id(base.join())
+    rater, other = base.join(new_secret()), base.join(new_secret())
     unit = base.turn(rater, plan).unit
     base.vote(rater, unit, answers_to(unit, plan, rater))
     base.close()

@@ -83,20 +83,24 @@ class VoteBase:
         """Let go of all connections."""
         self._connections.close()
 
-    def join(self) -> str:
-        """A new rater who has just consented.
+    def join(self, secret: str) -> str:
+        """Take in a rater who has just consented; the same secret again is the same rater.
 
+        Args:
+            secret: see `new_secret`; by it they come back.
         Returns:
-            The rater's secret, by which they come back; votes carry only its hash, see `public_id`.
+            The rater's public id: votes carry this hash, by which nobody can come back as them.
         """
-        secret = secrets.token_urlsafe(18)
-        row = {"study": self._study, "id": public_id(secret), "consented": self._clock()}
+        rater = public_id(secret)
 
-        def work(connection: Connection) -> None:
-            connection.execute(insert(RATERS).values(**row))
+        def work(connection: Connection) -> str:
+            known = select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
+            if connection.scalar(known) is None:
+                row = {"study": self._study, "id": rater, "consented": self._clock()}
+                connection.execute(insert(RATERS).values(**row))
+            return rater
 
-        self._connections.write(work)
-        return secret
+        return self._connections.write(work)
 
     def knows(self, rater: str) -> bool:
         """Whether somebody of this public id takes part."""
@@ -307,6 +311,11 @@ def _with_stored(folder: Path | str, votes: str | None, ask: Callable[[VoteBase]
         return ask(base)
     finally:
         base.close()
+
+
+def new_secret() -> str:
+    """A random name for a rater that nobody can guess: 24 letters, digits, dashes and underscores."""
+    return secrets.token_urlsafe(18)
 
 
 def public_id(secret: str) -> str:
