@@ -93,7 +93,7 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
 
     return Material(
         unit="item" if pairs else "sequence",
-        strata={stratum: list(own) for stratum, own in units.items()},
+        strata={stratum: list(units[stratum]) for stratum in sorted(units)},
         systems={stratum: dict(zip(letters, names, strict=True)) for stratum in units},
         look_up=look_up,
     )

@@ -1,0 +1,205 @@
+"""The command: from measured runs to a report that equals a hand count."""
+
+import json
+import shutil
+from collections import Counter
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from io import StringIO
+
+import pytest
+
+from limner.apps.cli import run
+from limner.apps.commands.measure import measure
+from limner.apps.run_pictures import open_pictures
+from limner.data.studies import Vote
+from limner.data.study_files import read_study, vote_lines
+from limner.evaluation.results import read_results, write_result
+from limner.evaluation.sequence_results import read_sequence_results
+
+RELATION = "Story"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, drawings_run, product_run):
+    """Two runs measured on their test stories."""
+    folder = tmp_path_factory.mktemp("studied")
+    kept = [shutil.copytree(one, folder / one.name) for one in (drawings_run, product_run)]
+    with redirect_stdout(StringIO()):
+        measure(*kept, saliency=False)
+    return kept
+
+
+def limner(capsys, *words):
+    """Status and output of a command."""
+    status = run([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def create(capsys, to, runs, *words):
+    return limner(capsys, "study", "create", to, "--tested", runs[0], "--control", runs[1], *words)
+
+
+def relation_of(runs):
+    """A relation of the set with positives in the test part."""
+    labels = read_results(runs[0])[0].labels
+    return max(labels, key=lambda name: sum(labels[name]))
+
+
+def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, tmp_path, capsys):
+    relation = relation_of(runs)
+    status, out, _ = create(capsys, tmp_path / "s", runs, "--relation", relation, "--size", 8)
+    assert status == 0
+    assert "simple random, seed 0" in out
+    found = read_study(tmp_path / "s")
+    one, two = (read_results(folder)[0] for folder in runs)
+    positives = {name for name, label in zip(one.ids, one.labels[relation], strict=True) if label}
+    firsts = {pair: name for name, pair in reversed(list(zip(one.ids, one.pairs, strict=True)))}
+    assert set(found.population.strata[relation].population) == positives & set(firsts.values())
+    texts, picture = open_pictures(runs[0])
+    for item in found.items:
+        entry = found.key.items[item.id]
+        if entry.right is not None:
+            continue
+        row = one.ids.index(entry.source)
+        assert item.text == texts[entry.source]
+        same = picture.same(one.top[row][0], two.top[row][0])
+        assert (item.prefilled == "same") == same
+        assert entry.cluster == one.groups[row]
+    assert found.key.systems[relation] == {"A": one.about.system, "B": two.about.system}
+
+
+def test_what_runs_found_cannot_influence_the_draw(runs, tmp_path, capsys):
+    changed = [shutil.copytree(one, tmp_path / one.name) for one in runs]
+    for folder in changed:
+        result = read_results(folder)[0]
+        pools = tuple(
+            pool.model_copy(update={"plain": tuple(float(pool.pictures) for _ in pool.plain)})
+            for pool in result.pools
+        )
+        top = tuple(tuple(reversed(row)) for row in result.top)
+        write_result(result.model_copy(update={"top": top, "pools": pools}), folder)
+    relation = relation_of(runs)
+    for name, own in (("one", runs), ("two", changed)):
+        assert create(capsys, tmp_path / name, own, "--relation", relation, "--size", 8)[0] == 0
+    one, two = ((tmp_path / name / "population.json").read_bytes() for name in ("one", "two"))
+    assert one == two
+    found = [read_study(tmp_path / name) for name in ("one", "two")]
+    assert found[0].items != found[1].items
+
+
+def test_stories_of_runs_are_shown_whole_with_their_truth(runs, tmp_path, capsys):
+    words = ("--protocol", "tick-all", "--size", 2, "--checks", 0)
+    assert create(capsys, tmp_path / "s", runs, *words)[0] == 0
+    found = read_study(tmp_path / "s")
+    one, two = (read_sequence_results(folder)[0] for folder in runs)
+    steps = Counter(one.stories)
+    drawn = found.population.strata["all"].drawn
+    assert Counter(entry.cluster for entry in found.key.items.values()) == {s: steps[s] for s in drawn}
+    _, picture = open_pictures(runs[0])
+    for item in found.items:
+        entry = found.key.items[item.id]
+        row = one.ids.index(entry.source)
+        shown = {letter: side for side, letters in entry.systems.items() for letter in letters}
+        names = {"A": one.ids[row], "B": one.found["steps"].top[row][0], "C": two.found["steps"].top[row][0]}
+        for letter, other in (("A", "B"), ("B", "C"), ("A", "C")):
+            if picture.same(names[letter], names[other]):
+                assert shown[letter] == shown[other]
+
+
+def answered(found, raters=3):
+    """Votes of raters who prefer the tested picture in every second item, and pass all checks."""
+    cast, truth = [], Counter()
+    time = datetime(2026, 3, 1, tzinfo=UTC)
+    place = 0
+    for item in found.items:
+        if item.prefilled:
+            truth["same"] += 1
+            continue
+        entry = found.key.items[item.id]
+        answer = entry.right
+        if answer is None:
+            side = {letters[0]: name for name, letters in entry.systems.items()}
+            answer = (side["A"], side["B"], "neither", "same")[place % 4]
+            truth[("better", "worse", "neither", "same")[place % 4]] += 1
+            place += 1
+        cast += [
+            Vote(item=item.id, rater=f"r{n}", answer=answer, seconds=1, time=time) for n in range(raters)
+        ]
+    return cast, truth
+
+
+def test_status_and_report_of_exported_votes_equal_a_hand_count(runs, tmp_path, capsys):
+    relation = relation_of(runs)
+    create(capsys, tmp_path / "s", runs, "--relation", relation, "--size", 12)
+    found = read_study(tmp_path / "s")
+    cast, truth = answered(found)
+    file = tmp_path / "votes.jsonl"
+    file.write_text(vote_lines(cast), encoding="utf-8")
+    status, out, err = limner(capsys, "study", "status", tmp_path / "s", "--votes", file, "--json")
+    counted = json.loads(out)
+    asked = sum(truth.values()) - found.study.prefilled
+    assert status == 0
+    assert (counted["votes"], counted["due"], counted["complete"]) == (3 * asked, 3 * asked, asked)
+    assert (counted["raters"], counted["failed"], counted["untouched"]) == (3, 0, 0)
+    assert "unaltered" not in err
+    words = ("study", "report", tmp_path / "s", "--votes", file, "--resamples", 100)
+    status, out, _ = limner(capsys, *words, "--format", "json")
+    own = json.loads(out)["views"][0]["strata"][0]
+    assert own["outcomes"] == dict(sorted(truth.items()))
+    for form, start in (("md", "# Texts"), ("latex", "\\begin{table}"), ("html", "<!doctype html>")):
+        status, out, _ = limner(capsys, *words, "--format", form)
+        assert status == 0
+        assert out.startswith(start)
+        assert "Krippendorff" in out
+    assert limner(capsys, *words, "--format", "html", "--to", tmp_path / "r.html")[1] == ""
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "http" not in page.replace("http-equiv", "")
+    assert "The sample is what the seed draws" in page
+
+
+def test_an_altered_study_is_one_line_in_every_command(runs, tmp_path, capsys):
+    create(capsys, tmp_path / "s", runs, "--relation", relation_of(runs), "--size", 4)
+    file = tmp_path / "votes.jsonl"
+    file.write_text("", encoding="utf-8")
+    items = tmp_path / "s" / "items.jsonl"
+    items.write_bytes(items.read_bytes().replace(b"first", b"First", 1))
+    for command in ("status", "report"):
+        status, out, err = limner(capsys, "study", command, tmp_path / "s", "--votes", file)
+        assert (status, out) == (1, "")
+        assert err.count("\n") == 1
+        assert "items.jsonl: altered after the study was registered" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--relation", "Storry"), "unknown relation"),
+        (("--names", "one"), "expected 2 names"),
+        (("--size", "-1"), "size"),
+        (("--raters", "0"), "raters"),
+        (("--protocol", "tick-all", "--relation", "x"), "whole stories"),
+        (("--relation", "a", "--relation", "a"), "comes twice"),
+        (("--truth", "x"), "runs know their true pictures"),
+    ],
+)
+def test_wrong_options_are_one_line(runs, tmp_path, capsys, words, message):
+    status, _, err = create(capsys, tmp_path / "s", runs, *words)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_sources_that_are_missing_or_too_many_are_refused(runs, tmp_path, capsys):
+    assert "name --tested and --control" in limner(capsys, "study", "create", tmp_path / "s")[2]
+    assert "expected one; run 'limner measure" in create(capsys, tmp_path / "s", runs, "--part", "val")[2]
+    (tmp_path / "i.jsonl").write_text("{}\n")
+    assert (
+        "leave the other sources out"
+        in create(capsys, tmp_path / "s", runs, "--items", tmp_path / "i.jsonl")[2]
+    )
+    words = ("study", "report", tmp_path, "--votes", "a", "--database", "b")
+    assert "either --votes FILE or --database" in limner(capsys, *words)[2]
+    assert "study.json: not there" in limner(capsys, "study", "status", tmp_path)[2]
