@@ -42,7 +42,7 @@ FLEISS = [
 def test_kappa_of_the_textbook_example():
     units = [tuple("".join(name * count for name, count in zip("abcde", row, strict=True))) for row in FLEISS]
     assert fleiss_kappa(units) == pytest.approx(0.210, abs=5e-4)
-    found = agreement(units, 14)
+    found = agreement(units)
     assert (found.kappa_units, found.alpha_units) == (10, 10)
     # mean P_i of the same example
     assert found.observed == pytest.approx(0.378, abs=5e-4)
@@ -62,15 +62,23 @@ def test_alpha_equals_that_of_nltk(units):
 
 def test_perfect_agreement_is_one_and_single_votes_say_nothing():
     units = [("a", "a", "a"), ("b", "b", "b"), ("c",)]
-    found = agreement(units, 3)
+    found = agreement(units)
     assert (found.kappa, found.alpha, found.observed) == (pytest.approx(1), pytest.approx(1), 1)
     assert (found.kappa_units, found.alpha_units) == (2, 2)
 
 
+def test_kappa_takes_the_commonest_number_of_votes():
+    units = [("a", "a", "b"), ("b", "b", "b"), ("a", "b"), ("a", "b", "a", "b")]
+    found = agreement(units)
+    assert (found.raters, found.kappa_units, found.alpha_units) == (3, 2, 4)
+    assert found.kappa == pytest.approx(fleiss_kappa(units[:2]))
+    assert agreement(units[1:]).raters == 4
+
+
 def test_agreement_without_two_answers_is_not_defined():
-    found = agreement([("a", "a"), ("a", "a")], 2)
+    found = agreement([("a", "a"), ("a", "a")])
     assert (found.kappa, found.alpha, found.observed) == (None, None, 1)
-    nothing = agreement([], 3)
+    nothing = agreement([])
     assert (nothing.kappa, nothing.alpha, nothing.observed) == (None, None, None)
 
 

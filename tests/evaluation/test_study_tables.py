@@ -38,7 +38,7 @@ def test_table_6_by_hand():
     assert sum(cell.value for cell in found) == pytest.approx(1)
     assert [cell.paper for cell in found] == [0.40, 0.10, 0.33, 0.17, None]
     assert [row.name for row in six.rows] == list(reference()["cmcm-6"]["rows"])
-    assert "11 items, 1 pre-filled" in six.rows[2].remark
+    assert "n = 11, 1 pre-filled" in six.rows[2].remark
     # the other four relations were not asked about
     assert six.empty == 16
     own = report.views[0].strata[0]
@@ -83,6 +83,22 @@ def test_relations_are_corrected_together_and_summed():
     assert strata["all"].sign.wins == 16
 
 
+def test_relations_of_one_system_keep_rows_of_their_own():
+    first, votes = unanimous(["better"] * 2, "Story")
+    second, more = unanimous(["worse"] * 3, "Meta", 100)
+    third, most = unanimous(["neither"] * 4, "Else", 200)
+    named = {one: {"A": "CMCM_Story", "B": "CMCA"} for one in ("Story", "Meta", "Else")}
+    files = study_of(first + second + third, systems=named)
+    six = build(analyse(files, votes_of(votes | more | most), resamples=RESAMPLES))[0]
+    rows = {row.name: row for row in six.rows}
+    assert rows["CMCM_Story"].cells[0].value == 1
+    assert (rows["CMCM_Meta"].cells[1].value, rows["CMCM_Meta"].cells[1].paper) == (1, 0.09)
+    assert "here CMCM_Story, n = 3" in rows["CMCM_Meta"].remark
+    assert rows["CMCM_Story, Else"].cells[3].value == 1
+    assert rows["all"].cells[0].value == pytest.approx(2 / 9)
+    assert rows["all"].cells[0].paper is None
+
+
 def test_failing_raters_are_counted_and_a_second_analysis_leaves_them_out():
     files = study_of([pair(1), pair(2), pair(9, right="neither")])
     votes = votes_of(
@@ -99,7 +115,7 @@ def test_failing_raters_are_counted_and_a_second_analysis_leaves_them_out():
     assert "2 of 5 raters" in rest.raters
     assert (everybody.votes, rest.votes) == (10, 6)
     assert len(build(report)) == 8
-    assert "Attention checks: 2 of 5 answers wrong, by 2 raters" in render(build(report))
+    assert "Attention checks: 2 of 5 answers wrong; failed by 2 raters" in render(build(report))
 
 
 def test_intervals_of_the_mean_draw_whole_clusters():
@@ -124,7 +140,7 @@ def test_table_2_of_vrss_by_hand():
     files = study_of([step(n, sequence=f"s{n % 2}") for n in ticks], "tick-all", systems={"all": THREE})
     votes = votes_of({f"i{n}": [tuple(one) for one in each] for n, each in ticks.items()})
     report = analyse(files, votes, resamples=RESAMPLES)
-    two, tests, _, agreement = build(report)
+    two, ticked, tests, _, agreement = build(report)
     assert two.columns == ("1", "2", "3", "4", "5", "steps", "% of steps")
 
     def counts(name):
@@ -139,6 +155,8 @@ def test_table_2_of_vrss_by_hand():
     assert [cell.paper for cell in cells_of(two, "true picture only")[1:6]] == [0, 442, 171, 47, 660]
     assert [cell.paper for cell in cells_of(two, "true picture, context")[1:5]] == [255, 41, 0, 0]
     assert cells_of(two, "true picture only")[6].value == pytest.approx(2 / 7)
+    # of 23 votes 18 tick the true picture, of 7 steps 5 by majority
+    assert [cell.value for cell in ticked.rows[0].cells] == pytest.approx([18 / 23, 5 / 7])
     # step 3: only the context model of the two; step 7: only the plain one
     assert [cell.value for cell in tests.rows[0].cells[1:4]] == [1, 1, 1.0]
     assert agreement.rows[0].cells[2].value == 18  # six steps of three votes, three pictures each

@@ -20,7 +20,7 @@ class Agreement(Record):
         observed: share of pairs of votes on one unit that agree; None without such a pair.
         kappa: Fleiss' kappa over the units with `raters` votes; None where it is not defined.
         kappa_units: how many those are.
-        raters: votes per unit of kappa.
+        raters: the number of votes that most units have, the larger of two; 0 where none has two.
         alpha: Krippendorff's alpha over all units with two votes or more; None where it is not defined.
         alpha_units: how many those are.
     """
@@ -33,16 +33,16 @@ class Agreement(Record):
     alpha_units: int
 
 
-def agreement(units: Iterable[Sequence[str]], raters: int) -> Agreement:
+def agreement(units: Iterable[Sequence[str]]) -> Agreement:
     """Both measures of the same votes.
 
     Args:
         units: per unit its votes, in any order.
-        raters: votes per unit that kappa asks for, as registered.
     """
-    votes = [tuple(unit) for unit in units]
-    complete = [unit for unit in votes if len(unit) == raters]
-    paired = [unit for unit in votes if len(unit) > 1]
+    paired = [tuple(unit) for unit in units if len(unit) > 1]
+    sizes = Counter(len(unit) for unit in paired)
+    raters = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    complete = [unit for unit in paired if len(unit) == raters]
     same = sum(count * (count - 1) for unit in paired for count in Counter(unit).values())
     total = sum(len(unit) * (len(unit) - 1) for unit in paired)
     return Agreement(

@@ -12,7 +12,7 @@ import numpy as np
 from limner.data.records import Record
 from limner.data.studies import Protocol, StudyFiles, Vote, check_votes
 from limner.evaluation.study_agreement import Agreement, agreement, rated_units
-from limner.evaluation.study_majority import CheckedRaters, Decided, Tally, checked, tally
+from limner.evaluation.study_majority import NOTHING, CheckedRaters, Decided, Tally, checked, tally
 from limner.evaluation.study_statistics import MeanTest, Power, SignTest, mean_test, power_of, sign_test
 from limner.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
 
@@ -55,6 +55,18 @@ class Preference(Record):
     agreement: Agreement
 
 
+class Ticks(Record):
+    """How often a system's picture was ticked.
+
+    Attributes:
+        votes: share of the votes.
+        steps: share of the steps where more than half of the raters ticked it.
+    """
+
+    votes: float
+    steps: float
+
+
 class View(Record):
     """The analysis with some raters.
 
@@ -65,6 +77,7 @@ class View(Record):
         incomplete: items that count with fewer votes than registered.
         strata: one preference each; the sum of all comes last where there are several.
         patterns: tick-all: pattern → votes it received → steps.
+        ticks: tick-all: letter → how often it was ticked, whatever else was; empty without votes.
     """
 
     raters: str
@@ -73,6 +86,7 @@ class View(Record):
     incomplete: int
     strata: tuple[Preference, ...]
     patterns: Mapping[str, Mapping[int, int]]
+    ticks: Mapping[str, Ticks]
 
 
 class StudyReport(Record):
@@ -159,7 +173,20 @@ def _view(
         incomplete=counted.incomplete,
         strata=tuple(found),
         patterns={pattern: dict(sorted(counts.items())) for pattern, counts in patterns.items()},
+        ticks=_ticks(files, counted) if files.study.protocol == "tick-all" else {},
     )
+
+
+def _ticks(files: StudyFiles, counted: Tally) -> dict[str, Ticks]:
+    """Ticks of every system by itself."""
+    found = {}
+    for letter in files.study.systems if counted.answers else ():
+        steps = [[vote != NOTHING and letter in vote for vote in votes] for votes in counted.answers.values()]
+        found[letter] = Ticks(
+            votes=sum(map(sum, steps)) / sum(map(len, steps)),
+            steps=sum(2 * sum(one) > len(one) for one in steps) / len(steps),
+        )
+    return found
 
 
 def _preference(
@@ -188,7 +215,7 @@ def _preference(
         if decided
         else None,
         power=power_of(len(decided), study.level, study.power) if len(decided) >= FEWEST_POWER else None,
-        agreement=agreement(rated_units(files, own), study.raters_per_item),
+        agreement=agreement(rated_units(files, own)),
     )
 
 

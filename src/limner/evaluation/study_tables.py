@@ -43,6 +43,7 @@ def build(report: StudyReport) -> list[Table]:
         outcomes = _pairs if report.protocol == "pairwise" else _patterns
         tables += [
             outcomes(report, view),
+            *([_ticked(report, view)] if report.protocol == "tick-all" else []),
             _tests(report, view),
             _power(report, view),
             _agreement(report, view),
@@ -56,7 +57,8 @@ def _pairs(report: StudyReport, view: View) -> Table:
 
     entry = reference()["cmcm-6"]
     published: Mapping[str, Mapping[str, float]] = entry["rows"]
-    ours = {_row_name(one, published): one for one in view.strata}
+    tested = [one.tested for one in view.strata]
+    ours = {_row_name(one, published, alone=tested.count(one.tested) == 1): one for one in view.strata}
     rows = []
     for name in [*published, *(name for name in ours if name not in published)]:
         one, cells = ours.get(name), []
@@ -77,7 +79,10 @@ def _pairs(report: StudyReport, view: View) -> Table:
                     paper=printed,
                 )
             )
-        rows.append(Row(name=name, cells=tuple(cells), remark=_sizes(one) if one else ""))
+        remark = "" if one is None else _sizes(one)
+        if one is not None and one.tested and name in published and one.tested != name:
+            remark = f"here {one.tested}, {remark}"
+        rows.append(Row(name=name, cells=tuple(cells), remark=remark))
     notes = [
         "Share of items in per cent; brackets: Wilson interval, items taken as independent; parentheses: the"
         f" paper's figure, of {entry['items']} items a row that were chosen by their outcome.",
@@ -96,11 +101,12 @@ def _pairs(report: StudyReport, view: View) -> Table:
     )
 
 
-def _row_name(one: Preference, published: Mapping[str, Any]) -> str:
-    """The paper's row of a relation where it has one, else the system with its stratum."""
-    for name in (one.tested, f"CMCM_{one.stratum}"):
-        if name in published:
-            return name
+def _row_name(one: Preference, published: Mapping[str, Any], *, alone: bool) -> str:
+    """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
+    if f"CMCM_{one.stratum}" in published:
+        return f"CMCM_{one.stratum}"
+    if alone and one.tested in published:
+        return one.tested
     return one.stratum if one.stratum == "all" or not one.tested else f"{one.tested}, {one.stratum}"
 
 
@@ -156,6 +162,23 @@ def _pattern_name(pattern: str, report: StudyReport) -> str:
         for letter in pattern
     ]
     return f"{', '.join(names)}{' only' if len(names) == 1 else ''}"
+
+
+def _ticked(report: StudyReport, view: View) -> Table:
+    """Every system by itself, however the majority of whole patterns falls out."""
+    rows = []
+    for letter in ("A", "B", "C"):
+        found = view.ticks.get(letter)
+        cells = (Cell(value=found.votes if found else None), Cell(value=found.steps if found else None))
+        rows.append(Row(name=_pattern_name(letter, report).removesuffix(" only"), cells=cells))
+    return Table(
+        name="vrss-2-ticks",
+        title=f"Pictures ticked ({view.raters})",
+        corner="picture of",
+        blocks=(Block(title="ticked, %", columns=("of votes", "by the majority of a step")),),
+        rows=tuple(rows),
+        notes=("Whatever else was ticked. The paper has no such figures.",),
+    )
 
 
 def _tests(report: StudyReport, view: View) -> Table:
@@ -264,8 +287,8 @@ def _agreement(report: StudyReport, view: View) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            f"A unit is {unit}. Kappa takes those with exactly {report.raters_per_item} votes, alpha all with"
-            " two or more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
+            f"A unit is {unit}. Kappa takes those with the commonest number of votes, alpha all with two or"
+            " more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
         ),
     )
 
@@ -278,7 +301,7 @@ def _cell(value: float | None, kind: Kind, span: tuple[float, float] | None = No
 
 def _sizes(one: Preference) -> str:
     filled = f", {one.prefilled} pre-filled" if one.prefilled else ""
-    return f"{one.items} items{filled}"
+    return f"n = {one.items}{filled}"
 
 
 def _named(report: StudyReport) -> Sequence[str]:
@@ -299,6 +322,6 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
     return (
         f"{view.votes} votes of {checks.raters} raters; {view.unrated} items with too few votes are left out,"
         f" {view.incomplete} of those counted have fewer than {report.raters_per_item}.",
-        f"Attention checks: {checks.wrong} of {checks.answered} answers wrong, by {len(checks.failed)} raters"
-        f" (failed); {checks.unchecked} raters met none.",
+        f"Attention checks: {checks.wrong} of {checks.answered} answers wrong; failed by"
+        f" {len(checks.failed)} raters; {checks.unchecked} raters met none.",
     )

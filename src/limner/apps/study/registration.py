@@ -85,7 +85,8 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
         + (f", p values by Holm's correction over {strata} strata." if strata > 1 else "."),
         f"Effect: mean over standard deviation, with its interval by the noncentral t distribution."
         f" All {items} items together see one of {effect:.3f} with power {power} (normal approximation).",
-        "Agreement: Fleiss' kappa over items with all votes, and Krippendorff's alpha for nominal answers.",
+        "Agreement: Fleiss' kappa over items with the commonest number of votes, and Krippendorff's alpha for"
+        " nominal answers.",
         "A rater fails who answers any attention check wrongly; everything is reported with all raters, and"
         " again without those who failed.",
     )

@@ -15,7 +15,7 @@ from limner.evaluation.tables import render
 
 ReportFormat = Literal["md", "latex", "html", "json"]
 _STYLE = (
-    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;"
+    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:84rem;margin:2rem auto;"
     "padding:0 1rem}table{border-collapse:collapse;margin:2rem 0 .5rem}"
     "caption{text-align:left;font-weight:600;padding-bottom:.5rem}"
     "th,td{padding:.25rem .75rem;text-align:right;white-space:nowrap}"
