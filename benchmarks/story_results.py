@@ -67,7 +67,7 @@ class Part:
 def opened(run, weights, part, metric=None, graphs=None):
     """One part as a run sees it, with the pull of a metric, or of graphs: a file, drawn, or shuffled."""
     model, config = open_run(run)
-    data, pictures = open_corpus(config.data, weights=weights)
+    data, pictures = open_corpus(config.data, layer=getattr(config, "layer", "pooled"), weights=weights)
     pairs = one_row_per_pair(data.split(part))
     rows = rows_of(pairs, pictures, ())
     texts, images, columns = vectors(model, pictures, rows)
@@ -82,7 +82,8 @@ def opened(run, weights, part, metric=None, graphs=None):
         evidence = read_pull(metric)
         pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)
-    features, _, similar = fixed_features(pictures, ids)
+    _, pooled = open_corpus(config.data, weights=weights)
+    features, _, similar = fixed_features(pooled, ids)
     if features is not None and not similar:
         features = features - features.mean(axis=0)  # as in the tables
     return Part(

@@ -136,6 +136,8 @@ def measure_run(
     )
     scores = model.score(texts, images)
     asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
+    if layer == "stages":  # how found pictures look is asked of the same features for all runs
+        _, pictures = open_corpus(config.data, weights=weights, device=device)
     sequences = None if stories is None else stories.measure(about, pairs, scores, pictures)
     if sequences is not None:
         sequences = with_captions(sequences, model, pairs, pictures)

@@ -52,6 +52,7 @@ class Dual(nn.Module):
 
     name = "dual"
     centre: Tensor
+    spread: Tensor
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class Dual(nn.Module):
         self.architecture, self.sentences, self.image_width = own, sentences, image_width
         self.features = features
         self.register_buffer("centre", torch.zeros(image_width))
+        self.register_buffer("spread", torch.ones(image_width))
         self.dropout = nn.Dropout(own.dropout)
         width = sentences.dim
         self.story = (
@@ -122,7 +124,8 @@ class Dual(nn.Module):
         if found.ndim != 2 or found.shape[1] != self.image_width:
             due = self.image_width
             raise ShapeError(f"dual: picture features have shape {tuple(found.shape)}, expected (B, {due})")
-        return normalize(self.of_image(self.dropout(normalize(found - self.centre, dim=1))), dim=1)
+        even = normalize((found - self.centre) / self.spread, dim=1)
+        return normalize(self.of_image(self.dropout(even)), dim=1)
 
     def described(self, pictures: Tensor) -> Tensor:
         """Features as they are, or those of drawn pictures' bytes: (B, F)."""

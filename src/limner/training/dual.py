@@ -17,7 +17,7 @@ from limner.models.dual import Dual, DualArchitecture
 from limner.models.vrss import drawn_features
 from limner.similarity import TextEncoder
 from limner.training.corpus import Corpus
-from limner.training.prepared import Prepared, mean_feature, picture_side, read_saved, saved_with
+from limner.training.prepared import Prepared, feature_moments, picture_side, read_saved, saved_with
 from limner.training.settings import Preset, RunConfig
 from limner.training.story_batches import StoryBatch, StoryBatches
 
@@ -31,6 +31,7 @@ class DualConfig(RunConfig):
     Attributes:
         model: see `DualArchitecture`.
         trunk: "stored" features, or fixed colours of "drawings".
+        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -42,6 +43,12 @@ class DualConfig(RunConfig):
     system: Literal["dual"] = "dual"
     model: DualArchitecture = DualArchitecture()
     trunk: Literal["stored", "drawings"] = "stored"
+    features: Literal["pooled", "stages"] = "stages"
+
+    @property
+    def layer(self) -> Literal["pooled", "stages"]:
+        """What is stored of a backbone."""
+        return self.features
 
     @property
     def needs_sentences(self) -> bool:
@@ -109,7 +116,9 @@ def prepare(
     torch.manual_seed(config.loop.seed)
     features, width = picture_side(config.trunk, corpus)
     model = Dual(config.model, sentences, image_width=width, features=features).to(device)
-    model.centre.copy_(mean_feature(corpus, model.described))
+    mean, deviation = feature_moments(corpus, model.described)
+    model.centre.copy_(mean)
+    model.spread.copy_(deviation)
     stored = corpus.backbone if config.trunk == "stored" else None
     # the vocabulary of a run is what it reads texts by; here that is the sentence encoder
     saved = saved_with(config, Vocabulary.build([]), width, stored) | {"sentences": sentences.fingerprint}
