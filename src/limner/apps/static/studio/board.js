@@ -1,0 +1,129 @@
+// The storyboard: one card per step, kept in place while pictures change, so that focus and scrolling stay.
+
+import { button, h, icon, put } from "./dom.js";
+import { described, shape, thumbnail } from "./pictures.js";
+
+export class Board extends EventTarget {
+  /**
+   * @param {HTMLElement} place
+   * @param {import("./store.js").Store} store
+   */
+  constructor(place, store) {
+    super();
+    this.place = place;
+    this.store = store;
+    this.cards = [];
+    this.selected = 0;
+  }
+
+  /** Bring the cards up to date. Returns positions whose picture changed. */
+  show(before) {
+    const steps = this.store.board.steps;
+    const story = this.store.board.story;
+    const retold = !before || before.board.story.steps.length !== steps.length;
+    if (retold) {
+      this.cards = steps.map((_, position) => this.#card(position));
+      put(this.place, this.cards.map((card) => card.item));
+      this.selected = Math.min(this.selected, steps.length - 1);
+    }
+    const pictures = steps.filter((step) => step.chosen).map((step) => step.chosen.picture);
+    this.place.style.setProperty("--shape", shape(pictures).toFixed(3));
+    const changed = [];
+    for (const position of steps.keys()) {
+      const was = retold ? undefined : (before.board.steps[position].chosen?.picture.id ?? null);
+      const is = steps[position].chosen?.picture.id ?? null;
+      if (was !== undefined && was !== is) changed.push(position);
+      this.#update(position, story, retold || was !== is);
+    }
+    for (const position of changed) this.#flash(this.cards[position].item);
+    this.mark();
+    return changed;
+  }
+
+  /** Make a step the selected one. */
+  select(position, { focus = false, told = true } = {}) {
+    this.selected = Math.max(0, Math.min(position, this.cards.length - 1));
+    this.mark();
+    const card = this.cards[this.selected];
+    if (focus) {
+      card.plate.focus({ preventScroll: true });
+      card.item.scrollIntoView({ block: "nearest", behavior: "smooth" });
+    }
+    if (told) this.dispatchEvent(new CustomEvent("select", { detail: this.selected }));
+  }
+
+  mark() {
+    for (const [position, card] of this.cards.entries()) {
+      const here = position === this.selected;
+      card.item.classList.toggle("selected", here);
+      if (here) card.plate.setAttribute("aria-current", "true");
+      else card.plate.removeAttribute("aria-current");
+      card.plate.tabIndex = here ? 0 : -1;
+    }
+  }
+
+  /** Step numbers one row above or below, by where the cards are. */
+  vertical(direction) {
+    const here = this.cards[this.selected].item.getBoundingClientRect();
+    let best = this.selected;
+    let distance = Infinity;
+    for (const [position, card] of this.cards.entries()) {
+      const there = card.item.getBoundingClientRect();
+      const down = (there.top - here.top) * direction;
+      if (down < here.height / 3) continue;
+      const far = down + Math.abs(there.left - here.left) * 2;
+      if (far < distance) [best, distance] = [position, far];
+    }
+    return best;
+  }
+
+  #card(position) {
+    const plate = h("button", { type: "button", class: "plate", draggable: "true", data: { step: position } });
+    const lock = button("Lock", { look: "unlock", bare: true, kind: "plain lock" });
+    lock.tabIndex = -1;
+    const text = h("div", { class: "words" });
+    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, lock), text);
+    plate.addEventListener("click", () => {
+      this.select(position);
+      this.dispatchEvent(new CustomEvent("open", { detail: position }));
+    });
+    plate.addEventListener("focus", () => {
+      if (this.selected !== position) this.select(position);
+    });
+    text.addEventListener("click", () => {
+      if (!String(getSelection())) this.select(position);
+    });
+    lock.addEventListener("click", () => this.dispatchEvent(new CustomEvent("lock", { detail: position })));
+    return { item, plate, lock, text };
+  }
+
+  #update(position, story, redraw) {
+    const { item, plate, lock, text } = this.cards[position];
+    const { text: words, choice, state } = this.store.step(position);
+    item.dataset.state = state;
+    const held = { locked: "locked", blank: "left blank by you" }[state] ?? { given: "from the text", blank: "left blank" }[choice.origin];
+    const seen = choice.chosen ? described(choice.chosen.picture) : "no picture";
+    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}: ${seen}`);
+    if (redraw) {
+      put(plate, choice.chosen ? thumbnail(choice.chosen.picture, 480, { alt: "", loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
+    }
+    if (!choice.chosen) put(plate.firstChild, h("span", {}, state === "blank" ? "Left blank" : "No picture fits"));
+    lock.hidden = !choice.chosen && state !== "blank";
+    const fixed = state !== "free";
+    put(lock, icon(fixed ? "lock" : "unlock"), h("span", { class: "unseen" }, `${fixed ? "Unlock" : "Lock"} step ${position + 1}`));
+    lock.title = fixed ? "Locked: limner leaves this step alone. Unlock (L)" : "Lock this picture (L)";
+    lock.setAttribute("aria-pressed", String(fixed));
+    put(
+      text,
+      h("h2", {}, h("span", { class: "number" }, h("span", { class: "unseen" }, "Step "), position + 1), words.title && h("span", { class: "title", dir: "auto" }, words.title)),
+      h("p", { dir: story.direction, lang: story.language || undefined }, words.text),
+    );
+  }
+
+  #flash(item) {
+    item.classList.remove("changed");
+    void item.offsetWidth; // Starts the animation again where it is still running.
+    item.classList.add("changed");
+    item.addEventListener("animationend", () => item.classList.remove("changed"), { once: true });
+  }
+}

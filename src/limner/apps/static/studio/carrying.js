@@ -1,0 +1,98 @@
+// Pictures carried from one place to another: by dragging, or picked up and put down by keyboard.
+//
+// A carried thing is {kind: "picture", id, words} (offered or found) or {kind: "step", step} (another step's picture).
+
+import { announce } from "./dom.js";
+
+const TYPE = "application/x-limner";
+
+export class Carrying extends EventTarget {
+  /** @param {HTMLElement} steps list whose items have data-step */
+  constructor(steps) {
+    super();
+    this.held = null;
+    this.dragged = null;
+    this.steps = steps;
+    steps.addEventListener("dragstart", (event) => {
+      const plate = event.target.closest(".plate");
+      if (plate?.querySelector("img")) this.start(event, { kind: "step", step: Number(plate.dataset.step) }, plate.querySelector("img"));
+      else event.preventDefault();
+    });
+    steps.addEventListener("dragover", (event) => this.#over(event));
+    steps.addEventListener("dragleave", (event) => {
+      const item = event.target.closest?.("[data-step].step");
+      if (item && !item.contains(event.relatedTarget)) item.classList.remove("target");
+    });
+    steps.addEventListener("drop", (event) => this.#drop(event));
+    document.addEventListener("dragend", () => this.#end());
+  }
+
+  /** Begin a drag; `image` is what follows the pointer. */
+  start(event, thing, image) {
+    this.dragged = thing;
+    event.dataTransfer.effectAllowed = "copyMove";
+    event.dataTransfer.setData(TYPE, thing.kind);
+    event.dataTransfer.setData("text/plain", "");
+    if (image) event.dataTransfer.setDragImage(image, 24, 24);
+    document.body.classList.add("dragging");
+  }
+
+  /** Pick a thing up by keyboard. */
+  take(thing, words) {
+    this.held = thing;
+    this.#marks();
+    announce(`Picked up ${words}. Go to another step and press X to put it there; Escape lets it go.`);
+  }
+
+  /** Let it go again. */
+  release() {
+    if (!this.held) return false;
+    this.held = null;
+    this.#marks();
+    announce("Let go.");
+    return true;
+  }
+
+  /** Put what is held at a step. */
+  put(step) {
+    const thing = this.held;
+    this.held = null;
+    this.#marks();
+    if (thing) this.#deliver(thing, step);
+  }
+
+  #over(event) {
+    const item = event.target.closest?.(".step");
+    if (!this.dragged || !item) return;
+    const step = Number(item.dataset.step);
+    if (this.dragged.kind === "step" && this.dragged.step === step) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = this.dragged.kind === "step" ? "move" : "copy";
+    item.classList.add("target");
+  }
+
+  #drop(event) {
+    const item = event.target.closest?.(".step");
+    if (!this.dragged || !item) return;
+    event.preventDefault();
+    const thing = this.dragged;
+    this.#end();
+    this.#deliver(thing, Number(item.dataset.step));
+  }
+
+  #deliver(thing, step) {
+    if (thing.kind === "step" && thing.step === step) return;
+    this.dispatchEvent(new CustomEvent("deliver", { detail: { thing, step } }));
+  }
+
+  #end() {
+    this.dragged = null;
+    document.body.classList.remove("dragging");
+    for (const item of this.steps.querySelectorAll(".target")) item.classList.remove("target");
+  }
+
+  #marks() {
+    for (const item of this.steps.children) item.classList.toggle("held", this.held?.kind === "step" && Number(item.dataset.step) === this.held.step);
+    document.body.classList.toggle("carrying", Boolean(this.held));
+  }
+}

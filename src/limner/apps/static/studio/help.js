@@ -1,0 +1,69 @@
+// The keyboard, told where it is used; single keys can be switched off (WCAG 2.1.4).
+
+import { openDialog } from "./dialogs.js";
+import { h } from "./dom.js";
+
+const SETTING = "limner.single-keys";
+
+export const singleKeys = () => localStorage.getItem(SETTING) !== "off";
+
+const EVERYWHERE = [
+  [["Tab"], "next control; with Shift, the one before"],
+  [["Esc"], "close what is open"],
+  [["?"], "this help"],
+];
+const START = [[["Ctrl", "Enter"], "illustrate the text"]];
+const BOARD = [
+  [["←", "→", "↑", "↓"], "another step"],
+  [["Enter"], "open the step and go to its pictures"],
+  [["1", "…", "9"], "take the first to ninth picture offered"],
+  [["L"], "lock or unlock the picture"],
+  [["B"], "leave the step blank"],
+  [["S"], "search by words"],
+  [["M"], "more pictures like this one"],
+  [["R"], "reasons"],
+  [["X"], "pick the picture up; on another step, X puts it there; Esc drops it"],
+  [["Ctrl", "Z"], "undo"],
+  [["Ctrl", "Shift", "Z"], "redo"],
+  [["Ctrl", "E"], "export"],
+];
+const LIBRARY = [
+  [["←", "→", "↑", "↓"], "another picture"],
+  [["Home"], "first picture"],
+  [["End"], "last picture"],
+  [["Enter"], "see the picture large"],
+];
+
+const list = (rows) =>
+  h("dl", { class: "keys" }, rows.map(([keys, words]) => [h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, words)]));
+
+/** Open the help dialog. */
+export function openHelp() {
+  if (document.querySelector("dialog[open]")) return;
+  const toggle = h("input", { type: "checkbox", id: "single-keys", checked: singleKeys() });
+  toggle.addEventListener("change", () => localStorage.setItem(SETTING, toggle.checked ? "on" : "off"));
+  openDialog("Help and keyboard", () => [
+    h("p", {}, "Paste a text, and each of its steps gets a picture of your library. Take another picture where you know better: limner keeps it, and chooses the others anew so that they go together. Every change is saved at once."),
+    h("h3", {}, "Everywhere"),
+    list(EVERYWHERE),
+    h("h3", {}, "Start page"),
+    list(START),
+    h("h3", {}, "Storyboard"),
+    list(BOARD),
+    h("h3", {}, "Library"),
+    list(LIBRARY),
+    h("label", { class: "choice" }, toggle, h("span", {}, "Single keys", h("small", {}, "Letters and digits act while the focus is on the storyboard, never while you type."))),
+  ]);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "?" && singleKeys() && !typing(event.target)) {
+    event.preventDefault();
+    openHelp();
+  }
+});
+
+/** Whether keys typed here are text. */
+export function typing(target) {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !/^(checkbox|radio|button|file)$/.test(target.type ?? "");
+}

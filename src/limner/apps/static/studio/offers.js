@@ -1,0 +1,189 @@
+// Pictures offered for one step: what limner considered, what a search finds, or what looks like another picture.
+
+import { api, items } from "./api.js";
+import { announce, button, count, h, problem, put } from "./dom.js";
+import { credit, described, name, shape, thumbnail, words } from "./pictures.js";
+
+const FIRST = 40;
+const MOST = 200;
+
+export class Offers extends EventTarget {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {import("./carrying.js").Carrying} carrying
+   */
+  constructor(store, carrying) {
+    super();
+    this.store = store;
+    this.carrying = carrying;
+    this.step = 0;
+    this.limit = FIRST;
+    this.query = "";
+    this.like = null;
+    this.found = [];
+    this.field = h("input", { type: "search", id: "search", placeholder: "Search by words", autocomplete: "off", dir: "auto", "aria-label": "Search pictures by words", "aria-controls": "offers" });
+    this.chip = h("div", { class: "chip", hidden: true });
+    this.state = h("p", { class: "quiet small", id: "offers-state", role: "status" });
+    this.list = h("ol", { class: "offers", id: "offers", "aria-label": "Pictures offered", "aria-describedby": "offers-state" });
+    this.more = button("Show more", { kind: "more", on: { click: () => this.#more() } });
+    this.more.hidden = true;
+    this.telling = h("p", { class: "telling small", "aria-hidden": "true" });
+    this.element = h("div", { class: "offering" }, h("div", { class: "search" }, this.field), this.chip, this.state, this.list, this.more, this.telling);
+    let timer = 0;
+    this.field.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.ask({ query: this.field.value.trim(), like: null }), 250);
+    });
+    this.field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") {
+        clearTimeout(timer);
+        this.ask({ query: this.field.value.trim(), like: null });
+      } else if (event.key === "ArrowDown") {
+        event.preventDefault();
+        this.focus();
+      }
+    });
+    this.list.addEventListener("keydown", (event) => this.#move(event));
+  }
+
+  /** Turn to a step; a search belongs to its step and ends with it. */
+  show(step) {
+    if (step !== this.step) {
+      this.step = step;
+      this.query = "";
+      this.like = null;
+      this.limit = FIRST;
+      this.field.value = "";
+    }
+    return this.load();
+  }
+
+  /** Ask for something else: words, a picture to be like, or neither. */
+  ask({ query = "", like = null }) {
+    this.query = query;
+    this.like = like;
+    this.limit = FIRST;
+    if (like) this.field.value = "";
+    return this.load().then(() => {
+      if (query || like) announce(`${count(this.found.length, "picture")}. ${this.state.textContent}`);
+    });
+  }
+
+  /** Put the keyboard on the first picture. */
+  focus() {
+    this.list.querySelector(".offer")?.focus();
+  }
+
+  /** Ids of all pictures offered, best first: what a choice was made among. */
+  get seen() {
+    return this.found.map((candidate) => candidate.picture.id);
+  }
+
+  /** The n-th picture offered, from 0. */
+  at(number) {
+    return this.found[number];
+  }
+
+  async load() {
+    this.asking?.abort();
+    const asking = (this.asking = new AbortController());
+    this.#chip();
+    this.list.setAttribute("aria-busy", "true");
+    const { relation } = this.store.step(this.step);
+    try {
+      const answer = this.like
+        ? await api.search({ picture: this.like.id, limit: this.limit }, asking.signal)
+        : this.query
+          ? await api.search({ text: this.query, limit: this.limit, relation: relation ?? undefined }, asking.signal)
+          : await api.candidates(this.store.id, this.step, { limit: this.limit, relation }, asking.signal);
+      if (asking.signal.aborted) return;
+      this.found = items(answer);
+      this.#draw();
+    } catch (error) {
+      if (error.name !== "AbortError") {
+        this.found = [];
+        put(this.list, h("li", { class: "whole" }, problem(error)));
+        put(this.state);
+      }
+    } finally {
+      if (this.asking === asking) this.list.removeAttribute("aria-busy");
+    }
+  }
+
+  #draw() {
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.picture : null;
+    const shown = this.store.shown();
+    this.list.style.setProperty("--shape", shape(this.found.map((candidate) => candidate.picture)).toFixed(3));
+    put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
+    if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
+    const number = this.found.length;
+    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : "Best first; a click takes one.";
+    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”.` : "No other picture is at hand.");
+    this.more.hidden = number < this.limit || this.limit >= MOST;
+  }
+
+  #offer(candidate, rank, shown) {
+    const picture = candidate.picture;
+    const at = shown.get(picture.id);
+    const here = at === this.step;
+    const place = here ? ", shown here" : at === undefined ? "" : `, shown at step ${at + 1}`;
+    const take = h(
+      "button",
+      { type: "button", class: "offer", draggable: "true", tabindex: rank === 0 ? 0 : -1, "aria-label": `${described(picture)}${place}`, "aria-current": here ? "true" : undefined },
+      thumbnail(picture, 128, { alt: "" }),
+      at !== undefined && h("span", { class: here ? "here" : "there", "aria-hidden": "true" }, here ? "here" : at + 1),
+    );
+    take.addEventListener("click", () => this.dispatchEvent(new CustomEvent("choose", { detail: picture.id })));
+    take.addEventListener("dragstart", (event) => this.carrying.start(event, { kind: "picture", id: picture.id }, take.querySelector("img")));
+    const item = h(
+      "li",
+      { data: { picture: picture.id } },
+      take,
+      h(
+        "span",
+        { class: "extras" },
+        button(`More like ${name(picture)}`, { look: "alike", bare: true, kind: "tiny", title: "More like this (M)", tabindex: -1, on: { click: () => this.ask({ like: picture }) } }),
+        button(`Never use ${name(picture)} in this project`, { look: "never", bare: true, kind: "tiny", title: "Never use this picture here", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("ban", { detail: picture })) } }),
+      ),
+    );
+    const tell = () => put(this.telling, h("bdi", {}, words(picture)[0] ?? name(picture)), h("span", { class: "quiet" }, ` ${name(picture)} · ${credit(picture)}`));
+    item.addEventListener("pointerenter", tell);
+    item.addEventListener("focusin", tell);
+    return item;
+  }
+
+  /** The picture the keyboard is on. */
+  current() {
+    const id = document.activeElement?.closest?.("#offers li")?.dataset.picture;
+    return this.found.find((candidate) => candidate.picture.id === id)?.picture ?? null;
+  }
+
+  #chip() {
+    this.chip.hidden = !this.like;
+    if (!this.like) return;
+    const back = button("Back to what was considered", { look: "close", bare: true, kind: "tiny plain", on: { click: () => { this.ask({}); this.field.focus(); } } });
+    put(this.chip, thumbnail(this.like, 64, { alt: "" }), h("span", {}, "Like ", h("bdi", {}, name(this.like))), back);
+  }
+
+  #more() {
+    this.limit = Math.min(MOST, this.limit * 2);
+    this.load();
+  }
+
+  #move(event) {
+    const offers = [...this.list.querySelectorAll(".offer")];
+    const here = offers.indexOf(event.target.closest("li")?.querySelector(".offer"));
+    if (here < 0) return;
+    const top = offers[0].getBoundingClientRect().top;
+    const columns = Math.max(1, offers.filter((offer) => Math.abs(offer.getBoundingClientRect().top - top) < 4).length);
+    const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, Home: -offers.length, End: offers.length };
+    const by = steps[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === "ArrowUp" && here < columns) return this.field.focus();
+    const next = offers[Math.max(0, Math.min(offers.length - 1, here + by))];
+    for (const offer of offers) offer.tabIndex = offer === next ? 0 : -1;
+    next.focus();
+  }
+}

@@ -1,0 +1,162 @@
+// The panel of the step one is at: its words, what can be done with it, other pictures, and reasons.
+
+import { $, button, h, icon, put } from "./dom.js";
+import { Offers } from "./offers.js";
+import { described, credit, name } from "./pictures.js";
+import { marked, reasons, shaded } from "./reasons.js";
+
+const PAGES = [
+  ["offers", "Other pictures"],
+  ["reasons", "Reasons"],
+];
+
+export class Panel extends EventTarget {
+  /**
+   * @param {HTMLElement} place
+   * @param {import("./store.js").Store} store
+   * @param {import("./carrying.js").Carrying} carrying
+   */
+  constructor(place, store, carrying) {
+    super();
+    this.place = place;
+    this.store = store;
+    this.step = 0;
+    this.page = "offers";
+    this.offers = new Offers(store, carrying);
+    this.#build();
+  }
+
+  #build() {
+    const say = (kind) => () => this.dispatchEvent(new CustomEvent(kind, { detail: this.step }));
+    this.title = h("h2", {});
+    this.before = button("Step before", { look: "before", bare: true, kind: "plain", on: { click: say("before") } });
+    this.after = button("Step after", { look: "after", bare: true, kind: "plain", on: { click: say("after") } });
+    this.closer = button("Close the panel", { look: "down", bare: true, kind: "plain closer", on: { click: () => this.close() } });
+    this.text = h("div", { class: "telling-text", tabindex: "0", role: "group", "aria-label": "Text of the step" });
+    this.lock = button("Lock", { look: "lock", on: { click: say("lock") } });
+    this.blank = button("Leave blank", { look: "blank", on: { click: say("blank") } });
+    this.alike = button("More like this", { look: "alike", on: { click: () => this.likeThis() } });
+    this.relation = h("select", { id: "relation" });
+    this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
+    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Ask for a picture that"), this.relation);
+    this.tabs = PAGES.map(([page, words]) => {
+      const tab = h("button", { type: "button", role: "tab", id: `tab-${page}`, "aria-controls": `page-${page}` }, words);
+      tab.addEventListener("click", () => this.turn(page));
+      return tab;
+    });
+    const tablist = h("div", { class: "tabs", role: "tablist", "aria-label": "About this step" }, this.tabs);
+    tablist.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+      event.preventDefault();
+      this.turn(this.page === "offers" ? "reasons" : "offers");
+      $(`tab-${this.page}`).focus();
+    });
+    this.why = h("div", {});
+    put(
+      this.place,
+      h("header", {}, this.title, h("div", { class: "steering" }, this.before, this.after, this.closer)),
+      this.text,
+      h("div", { class: "doing" }, this.lock, this.blank, this.alike),
+      this.wish,
+      tablist,
+      h("div", { role: "tabpanel", id: "page-offers", "aria-labelledby": "tab-offers" }, this.offers.element),
+      h("div", { role: "tabpanel", id: "page-reasons", "aria-labelledby": "tab-reasons", tabindex: "0" }, this.why),
+    );
+    this.turn(this.page);
+  }
+
+  /** Show a step. */
+  show(step) {
+    const turned = step !== this.step;
+    this.step = step;
+    this.place.hidden = false;
+    const { text, choice, state, relation } = this.store.step(step);
+    const steps = this.store.board.steps.length;
+    put(this.title, h("span", { class: "unseen" }, "Step "), h("span", { class: "number" }, step + 1), h("span", { class: "quiet small" }, ` of ${steps}`));
+    this.place.setAttribute("aria-label", `Step ${step + 1}`);
+    this.before.disabled = step === 0;
+    this.after.disabled = step === steps - 1;
+    const fixed = state !== "free";
+    put(this.lock, icon(fixed ? "lock" : "unlock"), fixed ? "Locked" : "Lock");
+    this.lock.setAttribute("aria-pressed", String(fixed));
+    this.lock.disabled = !fixed && !choice.chosen;
+    this.blank.setAttribute("aria-pressed", String(state === "blank"));
+    this.alike.disabled = !choice.chosen;
+    this.#relations(relation);
+    this.#words(text, choice);
+    put(this.why, reasons({ text, choice, state }, this.store.library.wording ?? {}), choice.chosen && this.#file(choice.chosen.picture));
+    if (turned) this.text.scrollTop = 0;
+    return this.offers.show(step);
+  }
+
+  /** Turn to "offers" or "reasons". */
+  turn(page) {
+    this.page = page;
+    for (const [at, [own]] of PAGES.entries()) {
+      this.tabs[at].setAttribute("aria-selected", String(own === page));
+      this.tabs[at].tabIndex = own === page ? 0 : -1;
+      this.place.querySelector(`#page-${own}`).hidden = own !== page;
+    }
+    this.place.dataset.page = page;
+    if (this.store.project) this.#words(this.store.step(this.step).text, this.store.step(this.step).choice);
+  }
+
+  /** Look for pictures like the one shown. */
+  likeThis(picture = this.store.step(this.step).choice.chosen?.picture) {
+    if (!picture) return;
+    this.turn("offers");
+    this.offers.ask({ like: picture });
+  }
+
+  search() {
+    this.open();
+    this.turn("offers");
+    this.offers.field.focus();
+    this.offers.field.select();
+  }
+
+  /** Narrow pages only: the panel is a sheet that comes and goes. */
+  open() {
+    document.body.classList.add("panel-open");
+  }
+
+  close() {
+    const was = document.body.classList.contains("panel-open");
+    document.body.classList.remove("panel-open");
+    if (was) this.dispatchEvent(new CustomEvent("closed"));
+    return was;
+  }
+
+  #words(text, choice) {
+    const why = this.page === "reasons";
+    const attention = choice.attention ?? [];
+    const pieces = why && attention.length ? shaded(text.text, attention) : why ? marked(text.text, choice.chosen?.matched ?? []) : [text.text];
+    const story = this.store.board.story;
+    put(this.text, text.title && h("h3", { dir: "auto" }, text.title), h("p", { dir: story.direction, lang: story.language || undefined }, pieces));
+  }
+
+  #relations(current) {
+    const known = this.store.library.relations ?? [];
+    this.wish.hidden = !known.length;
+    const sentences = this.store.library.wording?.relations ?? {};
+    const wanted = current && !known.includes(current) ? [...known, current] : known;
+    put(this.relation, h("option", { value: "" }, "fits, whatever the relation"), wanted.map((relation) => h("option", { value: relation }, asked(relation, sentences[relation]))));
+    this.relation.value = current ?? "";
+  }
+
+  #file(picture) {
+    return h(
+      "dl",
+      { class: "file" },
+      h("dt", {}, "Picture"), h("dd", {}, h("bdi", {}, name(picture))),
+      h("dt", {}, "Described as"), h("dd", {}, h("bdi", {}, described(picture))),
+      h("dt", {}, "Credit"), h("dd", {}, h("bdi", {}, credit(picture))),
+    );
+  }
+}
+
+/** "action: the picture shows a moment of the action in the text". */
+function asked(relation, sentence) {
+  if (!sentence) return relation;
+  return `${relation.replaceAll("_", " ")}: ${sentence[0].toLowerCase()}${sentence.slice(1).replace(/\.$/, "")}`;
+}

@@ -1,0 +1,202 @@
+// The storyboard page: what the user does, told to the store; what the store says, shown.
+
+import { Board } from "./board.js";
+import { Carrying } from "./carrying.js";
+import { $, announce, count, h, problem, put, toast } from "./dom.js";
+import { openExport } from "./exporting.js";
+import { openHelp, singleKeys, typing } from "./help.js";
+import { Panel } from "./panel.js";
+import { described } from "./pictures.js";
+import { openSettings, openText } from "./settings.js";
+import { Store } from "./store.js";
+
+const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
+const carrying = new Carrying($("steps"));
+const board = new Board($("steps"), store);
+const panel = new Panel($("panel"), store, carrying);
+
+const choose = (step, picture) => store.edit({ kind: "choose", step, picture, seen: step === panel.step ? panel.offers.seen : [] });
+
+async function toggleLock(step) {
+  const { state, choice } = store.step(step);
+  if (state === "free" && !choice.chosen) return;
+  await store.edit({ kind: state === "free" ? "lock" : "unlock", step });
+}
+
+async function toggleBlank(step) {
+  await store.edit({ kind: store.step(step).state === "blank" ? "unlock" : "blank", step });
+}
+
+function told(before, changed) {
+  if (!before) return;
+  const step = board.selected;
+  const { choice, state } = store.step(step);
+  const others = changed.filter((position) => position !== step).length;
+  const own = `Step ${step + 1}${state === "free" ? "" : state === "blank" ? ", left blank" : ", locked"}: ${choice.chosen ? described(choice.chosen.picture) : "no picture"}.`;
+  announce(others ? `${own} ${count(others, "other step")} changed too.` : own);
+}
+
+function summary() {
+  const states = store.project.steps.map((step) => step.state);
+  const locked = states.filter((state) => state === "locked").length;
+  const blank = store.board.steps.filter((step) => !step.chosen).length;
+  const parts = [count(states.length, "step"), locked && `${locked} locked`, blank && `${blank} left blank`];
+  put($("summary"), parts.filter(Boolean).join(" · "));
+}
+
+store.addEventListener("change", ({ detail: before }) => {
+  const { project } = store;
+  const title = project.title || "Untitled";
+  document.title = `${title} · limner studio`;
+  $("heading").textContent = title;
+  if (document.activeElement !== $("title")) $("title").value = project.title ?? "";
+  $("title").dir = store.board.story.direction;
+  $("undo").disabled = !project.can_undo;
+  $("redo").disabled = !project.can_redo;
+  if (project.notes?.length) put($("notes"), h("details", {}, h("summary", { class: "quiet small" }, `About reading the text (${project.notes.length})`), h("ul", { class: "notes" }, project.notes.map((note) => h("li", {}, note)))));
+  const changed = board.show(before);
+  $("board").removeAttribute("aria-busy");
+  summary();
+  panel.show(board.selected);
+  told(before, changed);
+});
+
+store.addEventListener("saving", ({ detail: error }) => {
+  const words = { loading: "", saving: "Saving …", saved: "Saved", unsaved: "Not saved" }[store.saving];
+  const place = $("saving");
+  place.dataset.state = store.saving;
+  put(place, words);
+  if (store.saving === "unsaved") {
+    place.append(" ", h("button", { type: "button", class: "link", title: `${error.title}. ${error.message}`, on: { click: () => store.retry() } }, "Try again"));
+  }
+  $("board").classList.toggle("working", store.saving === "saving");
+});
+
+store.addEventListener("refused", ({ detail }) => {
+  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; your last change was not made." : `${detail.title}${detail.message ? `: ${detail.message}` : ""}`;
+  toast(words);
+  announce(words);
+});
+
+board.addEventListener("select", ({ detail }) => panel.show(detail));
+board.addEventListener("open", () => panel.open());
+board.addEventListener("lock", ({ detail }) => {
+  board.select(detail);
+  toggleLock(detail);
+});
+panel.addEventListener("lock", ({ detail }) => toggleLock(detail));
+panel.addEventListener("blank", ({ detail }) => toggleBlank(detail));
+panel.addEventListener("before", () => board.select(board.selected - 1));
+panel.addEventListener("after", () => board.select(board.selected + 1));
+panel.addEventListener("closed", () => board.select(board.selected, { focus: true, told: false }));
+panel.addEventListener("relation", ({ detail }) => store.edit({ kind: "relation", step: panel.step, relation: detail }));
+panel.offers.addEventListener("choose", ({ detail }) => choose(panel.step, detail));
+panel.offers.addEventListener("ban", async ({ detail }) => {
+  if (await store.edit({ kind: "ban", picture: detail.id })) toast("This project will not use that picture.", { action: "Undo", run: () => store.undo() });
+});
+carrying.addEventListener("deliver", async ({ detail: { thing, step } }) => {
+  const done = thing.kind === "step" ? store.edit({ kind: "swap", a: thing.step, b: step }) : choose(step, thing.id);
+  board.select(step);
+  await done;
+});
+
+$("undo").addEventListener("click", () => store.undo());
+$("redo").addEventListener("click", () => store.redo());
+$("export").addEventListener("click", () => openExport(store));
+$("settings").addEventListener("click", () => openSettings(store));
+$("retext").addEventListener("click", () => openText(store));
+$("help").addEventListener("click", () => openHelp());
+$("title").addEventListener("change", () => store.edit({ kind: "retitle", title: $("title").value.trim() }));
+$("title").addEventListener("keydown", (event) => event.key === "Enter" && event.target.blur());
+
+function chord(event) {
+  const key = event.key.toLowerCase();
+  if (key === "z" && !typing(event.target)) return event.shiftKey ? () => store.redo() : () => store.undo();
+  if (key === "y" && !typing(event.target)) return () => store.redo();
+  if (key === "e") return () => openExport(store);
+  return null;
+}
+
+const inOffers = () => Boolean(document.activeElement?.closest("#offers"));
+
+/** What single keys do on the board and in the panel. */
+const SINGLE = {
+  l: () => toggleLock(board.selected),
+  b: () => toggleBlank(board.selected),
+  s: () => panel.search(),
+  m: () => {
+    panel.open();
+    panel.likeThis(panel.offers.current() ?? undefined);
+  },
+  r: () => {
+    panel.open();
+    panel.turn(panel.page === "reasons" ? "offers" : "reasons");
+  },
+  x: () => pickUpOrPut(),
+};
+
+function pickUpOrPut() {
+  if (inOffers()) {
+    const picture = panel.offers.current();
+    carrying.take({ kind: "picture", id: picture.id }, described(picture));
+    board.select(board.selected, { focus: true, told: false });
+  } else if (carrying.held) carrying.put(board.selected);
+  else if (store.step(board.selected).choice.chosen) carrying.take({ kind: "step", step: board.selected }, `the picture of step ${board.selected + 1}`);
+}
+
+function arrows(event) {
+  if (!event.target.closest(".plate")) return null;
+  const forward = store.board.story.direction === "rtl" ? -1 : 1;
+  const to = { ArrowRight: board.selected + forward, ArrowLeft: board.selected - forward, Home: 0, End: board.cards.length - 1 }[event.key];
+  if (to !== undefined) return to;
+  return event.key === "ArrowDown" ? board.vertical(1) : event.key === "ArrowUp" ? board.vertical(-1) : null;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (!store.project || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey) {
+    const act = event.altKey ? null : chord(event);
+    if (act) {
+      event.preventDefault();
+      act();
+    }
+    return;
+  }
+  if (event.key === "Escape") {
+    if (!carrying.release()) panel.close();
+    return;
+  }
+  if (event.altKey || typing(event.target)) return;
+  const to = arrows(event);
+  if (to !== null) {
+    event.preventDefault();
+    board.select(to, { focus: true });
+    return;
+  }
+  if (event.key === "Enter" && event.target.closest(".plate")) {
+    event.preventDefault();
+    panel.open();
+    panel.turn("offers");
+    panel.offers.focus();
+    return;
+  }
+  if (!singleKeys() || !event.target.closest("#board, #panel")) return;
+  if (/^[1-9]$/.test(event.key)) {
+    const offered = panel.offers.at(Number(event.key) - 1);
+    if (offered) choose(panel.step, offered.picture.id);
+    return;
+  }
+  const act = SINGLE[event.key.toLowerCase()];
+  if (act) {
+    event.preventDefault();
+    act();
+  }
+});
+
+window.addEventListener("beforeunload", (event) => store.pending && event.preventDefault());
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && store.refresh().catch(() => {}));
+
+store.load().catch((error) => {
+  put($("board"), h("div", { class: "lost" }, problem(error), h("p", {}, h("a", { href: "/" }, "To the start page"))));
+  $("board").removeAttribute("aria-busy");
+});

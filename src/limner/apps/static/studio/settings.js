@@ -1,0 +1,72 @@
+// Two dialogs that concern the whole project: how pictures are chosen, and the text itself.
+
+import { openDialog } from "./dialogs.js";
+import { button, h } from "./dom.js";
+
+const DECODERS = [
+  ["anchor", "All share one world", "the same hand, light and characters throughout"],
+  ["chain", "Neighbours agree", "each picture goes with the one before and after"],
+  ["off", "Each for itself", "the best picture for its own words"],
+];
+
+/** How pictures are chosen. */
+export function openSettings(store) {
+  if (document.querySelector("dialog[open]")) return;
+  const options = store.project.options ?? {};
+  const settings = store.board.settings ?? {};
+  const decoder = options.decoder ?? store.board.decoder ?? "anchor";
+  const repeats = h("input", { type: "checkbox", checked: Boolean(options.allow_repeats ?? settings.allow_repeats) });
+  const asked = options.min_probability;
+  const threshold = h("select", { id: "threshold" }, [
+    ["", "where limner finds nothing suitable"],
+    ["0", "never"],
+    ["0.5", "unless a fit is likelier than not"],
+    ["0.8", "unless a fit is very likely"],
+  ].map(([value, words]) => h("option", { value, selected: value === (asked === undefined || asked === null ? "" : String(asked)) }, words)));
+  const modelled = Boolean(store.library.model);
+  openDialog("How pictures are chosen", (close) => {
+    const form = h(
+      "form",
+      {},
+      h("fieldset", {}, h("legend", { class: "quiet small" }, "Pictures beside each other"), DECODERS.map(([value, words, note]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "decoder", value, checked: value === decoder }), h("span", {}, words, h("small", {}, note))))),
+      h("label", { class: "choice" }, repeats, h("span", {}, "The same picture may appear twice")),
+      !modelled && h("div", { class: "field" }, h("label", { for: "threshold" }, "Leave a step blank"), threshold),
+      h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Choose anew")),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      close();
+      const chosen = { ...options, decoder: new FormData(form).get("decoder"), allow_repeats: repeats.checked };
+      delete chosen.min_probability;
+      if (!modelled && threshold.value) chosen.min_probability = Number(threshold.value);
+      store.edit({ kind: "options", options: chosen });
+    });
+    return [form];
+  });
+}
+
+/** The text itself. */
+export function openText(store) {
+  if (document.querySelector("dialog[open]")) return;
+  const text = h("textarea", { rows: 16, id: "new-text", dir: "auto", class: "writing" });
+  text.value = store.project.text;
+  openDialog(
+    "Edit the text",
+    (close) => {
+      const form = h(
+        "form",
+        {},
+        h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words stay keep their locks."), text),
+        h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Illustrate again")),
+      );
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        if (!text.value.trim()) return text.focus();
+        close();
+        if (text.value !== store.project.text) store.edit({ kind: "retext", text: text.value });
+      });
+      return [form];
+    },
+    { kind: "wide" },
+  );
+}
