@@ -28,6 +28,10 @@ study = App(
     ),
 )
 
+study.command(
+    "limner.apps.commands.study_serving:serve", name="serve", help="Show a study to raters in a browser."
+)
+
 
 @study.command
 def create(
@@ -154,9 +158,7 @@ def create(
 
 
 @study.command
-def status(
-    folder: Path, *, votes: Path | None = None, database: str | None = None, json: Flag = False
-) -> None:
+def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> None:
     """Tell how many votes there are and how many are due, and nothing about what raters prefer.
 
     Example: limner study status preference
@@ -166,15 +168,14 @@ def status(
     folder
         Of the study.
     votes
-        File of exported votes, in place of the database.
-    database
-        Where the votes are, such as postgresql+psycopg://…; votes.sqlite in the folder unless given.
+        Where votes are kept, as 'limner study serve' was told: a postgresql:// URL or an SQLite file, or a
+        .jsonl file of exported votes; votes.sqlite in the folder unless given.
     json
         Print JSON.
     """
     from limner.apps.study.progress import progress_of
 
-    files, cast = _opened(folder, votes, database)
+    files, cast = _opened(folder, votes)
     found = progress_of(files, cast)
     if json:
         emit_json(found)
@@ -186,7 +187,7 @@ def status(
 
 @study.command
 def export(
-    folder: Path, *, to: Path | None = None, database: str | None = None, overwrite: Flag = False
+    folder: Path, *, votes: str | None = None, to: Path | None = None, overwrite: Flag = False
 ) -> None:
     """Write all votes as JSON lines, which 'limner study report --votes FILE' reads.
 
@@ -196,16 +197,16 @@ def export(
     ----------
     folder
         Of the study.
+    votes
+        Where votes are kept, see 'limner study status'.
     to
         File to write instead of printing.
-    database
-        Where the votes are; votes.sqlite in the folder unless given.
     overwrite
         Replace a file that is there.
     """
     from limner.data.study_files import vote_lines
 
-    _, cast = _opened(folder, None, database)
+    _, cast = _opened(folder, votes)
     text = vote_lines(cast)
     if to is None:
         emit(text.rstrip("\n"))
@@ -220,8 +221,7 @@ def export(
 def report(
     folder: Path,
     *,
-    votes: Path | None = None,
-    database: str | None = None,
+    votes: str | None = None,
     format: Literal["md", "latex", "html", "json"] = "md",  # noqa: A002  (the option's name)
     resamples: int = 10_000,
     to: Path | None = None,
@@ -238,9 +238,7 @@ def report(
     folder
         Of the study.
     votes
-        File of exported votes, in place of the database.
-    database
-        Where the votes are; votes.sqlite in the folder unless given.
+        Where votes are kept, see 'limner study status'.
     format
         md, latex (tables alone), html (one page) or json (every figure).
     resamples
@@ -251,7 +249,7 @@ def report(
     from limner.apps.study.report_text import report_text
     from limner.evaluation.study_analysis import analyse
 
-    files, cast = _opened(folder, votes, database)
+    files, cast = _opened(folder, votes)
     text = report_text(files, analyse(files, cast, resamples=resamples), format)
     if to is None:
         emit(text)
@@ -260,18 +258,16 @@ def report(
         say(f"{to}: {len(cast):,} votes of {len(files.items):,} items")
 
 
-def _opened(folder: Path, votes: Path | None, database: str | None) -> "tuple[StudyFiles, list[Vote]]":
+def _opened(folder: Path, votes: str | None) -> "tuple[StudyFiles, list[Vote]]":
     """A verified study and its votes."""
     from limner.data.study_files import read_study, read_votes
 
-    if votes is not None and database is not None:
-        raise ConfigError("study: give either --votes FILE or --database URL")
     files = read_study(folder)
-    if votes is not None:
+    if votes is not None and votes.endswith(".jsonl"):
         return files, read_votes(votes)
     from limner.apps.study.database import read_stored
 
-    return files, read_stored(folder, database)
+    return files, read_stored(folder, votes)
 
 
 def _words(path: Path) -> str:
