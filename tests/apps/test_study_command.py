@@ -13,9 +13,10 @@ import pytest
 from limner.apps.cli import run
 from limner.apps.commands.measure import measure
 from limner.apps.run_pictures import open_pictures
+from limner.apps.study.from_runs import positives
 from limner.data.studies import Vote
 from limner.data.study_files import read_study, vote_lines
-from limner.evaluation.results import read_results, write_result
+from limner.evaluation.results import About, Result, read_results, write_result
 from limner.evaluation.sequence_results import read_sequence_results
 
 RELATION = "Story"
@@ -55,9 +56,12 @@ def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, tmp_pat
     assert "simple random, seed 0" in out
     found = read_study(tmp_path / "s")
     one, two = (read_results(folder)[0] for folder in runs)
-    positives = {name for name, label in zip(one.ids, one.labels[relation], strict=True) if label}
-    firsts = {pair: name for name, pair in reversed(list(zip(one.ids, one.pairs, strict=True)))}
-    assert set(found.population.strata[relation].population) == positives & set(firsts.values())
+    labels = dict(zip(one.ids, one.labels[relation], strict=True))
+    copies = {}
+    for name, pair in zip(one.ids, one.pairs, strict=True):
+        copies.setdefault(pair, []).append(name)
+    due = {own[0] for own in copies.values() if 2 * sum(labels[name] for name in own) >= len(own)}
+    assert set(found.population.strata[relation].population) == due
     texts, picture = open_pictures(runs[0])
     for item in found.items:
         entry = found.key.items[item.id]
@@ -69,6 +73,18 @@ def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, tmp_pat
         assert (item.prefilled == "same") == same
         assert entry.cluster == one.groups[row]
     assert found.key.systems[relation] == {"A": one.about.system, "B": two.about.system}
+
+
+def test_a_repeated_pair_is_drawn_once_by_the_majority_of_its_labels():
+    result = Result(
+        about=About(system="s", data="d", split="grouped"),
+        ids=tuple("abcdef"),
+        groups=tuple("gggggg"),
+        pairs=(0, 1, 0, 0, 1, 2),
+        labels={"Story": (0, 1, 1, 1, 0, 0)},
+    )
+    assert positives(result, "Story") == ["a", "b"]
+    assert positives(result, "all") == ["a", "b", "f"]
 
 
 def test_what_runs_found_cannot_influence_the_draw(runs, tmp_path, capsys):

@@ -43,13 +43,11 @@ def relations_material(
         _check_same(run, result, control, other)
         if not result.top:
             raise DataError(f"study: {run} retrieves nothing; name a run that ranks pictures")
-    first = np.unique(np.array(other.pairs), return_index=True)[1].tolist()
     strata: dict[str, list[str]] = {}
     for relation in tested:
         if relation != ALL and relation not in other.labels:
             raise ConfigError(f"study: {unknown('relation', relation, other.labels)}")
-        positive = first if relation == ALL else [row for row in first if other.labels[relation][row]]
-        strata[relation] = [other.ids[row] for row in positive]
+        strata[relation] = positives(other, relation)
     rows = {name: row for row, name in enumerate(other.ids)}
     shown = DataPictures(other.about)
 
@@ -75,6 +73,21 @@ def relations_material(
             if result.about.refinement
         ),
     )
+
+
+def positives(result: "Result", relation: str) -> list[str]:
+    """Ids of the texts with a relation, the first row of every repeated pair.
+
+    Args:
+        result: of any run on them.
+        relation: which holds where it holds in half of a pair's rows or more; ``all`` takes every pair.
+    """
+    pairs = np.array(result.pairs)
+    first = np.unique(pairs, return_index=True)[1]
+    if relation != ALL:
+        stated = np.bincount(pairs, np.array(result.labels[relation]))
+        first = first[2 * stated[pairs[first]] >= np.bincount(pairs)[pairs[first]]]
+    return [result.ids[row] for row in first.tolist()]
 
 
 def sequences_material(
