@@ -43,18 +43,33 @@ def create(capsys, to, runs, *words):
     return limner(capsys, "study", "create", to, "--tested", runs[0], "--control", runs[1], *words)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, runs):
+    """A study of pairs: made once, since the data set is drawn for each."""
+    folder = tmp_path_factory.mktemp("made") / "s"
+    out = StringIO()
+    with redirect_stdout(out):
+        words = ("--tested", runs[0], "--control", runs[1], "--relation", relation_of(runs), "--size", 10)
+        assert run([str(word) for word in ("study", "create", folder, *words)]) == 0
+    return folder, out.getvalue()
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy of the study, to be changed."""
+    return shutil.copytree(made[0], tmp_path / "s")
+
+
 def relation_of(runs):
     """A relation of the set with positives in the test part."""
     labels = read_results(runs[0])[0].labels
     return max(labels, key=lambda name: sum(labels[name]))
 
 
-def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, tmp_path, capsys):
+def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, made):
     relation = relation_of(runs)
-    status, out, _ = create(capsys, tmp_path / "s", runs, "--relation", relation, "--size", 8)
-    assert status == 0
-    assert "simple random, seed 0" in out
-    found = read_study(tmp_path / "s")
+    assert "simple random, seed 0" in made[1]
+    found = read_study(made[0])
     one, two = (read_results(folder)[0] for folder in runs)
     labels = dict(zip(one.ids, one.labels[relation], strict=True))
     copies = {}
@@ -87,7 +102,7 @@ def test_a_repeated_pair_is_drawn_once_by_the_majority_of_its_labels():
     assert positives(result, "all") == ["a", "b", "f"]
 
 
-def test_what_runs_found_cannot_influence_the_draw(runs, tmp_path, capsys):
+def test_what_runs_found_cannot_influence_the_draw(runs, made, tmp_path, capsys):
     changed = [shutil.copytree(one, tmp_path / one.name) for one in runs]
     for folder in changed:
         result = read_results(folder)[0]
@@ -97,13 +112,10 @@ def test_what_runs_found_cannot_influence_the_draw(runs, tmp_path, capsys):
         )
         top = tuple(tuple(reversed(row)) for row in result.top)
         write_result(result.model_copy(update={"top": top, "pools": pools}), folder)
-    relation = relation_of(runs)
-    for name, own in (("one", runs), ("two", changed)):
-        assert create(capsys, tmp_path / name, own, "--relation", relation, "--size", 8)[0] == 0
-    one, two = ((tmp_path / name / "population.json").read_bytes() for name in ("one", "two"))
+    assert create(capsys, tmp_path / "two", changed, "--relation", relation_of(runs), "--size", 10)[0] == 0
+    one, two = ((folder / "population.json").read_bytes() for folder in (made[0], tmp_path / "two"))
     assert one == two
-    found = [read_study(tmp_path / name) for name in ("one", "two")]
-    assert found[0].items != found[1].items
+    assert read_study(made[0]).items != read_study(tmp_path / "two").items
 
 
 def test_stories_of_runs_are_shown_whole_with_their_truth(runs, tmp_path, capsys):
@@ -147,21 +159,19 @@ def answered(found, raters=3):
     return cast, truth
 
 
-def test_status_and_report_of_exported_votes_equal_a_hand_count(runs, tmp_path, capsys):
-    relation = relation_of(runs)
-    create(capsys, tmp_path / "s", runs, "--relation", relation, "--size", 12)
-    found = read_study(tmp_path / "s")
+def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path, capsys):
+    found = read_study(folder)
     cast, truth = answered(found)
     file = tmp_path / "votes.jsonl"
     file.write_text(vote_lines(cast), encoding="utf-8")
-    status, out, err = limner(capsys, "study", "status", tmp_path / "s", "--votes", file, "--json")
+    status, out, err = limner(capsys, "study", "status", folder, "--votes", file, "--json")
     counted = json.loads(out)
     asked = sum(truth.values()) - found.study.prefilled
     assert status == 0
     assert (counted["votes"], counted["due"], counted["complete"]) == (3 * asked, 3 * asked, asked)
     assert (counted["raters"], counted["failed"], counted["untouched"]) == (3, 0, 0)
     assert "unaltered" not in err
-    words = ("study", "report", tmp_path / "s", "--votes", file, "--resamples", 100)
+    words = ("study", "report", folder, "--votes", file, "--resamples", 100)
     status, out, _ = limner(capsys, *words, "--format", "json")
     own = json.loads(out)["views"][0]["strata"][0]
     assert own["outcomes"] == dict(sorted(truth.items()))
@@ -176,49 +186,46 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(runs, tmp_path, 
     assert "The sample is what the seed draws" in page
 
 
-def test_export_of_a_database_reads_back_and_reports_the_same(runs, tmp_path, capsys):
+def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, capsys):
     from limner.apps.study.assignment import Plan, check_ids, units
     from limner.apps.study.database import VoteBase, new_secret
 
-    create(capsys, tmp_path / "s", runs, "--relation", relation_of(runs), "--size", 5)
-    found = read_study(tmp_path / "s")
-    assert "no votes yet" in limner(capsys, "study", "status", tmp_path / "s")[2]
-    base = VoteBase.open(tmp_path / "s", found.study)
+    found = read_study(folder)
+    assert "no votes yet" in limner(capsys, "study", "status", folder)[2]
+    base = VoteBase.open(folder, found.study)
     plan = Plan(found.study.sha256, units(found.items, check_ids(found.key)), 3)
     for answer in ("first", "second", "first"):
         rater = base.join(new_secret())
         while (page := base.turn(rater, plan).unit) is not None:
             assert base.vote(rater, page, [(item.id, answer, item.ids) for item in page.items]) == "stored"
     base.close()
-    status, _, err = limner(capsys, "study", "export", tmp_path / "s", "--to", tmp_path / "v.jsonl")
+    status, _, err = limner(capsys, "study", "export", folder, "--to", tmp_path / "v.jsonl")
     assert status == 0
     assert f"{3 * found.study.items} votes" in err
-    again = limner(capsys, "study", "export", tmp_path / "s", "--to", tmp_path / "v.jsonl")
+    again = limner(capsys, "study", "export", folder, "--to", tmp_path / "v.jsonl")
     assert (again[0], "--overwrite" in again[2]) == (1, True)
-    words = ("study", "report", tmp_path / "s", "--resamples", 50, "--format", "json")
+    words = ("study", "report", folder, "--resamples", 50, "--format", "json")
     assert limner(capsys, *words)[1] == limner(capsys, *words, "--votes", tmp_path / "v.jsonl")[1]
 
 
-def test_a_report_without_statsmodels_is_one_line(runs, tmp_path, capsys, monkeypatch):
-    create(capsys, tmp_path / "s", runs, "--relation", relation_of(runs), "--size", 8)
+def test_a_report_without_statsmodels_is_one_line(folder, tmp_path, capsys, monkeypatch):
     file = tmp_path / "votes.jsonl"
-    file.write_text(vote_lines(answered(read_study(tmp_path / "s"))[0]), encoding="utf-8")
+    file.write_text(vote_lines(answered(read_study(folder))[0]), encoding="utf-8")
     for name in ("statsmodels.stats.power", "statsmodels.stats.inter_rater"):
         monkeypatch.setitem(sys.modules, name, None)
-    status, _, err = limner(capsys, "study", "report", tmp_path / "s", "--votes", file)
+    status, _, err = limner(capsys, "study", "report", folder, "--votes", file)
     assert status == 1
     assert err.count("\n") == 1
     assert "pip install 'limner[studies]'" in err
 
 
-def test_an_altered_study_is_one_line_in_every_command(runs, tmp_path, capsys):
-    create(capsys, tmp_path / "s", runs, "--relation", relation_of(runs), "--size", 4)
+def test_an_altered_study_is_one_line_in_every_command(folder, tmp_path, capsys):
     file = tmp_path / "votes.jsonl"
     file.write_text("", encoding="utf-8")
-    items = tmp_path / "s" / "items.jsonl"
+    items = folder / "items.jsonl"
     items.write_bytes(items.read_bytes().replace(b"first", b"First", 1))
     for command in ("status", "report"):
-        status, out, err = limner(capsys, "study", command, tmp_path / "s", "--votes", file)
+        status, out, err = limner(capsys, "study", command, folder, "--votes", file)
         assert (status, out) == (1, "")
         assert err.count("\n") == 1
         assert "items.jsonl: altered after the study was registered" in err
