@@ -13,6 +13,7 @@ from limner.apps.export.templates import environment
 from limner.apps.study.answers import field
 from limner.apps.study.assignment import Plan, Unit
 from limner.apps.study.database import Turn
+from limner.data.studies import PAIR_WORDS
 
 if TYPE_CHECKING:
     from limner.data.studies import Item, Study
@@ -153,7 +154,9 @@ class Pages:
         )
 
     def _render(self, template: str, **values: object) -> str:
-        return self._templates.get_template(f"study/{template}").render(study=self._wording, **values)
+        return self._templates.get_template(f"study/{template}").render(
+            study=self._wording, words=PAIR_WORDS, **values
+        )
 
 
 def _told(item: Item) -> tuple[Told, ...]:
