@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from limner.apps.commands.study_serving import serve
 from limner.apps.terminal import emit, emit_json, say
 from limner.errors import ConfigError, DataError
 
@@ -28,9 +29,7 @@ study = App(
     ),
 )
 
-study.command(
-    "limner.apps.commands.study_serving:serve", name="serve", help="Show a study to raters in a browser."
-)
+study.command(serve)
 
 
 @study.command
