@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help studio demo test lint types quick docs clean
+.PHONY: help studio demo test lint types quick browser docs clean
 
 help:
 	@echo "make studio  draw a collection, index it, open a storyboard in the browser"
 	@echo "make demo    draw a collection, index it, illustrate three texts"
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
+	@echo "make browser the tests of all pages in a real browser (Chromium), which make test holds too"
 	@echo "make docs    write docs/commands.md from --help"
 
 # Installed again only when the list of dependencies changes.
@@ -35,6 +36,9 @@ test: lint types .venv/installed
 
 quick: .venv/installed
 	$(BIN)/python -m pytest -m "not slow" -n 2
+
+browser: .venv/installed
+	$(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/apps/export/test_page_browser.py
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

@@ -27,7 +27,7 @@ export class Offers extends EventTarget {
     this.list = h("ol", { class: "offers", id: "offers", "aria-label": "Pictures offered", "aria-describedby": "offers-state" });
     this.more = button("Show more", { kind: "more", on: { click: () => this.#more() } });
     this.more.hidden = true;
-    this.telling = h("p", { class: "telling small", "aria-hidden": "true" });
+    this.telling = h("div", { class: "telling small", "aria-hidden": "true" });
     this.element = h("div", { class: "offering" }, h("div", { class: "search" }, this.field), this.chip, this.state, this.list, this.more, this.telling);
     let timer = 0;
     this.field.addEventListener("input", () => {
@@ -146,7 +146,7 @@ export class Offers extends EventTarget {
         button(`Never use ${name(picture)} in this project`, { look: "never", bare: true, kind: "tiny", title: "Never use this picture here", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("ban", { detail: picture })) } }),
       ),
     );
-    const tell = () => put(this.telling, h("bdi", {}, words(picture)[0] ?? name(picture)), h("span", { class: "quiet" }, ` ${name(picture)} · ${credit(picture)}`));
+    const tell = () => put(this.telling, h("bdi", {}, words(picture)[0] ?? name(picture)), h("span", { class: "quiet" }, `${name(picture)} · ${credit(picture)}`));
     item.addEventListener("pointerenter", tell);
     item.addEventListener("focusin", tell);
     return item;

@@ -38,7 +38,7 @@ export class Panel extends EventTarget {
     this.alike = button("More like this", { look: "alike", on: { click: () => this.likeThis() } });
     this.relation = h("select", { id: "relation" });
     this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
-    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Ask for a picture that"), this.relation);
+    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation of picture and text to ask for"), this.relation);
     this.tabs = PAGES.map(([page, words]) => {
       const tab = h("button", { type: "button", role: "tab", id: `tab-${page}`, "aria-controls": `page-${page}` }, words);
       tab.addEventListener("click", () => this.turn(page));
@@ -140,7 +140,7 @@ export class Panel extends EventTarget {
     this.wish.hidden = !known.length;
     const sentences = this.store.library.wording?.relations ?? {};
     const wanted = current && !known.includes(current) ? [...known, current] : known;
-    put(this.relation, h("option", { value: "" }, "fits, whatever the relation"), wanted.map((relation) => h("option", { value: relation }, asked(relation, sentences[relation]))));
+    put(this.relation, h("option", { value: "" }, "any, as long as the picture fits"), wanted.map((relation) => h("option", { value: relation }, asked(relation, sentences[relation]))));
     this.relation.value = current ?? "";
   }
 

@@ -79,7 +79,11 @@ store.addEventListener("refused", ({ detail }) => {
 });
 
 board.addEventListener("select", ({ detail }) => panel.show(detail));
-board.addEventListener("open", () => panel.open());
+board.addEventListener("open", ({ detail }) => {
+  panel.open();
+  // Where the panel is a sheet over the board, the picture it is about stays in sight above it.
+  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[detail].item.scrollIntoView({ block: "start", behavior: "smooth" });
+});
 board.addEventListener("lock", ({ detail }) => {
   board.select(detail);
   toggleLock(detail);

@@ -2,6 +2,7 @@
 
 import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
+import { thumbnail } from "./pictures.js";
 
 const DECODERS = [
   ["anchor", "All share one world", "the same hand, light and characters throughout"],
@@ -41,8 +42,23 @@ export function openSettings(store) {
       if (!modelled && threshold.value) chosen.min_probability = Number(threshold.value);
       store.edit({ kind: "options", options: chosen });
     });
-    return [form];
+    return [form, banned(store)];
   });
+}
+
+/** Pictures that were barred, each with a way back. */
+function banned(store) {
+  const ids = store.project.bans ?? [];
+  if (!ids.length) return null;
+  return h(
+    "section",
+    { class: "apart" },
+    h("h3", {}, "Never used in this project; a click allows it again"),
+    h("ul", { class: "banned" }, ids.map((id, at) => {
+      const item = h("li", {}, h("button", { type: "button", class: "offer", "aria-label": `Allow barred picture ${at + 1} again`, on: { click: async () => { if (await store.edit({ kind: "unban", picture: id })) item.remove(); } } }, thumbnail({ id, width: 96, height: 72 }, 128, { alt: "" })));
+      return item;
+    })),
+  );
 }
 
 /** The text itself. */

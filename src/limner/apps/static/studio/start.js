@@ -86,6 +86,7 @@ async function listProjects() {
 function entry(project) {
   const steps = typeof project.steps === "number" ? count(project.steps, "step") : "";
   const title = project.title || "Untitled";
+  if (project.damaged) return h("li", {}, h("div", {}, h("p", {}, h("bdi", {}, title)), h("p", { class: "problem small" }, h("strong", {}, "This project cannot be read"), `: ${project.damaged}`)));
   return h(
     "li",
     {},
