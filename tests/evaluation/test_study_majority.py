@@ -66,6 +66,10 @@ def test_a_study_of_single_votes_counts_them():
         ((("A",), ("C",), ("B",)), [("a", "b"), ("a", "b"), ()], "AC", -1),
         ((("A",), ("B",), ("C",)), [(), (), ("a",)], "nothing", 0),
         ((("A",), ("B",), ("C",)), [("a",), ("b",), ("c",)], "no majority", 0),
+        # no pattern has a majority, yet two of three tick B
+        ((("A",), ("B",), ("C",)), [("b",), ("a", "b"), ()], "no majority", 1),
+        ((("A",), ("B",), ("C",)), [("c",), ("a", "c"), ("b",)], "no majority", -1),
+        ((("A",), ("B",), ("C",)), [("b", "c"), ("b",), ("a", "c")], "no majority", 0),
         # one picture of two systems counts for both
         ((("A",), ("B", "C")), [("a", "b"), ("a", "b"), ("a",)], "ABC", 0),
         ((("A", "B"), ("C",)), [("a",), ("a",), ()], "AB", 1),

@@ -29,6 +29,8 @@ class Decided(Record):
             ``nothing`` or ``no majority``.
         votes: that the outcome received; without a majority, the most that any answer received.
         cast: votes on the item; 0 of a pair that was pre-filled.
+        score: pairwise: +1 better, −1 worse, 0 else. Tick-all: +1 where more than half of the raters tick B
+            and not C, each by itself, −1 the other way round, 0 else.
         prefilled: nobody was asked.
     """
 
@@ -38,15 +40,8 @@ class Decided(Record):
     outcome: str
     votes: int
     cast: int
+    score: int
     prefilled: bool = False
-
-    @property
-    def score(self) -> int:
-        """Pairwise: +1 better, −1 worse, 0 else. Tick-all: of B and C, +1 for only B, −1 for only C."""
-        if self.outcome in PAIR_OUTCOMES:
-            return {"better": 1, "worse": -1}.get(self.outcome, 0)
-        letters = set() if self.outcome == NOTHING else set(self.outcome)
-        return int("B" in letters) - int("C" in letters)
 
 
 class Tally(Record):
@@ -174,5 +169,14 @@ def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...], *, prefilled: 
         outcome=outcome,
         votes=most,
         cast=len(meant),
+        score=_score(outcome, meant),
         prefilled=prefilled,
     )
+
+
+def _score(outcome: str, meant: tuple[str, ...]) -> int:
+    if outcome in ("better", "worse"):
+        return 1 if outcome == "better" else -1
+    ticks = [set() if vote in (NOTHING, *PAIR_OUTCOMES) else set(vote) for vote in meant]
+    chosen = [2 * sum(letter in one for one in ticks) > len(ticks) for letter in "BC"]
+    return int(chosen[0]) - int(chosen[1])

@@ -229,8 +229,8 @@ def _scored(report: StudyReport) -> str:
     if report.protocol == "pairwise":
         return "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
     return (
-        "Score of a step: +1 where the majority ticks the picture of the model with context and not that of"
-        " the one without, −1 the other way round, 0 else."
+        "Score of a step: +1 where more than half of the raters tick the picture of the model with context"
+        " and not that of the one without, each by itself, −1 the other way round, 0 else."
     )
 
 
