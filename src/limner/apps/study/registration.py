@@ -75,7 +75,8 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
         " same picture are shown to nobody and count as answered 'same'."
         if settings.protocol == "pairwise"
         else "A step scores +1 where more than half of its raters tick the picture of B and not that of C,"
-        " each by itself, -1 the other way round, 0 else; a tick of a picture that systems share counts for each."
+        " each by itself, -1 the other way round, 0 else; a tick of a picture that systems share counts for"
+        " each."
     )
     return (
         f"An answer is an item's majority where more than half of its votes give it; items with fewer than"
