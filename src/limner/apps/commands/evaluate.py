@@ -1,4 +1,4 @@
-"""``limner evaluate``: how well a library illustrates stories whose pictures are known.
+"""``limner evaluate``: how well a library answers where the right pictures are known, or were judged.
 
 It puts task, channels and decoders together and prints intervals; `limner.evaluation` measures.
 """
@@ -11,6 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from limner.apps.equipment import channels_of, pair_space
+from limner.apps.judged_search import judged_search
 from limner.apps.terminal import emit, emit_json, emit_table, say
 from limner.data.records import Story
 from limner.data.stories import read_stories
@@ -35,9 +36,11 @@ Coupling = Literal["off", "chain", "anchor"]
 
 
 def evaluate(
-    data: Path,
+    data: Path | None = None,
     *,
     library: Path,
+    qrels: Path | None = None,
+    topics: Path | None = None,
     split: Literal["train", "val", "test"] = "test",
     channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     decoder: Annotated[tuple[Coupling, ...], Parameter(negative="", show_default=False)] = (
@@ -47,10 +50,11 @@ def evaluate(
     ),
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> None:
-    """Measure retrieval on a data set of illustrated stories.
+    """Measure retrieval on a data set of illustrated stories, or on judgements of your own.
 
-    Every page asks for its own picture among all pictures of the split. Intervals are 95 %, by
-    bootstrap over stories. The first row is chance: random scores.
+    Every page asks for its own picture among all pictures of the split; with --qrels, every topic asks for
+    the pictures that were judged right among all of the library. Intervals are 95 %, by bootstrap over
+    stories or topics. The first row is chance: random scores.
 
     Example: limner evaluate storybook --library lib --channel labels
 
@@ -60,6 +64,11 @@ def evaluate(
         Folder with stories.jsonl and its pictures.
     library
         Library in which those pictures are indexed.
+    qrels
+        Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'
+        writes from what was replaced in the studio; in place of a data set.
+    topics
+        The words of their topics: id, tab, words.
     split
         Stories to use; a set that states no split is divided by source, always the same way.
     channel
@@ -69,6 +78,13 @@ def evaluate(
     json
         Print all figures as JSON.
     """
+    if qrels is not None or topics is not None:
+        if data is not None or qrels is None or topics is None:
+            raise ConfigError("evaluate: judgements take --qrels and --topics together, and no data set")
+        judged_search(qrels, topics, library, channel, json=json)
+        return
+    if data is None:
+        raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
     opened = Library.open(library)
     calibrated = calibration.load()

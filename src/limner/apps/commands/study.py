@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from limner.apps.commands.study_preferences import preferences
 from limner.apps.commands.study_serving import serve
 from limner.apps.terminal import emit, emit_json, say
 from limner.errors import ConfigError, DataError
@@ -30,6 +31,7 @@ study = App(
 )
 
 study.command(serve)
+study.command(preferences)
 
 
 @study.command

@@ -1,0 +1,172 @@
+"""Topics with judged pictures as a test: where does a system put what was judged right?
+
+Judgements are few, so every picture without one counts as wrong, and beside the ranks stands how often a
+preferred picture scores above one that it replaced. It scores nothing itself and opens no picture.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from limner.data.judgements import Judged
+from limner.data.records import Record
+from limner.errors import DataError
+from limner.evaluation.ranking import Metric, Ranking, Ties, rank_blocks
+from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
+
+METRICS = ("R@1", "R@5", "R@10", "MedR", "MRR")
+PREFERRED = "preferred"
+Scorer = Callable[[Sequence[str]], NDArray[np.floating]]
+"""T texts → (T, M) scores of the task's pictures."""
+TEXTS = 64
+
+
+@dataclass(frozen=True)
+class JudgedTask:
+    """Topics, and which pictures of a library were judged for them.
+
+    Attributes:
+        topics: (T,) ids.
+        texts: (T,) their words.
+        relevant: (T,) columns judged right, at least one each.
+        pairs: rows (topic, better column, worse column), all pairs of a right and a wrong picture.
+        size: M, pictures in the library.
+        absent: judgements of pictures that the library does not hold.
+        silent: topics left out because no picture of the library was judged right for them.
+    """
+
+    topics: tuple[str, ...]
+    texts: tuple[str, ...]
+    relevant: tuple[tuple[int, ...], ...]
+    pairs: NDArray[np.int64]
+    size: int
+    absent: int
+    silent: tuple[str, ...]
+
+    @classmethod
+    def of(cls, judged: Judged, topics: Mapping[str, str], pictures: Sequence[str]) -> "JudgedTask":
+        """Match judgements with a library.
+
+        Args:
+            judged: topic → picture id → relevance.
+            topics: topic → words; topics without a judgement are no queries.
+            pictures: (M,) ids of the library, in the order of the score columns.
+        Raises:
+            DataError: a judged topic has no words, or none has a right picture in the library.
+        """
+        column = {picture: number for number, picture in enumerate(pictures)}
+        names: list[str] = []
+        texts: list[str] = []
+        relevant: list[tuple[int, ...]] = []
+        silent: list[str] = []
+        pairs: list[tuple[int, int, int]] = []
+        absent = 0
+        for topic, documents in judged.items():
+            if topic not in topics:
+                raise DataError(
+                    f"judgements: topic {topic!r} is not in the topics file; use files of one set"
+                )
+            absent += sum(document not in column for document in documents)
+            known = {column[name]: value for name, value in documents.items() if name in column}
+            right = tuple(sorted(number for number, value in known.items() if value > 0))
+            wrong = sorted(number for number, value in known.items() if value <= 0)
+            if not right:
+                silent.append(topic)
+                continue
+            pairs += [(len(names), better, worse) for better in right for worse in wrong]
+            names.append(topic)
+            texts.append(topics[topic])
+            relevant.append(right)
+        if not names:
+            raise DataError(
+                f"judgements: of {len(judged)} topics none has a relevant picture in this library"
+                f" ({absent} judged pictures are not in it); was it made from another collection?"
+            )
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 3)
+        return cls(tuple(names), tuple(texts), tuple(relevant), table, len(pictures), absent, tuple(silent))
+
+
+class JudgedResult(Record):
+    """What one system scored; its JSON form is printed.
+
+    Attributes:
+        system: its name.
+        metrics: metric name → value with its interval by topic; ``preferred`` is the share of pairs in which
+            the right picture scores above the wrong one, ties counting half; absent without pairs.
+        ties: policy of the ranks.
+        gallery, queries, pairs: sizes.
+        absent: judgements of pictures that are not in the library.
+        silent: topics without a right picture in the library, which are no queries.
+        config: settings, as given.
+    """
+
+    system: str
+    metrics: dict[str, Interval]
+    ties: str
+    gallery: int
+    queries: int
+    pairs: int
+    absent: int
+    silent: tuple[str, ...] = ()
+    config: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+
+
+def evaluate_judged(
+    system: str,
+    task: JudgedTask,
+    scorer: Scorer,
+    *,
+    ties: Ties = "mean",
+    config: dict[str, str | int | float | bool | None] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> tuple[JudgedResult, Ranking]:
+    """Rank every topic against the whole library and put intervals on what comes out.
+
+    Args:
+        system: name for the record.
+        task: see `JudgedTask.of`.
+        scorer: texts → (T, M) scores.
+        ties: see `Ranking.ranks`.
+        config: settings to keep with the result.
+        seed: of the bootstrap.
+        resamples: of the bootstrap.
+    Raises:
+        ShapeError, NumericsError: scores of another shape than (T, M), or not finite.
+    """
+    gaps = np.zeros(len(task.pairs))
+
+    def score_rows(start: int, stop: int) -> NDArray[np.floating]:
+        table = np.asarray(scorer(task.texts[start:stop]))
+        here = np.flatnonzero((task.pairs[:, 0] >= start) & (task.pairs[:, 0] < stop))
+        if len(here) and table.shape == (stop - start, task.size):
+            rows, better, worse = task.pairs[here].T
+            gaps[here] = table[rows - start, better].astype(float) - table[rows - start, worse]
+        return table
+
+    found = rank_blocks(score_rows, (len(task.topics), task.size), task.relevant, block=TEXTS)
+    metrics = {}
+    for name in METRICS:
+        metric = Metric.parse(name)
+        metrics[name] = interval(
+            metric.values(found, ties), task.topics, metric.statistic, resamples=resamples, seed=seed
+        )
+    if len(task.pairs):
+        won = np.where(gaps == 0, 0.5, gaps > 0).astype(np.float64)
+        groups = [task.topics[row] for row in task.pairs[:, 0]]
+        metrics[PREFERRED] = interval(won, groups, resamples=resamples, seed=seed)
+    result = JudgedResult(
+        system=system,
+        metrics=metrics,
+        ties=ties,
+        gallery=task.size,
+        queries=len(task.topics),
+        pairs=len(task.pairs),
+        absent=task.absent,
+        silent=task.silent,
+        config=config or {},
+    )
+    return result, found
