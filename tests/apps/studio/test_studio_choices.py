@@ -96,8 +96,23 @@ def test_they_leave_only_with_consent(guarded, project, edit, studio):
     answer = guarded.get("/api/preferences", params={"consent": "yes"})
     assert answer.status_code == 200
     lines = [json.loads(line) for line in answer.text.splitlines()]
-    choices = list(Projects(studio.workshop.projects.folder).choices())
-    assert len(lines) == len(choices) == 1
+    (choice,) = Projects(studio.workshop.projects.folder).choices()
+    assert lines == [
+        {
+            "query": choice.text,
+            "context": list(choice.context),
+            "preferred": choice.chosen,
+            "rejected": choice.shown,
+            "time": json.loads(choice.model_dump_json())["time"],
+            "library": "lib",
+        }
+    ]
+
+
+def test_nothing_preferred_is_said(guarded, project):
+    answer = guarded.get("/api/preferences", params={"consent": "yes"})
+    assert answer.status_code == 422
+    assert "no picture was replaced" in answer.json()["detail"]
 
 
 def test_the_context_of_a_long_text_is_bounded(drawn_engine, tmp_path):

@@ -17,6 +17,7 @@ from limner.apps.studio.catalogue import Catalogue
 from limner.apps.studio.engine import Engine
 from limner.apps.studio.jobs import Job, Jobs, told
 from limner.apps.studio.services import Studio
+from limner.apps.studio.snapshot import considered
 from limner.data.records import Picture
 from limner.errors import DataError
 from limner.retrieval.library import Library
@@ -183,14 +184,18 @@ def test_questions_that_cannot_be_answered(guarded, asked, status):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+def test_long_texts_consider_fewer_pictures_per_step():
+    assert [considered(steps) for steps in (1, 20, 21, 100, 200, 300)] == [200, 200, 190, 40, 20, 20]
+
+
 def test_texts_are_bounded(guarded):
     long = guarded.post("/api/illustrate", json={"text": "x" * 2_000_001, "format": "plain"})
     assert long.status_code == 422
     many = guarded.post(
-        "/api/illustrate", json={"text": "A fox. " * 1001, "format": "plain", "by": "sentence"}
+        "/api/illustrate", json={"text": "A fox. " * 301, "format": "plain", "by": "sentence"}
     )
     assert many.status_code == 422
-    assert "1,001 steps" in many.json()["detail"]
+    assert "301 steps" in many.json()["detail"]
     huge = guarded.post("/api/illustrate", content=b" " * (8 * 2**20 + 1))
     assert huge.status_code == 413
     for wrong in ({"text": "", "format": "plain"}, {"text": "a"}, {"text": "a", "format": "json"}):

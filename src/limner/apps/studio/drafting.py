@@ -32,7 +32,7 @@ from limner.data.storyboards import Storyboard
 from limner.data.texts import Reading, parse_story_report
 from limner.errors import DataError
 
-MAX_STEPS = 1000
+MAX_STEPS = 300
 UNTITLED = "Untitled"
 _OF_ALL = (Ban, Unban, SetOptions, Retitle, Retext)
 

@@ -199,6 +199,8 @@ class Jobs:
             ended = (state, told(report), len(report.skipped))
         finally:
             self._engine.release()
+        # Loaded before it says that it is done, so that the next storyboard does not wait for it.
+        self._engine.warm()
         job.end(*ended)
 
     def _encoders(self, library: Library, job: Job) -> list[ImageEncoder]:

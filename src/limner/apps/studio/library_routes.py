@@ -77,10 +77,8 @@ def router(studio: Studio) -> APIRouter:
     @routes.get("/library/duplicates")
     def duplicates(offset: Offset = 0, limit: Limit = 100) -> DuplicatePage:
         """A part of the list of groups of pictures that show the same."""
-        catalogue = studio.engine.snapshot().catalogue
-        return DuplicatePage(
-            total=len(catalogue.alike), items=_groups(studio.engine.snapshot(), offset, limit)
-        )
+        snapshot = studio.engine.snapshot()
+        return DuplicatePage(total=len(snapshot.catalogue.alike), items=_groups(snapshot, offset, limit))
 
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:

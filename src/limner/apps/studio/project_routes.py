@@ -20,6 +20,7 @@ from limner.apps.studio.schemas import CandidateList, EditRequest, ProjectReques
 from limner.apps.studio.services import Studio
 from limner.apps.studio.views import Project, ProjectSummary
 from limner.apps.studio.workshop import StaleError
+from limner.apps.study.preferences import read_preferences
 from limner.apps.web.problems import ProblemError
 
 P = ParamSpec("P")
@@ -122,12 +123,16 @@ def router(studio: Studio) -> APIRouter:
 
     @routes.get("/preferences", response_class=Response)
     def every_preference(consent: Annotated[str, Query(max_length=10)] = "") -> Response:
-        """Replacements of all projects as JSON lines, for a user who agrees to hand them on."""
+        """Replacements of all projects as JSON lines, for a user who agrees to hand them on.
+
+        Lines as of `limner study preferences`: query, context, preferred, rejected, time and library.
+        """
         if consent != "yes":
             raise ProblemError(
                 403, "your choices leave the studio only with your consent: add consent=yes", kind="consent"
             )
-        lines = "".join(f"{one.model_dump_json()}\n" for one in workshop.projects.choices())
+        found = read_preferences(workshop.projects.folder)
+        lines = "".join(f"{one.model_dump_json()}\n" for one in found)
         headers = {"content-disposition": 'attachment; filename="preferences.jsonl"'}
         return Response(lines.encode("utf-8"), media_type="application/x-ndjson", headers=headers)
 

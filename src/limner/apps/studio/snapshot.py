@@ -42,7 +42,8 @@ class Options(Record):
         allow_repeats: whether a picture may be shown twice.
         min_probability: a step is left blank below it; None for the calibrated threshold, 0 for never.
         pair_weight: times the evidence of two pictures for each other; None for the calibrated one.
-        candidates: pictures considered per step.
+        candidates: pictures considered per step; None for 200, and for fewer where a text has more than
+            20 steps, so that a long one is not waited for.
         runners_up: other candidates named per step.
     """
 
@@ -50,7 +51,7 @@ class Options(Record):
     allow_repeats: bool = False
     min_probability: float | None = Field(default=None, ge=0, lt=1)
     pair_weight: float | None = Field(default=None, ge=0, le=100)
-    candidates: int = Field(default=200, ge=1, le=2000)
+    candidates: int | None = Field(default=None, ge=1, le=2000)
     runners_up: int = Field(default=3, ge=0, le=200)
 
 
@@ -72,6 +73,8 @@ class Wishes:
 
 
 NOTHING = Wishes({}, {})
+# The work of decoding grows with the square of steps times candidates.
+CANDIDATES, FEWEST, CANDIDATES_IN_ALL = 200, 20, 4_000
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Asking:
     index: Index
     channels: tuple[Channel, ...]
     suitability: Suitability | None
+
+
+def considered(steps: int) -> int:
+    """Pictures considered per step of a text of so many."""
+    return min(CANDIDATES, max(FEWEST, CANDIDATES_IN_ALL // steps))
 
 
 class Snapshot:
@@ -190,6 +198,7 @@ class Snapshot:
         asking = self.asking
         chosen = self.board_options(options).model_copy(
             update={
+                "candidates": options.candidates or considered(len(story.steps)),
                 "pins": dict(wishes.pins),
                 "bans": tuple(one for one in dict.fromkeys(wishes.bans) if one in self.catalogue),
             }
@@ -238,9 +247,10 @@ class Snapshot:
             if one.position != step and (one.chosen is None or one.chosen.picture.id in self.catalogue)
         }
         bans = [one for one in wishes.bans if one not in pins.values()]
-        wider = options.model_copy(
-            update={"runners_up": limit, "candidates": max(options.candidates, 2 * limit)}
-        )
+        # What looks like the other steps' pictures comes on top, so a long text needs no more of its own.
+        usual = considered(len(board.steps))
+        candidates = max(options.candidates or usual, min(limit, usual))
+        wider = options.model_copy(update={"runners_up": limit, "candidates": candidates})
         found = self.board(board.story, wider, Wishes(pins, wishes.relations, bans)).steps[step]
         chosen = () if found.chosen is None else (found.chosen,)
         return [*chosen, *found.runners_up][:limit]

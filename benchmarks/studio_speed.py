@@ -1,0 +1,252 @@
+"""How quick the studio is with many pictures, against the plain way to answer the same request.
+
+    python benchmarks/studio_speed.py --pictures 100000 --to /tmp/studio-speed
+
+Makes a library of made-up rows and random unit vectors beside a few photographs of 12 megapixels drawn for
+it, asks the studio in process, and prints wall times (median, 95th percentile) and processor time (median)
+of both ways. The plain way reads the tables, the originals and the vectors for every request, as a command
+does. The library is used again.
+"""
+
+import argparse
+import hashlib
+import io
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from starlette.testclient import TestClient
+
+from limner.apps.equipment import picture_encoders
+from limner.apps.illustration import make_storyboard, options_from
+from limner.apps.studio.app import create_app
+from limner.apps.studio.engine import Engine
+from limner.apps.studio.services import Studio
+from limner.data.texts import parse_story
+from limner.data.words import Words
+from limner.encoders.catalogue import text_encoder
+from limner.retrieval.commits import file_row, vector_table, write
+from limner.retrieval.indexing import index
+from limner.retrieval.library import Library, picture_of
+from limner.retrieval.reading import Pixels
+from limner.retrieval.store import PICTURES, pictures_schema
+
+PHOTOGRAPHS = 24
+BATCH = 5_000
+NOUNS = ("fox", "rabbit", "boat", "kite", "cake", "moon", "lamp", "hill", "river", "bridge", "garden")
+VERBS = ("watches", "paints", "carries", "follows", "repairs", "finds", "hides", "opens", "washes", "sells")
+PLACES = ("At dawn", "Later", "On the hill", "Then", "At noon", "Soon", "Indoors", "At dusk", "Last", "Now")
+TEXT = "\n\n---\n\n".join(
+    f"{place} the {NOUNS[k]} {VERBS[k]} a {NOUNS[-k]} and thinks of the {NOUNS[(3 * k) % len(NOUNS)]}."
+    for k, place in enumerate(PLACES)
+)
+
+
+def make(folder: Path, pictures: int) -> Path:
+    """A library of so many pictures; the photographs alone have files."""
+    home = folder / f"library-{pictures}"
+    if (home / "made").exists():
+        return home
+    album = folder / "photographs"
+    album.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    for number in range(PHOTOGRAPHS):
+        pixels = rng.integers(0, 255, (30, 40, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((4000, 3000), Image.Resampling.BICUBIC).save(
+            album / f"IMG_{number:04}.jpg", quality=90
+        )
+    sentences = text_encoder()
+    encoders = picture_encoders(["colour"], [], sentences=sentences)
+    (album / "IMG_0000.txt").write_text("A fox paints a kite.")
+    index([album], home, image_encoders=encoders, text_encoder=sentences)
+    library = Library.open(home)
+    widths = {name: info.dim for name, info in library.settings.spaces.items()}
+    for start in range(0, pictures - PHOTOGRAPHS, BATCH):
+        numbers = range(start, min(start + BATCH, pictures - PHOTOGRAPHS))
+        ids = [hashlib.sha256(str(number).encode()).hexdigest() for number in numbers]
+        captions = [
+            f"the {rng.choice(NOUNS)} {rng.choice(VERBS)} a {rng.choice(NOUNS)} near the {rng.choice(NOUNS)}"
+            for _ in numbers
+        ]
+        rows = [
+            file_row(
+                f"/made-up/{number % 211:03}/IMG_{number:06}.jpg".encode(),
+                b"/made-up",
+                size=1,
+                mtime_ns=1,
+                sha256=picture,
+                status="ok",
+                words=_words(caption),
+            )
+            for number, picture, caption in zip(numbers, ids, captions, strict=True)
+        ]
+        pixels = {picture: Pixels(400, 300, "JPEG", f"{int(picture[:16], 16):016x}", {}) for picture in ids}
+        vectors = {}
+        for name, dim in widths.items():
+            matrix = rng.standard_normal((len(ids), dim), dtype=np.float32)
+            matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+            vectors[name] = vector_table(ids, ["made-up"] * len(ids), matrix)
+        write(library.store, rows, pixels, {}, vectors)
+        print(f"made {numbers[-1] + 1:,} rows", file=sys.stderr)
+    library.store.compact()
+    (home / "made").touch()
+    return home
+
+
+def _words(caption: str) -> Words:
+    from limner.data.records import Caption
+
+    return Words(captions=(Caption(text=caption, source="exif"),))
+
+
+def timed(act: Callable[[int], object], runs: int) -> tuple[float, float, float]:
+    """Wall time, median and 95th percentile, and processor time, median; ms, after one run unmeasured."""
+    act(0)
+    walls, works = [], []
+    for number in range(1, runs + 1):
+        wall, work = time.perf_counter(), time.process_time()
+        act(number)
+        walls.append(1000 * (time.perf_counter() - wall))
+        works.append(1000 * (time.process_time() - work))
+    return statistics.median(walls), float(np.percentile(walls, 95)), statistics.median(works)
+
+
+def words_of(number: int) -> str:
+    """A different question for every number."""
+    return f"{NOUNS[number % len(NOUNS)]} {VERBS[number % 10]}"
+
+
+class Ours:
+    """The studio, asked over HTTP in process."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        studio = Studio.of(engine, folder / f"projects-{os.getpid()}", folder / f"thumbnails-{os.getpid()}")
+        self.client = TestClient(create_app(studio))
+        album = sorted((folder / "photographs").glob("*.jpg"))
+        self.photographs = [hashlib.sha256(one.read_bytes()).hexdigest() for one in album]
+        self.last = len(engine.snapshot().catalogue) - 200
+        project = self.client.post("/api/projects", json={"text": TEXT, "format": "markdown"}).json()
+        self.url, self.revision = f"/api/projects/{project['id']}", project["revision"]
+        for number in range(len(self.photographs)):
+            self.thumbnail(number)
+
+    def page(self, number: int) -> None:
+        """A part of the list."""
+        offset = number * 7919 % self.last
+        found = self.client.get("/api/library/pictures", params={"offset": offset, "limit": 200}).json()
+        assert len(found["items"]) == 200
+
+    def look(self, number: int) -> None:
+        """The list, narrowed by words."""
+        found = self.client.get("/api/library/pictures", params={"q": words_of(number), "limit": 200})
+        found.raise_for_status()
+
+    def thumbnail(self, number: int) -> None:
+        """A small copy of a photograph."""
+        picture = self.photographs[number % len(self.photographs)]
+        self.client.get(f"/api/pictures/{picture}/thumbnail?side=256").raise_for_status()
+
+    def search(self, number: int) -> None:
+        """Pictures for words."""
+        body = {"text": f"{words_of(number)} {number}", "limit": 48}
+        self.client.post("/api/search", json=body).raise_for_status()
+
+    def illustrate(self, number: int) -> None:
+        """A storyboard of a text that is new."""
+        body = {"text": f"{TEXT} {number}", "format": "markdown"}
+        self.client.post("/api/illustrate", json=body).raise_for_status()
+
+    def edit(self, number: int) -> None:
+        """A change that decodes anew and is saved."""
+        change = {"kind": ("blank", "unlock")[number % 2], "step": 3}
+        answer = self.client.post(f"{self.url}/edits", json={"revision": self.revision, "edit": change})
+        self.revision = answer.json()["revision"]
+
+    def strip(self, number: int) -> None:
+        """Candidates of a step."""
+        self.client.get(f"{self.url}/steps/{number % 10}/candidates?limit=40").raise_for_status()
+
+
+class Plain:
+    """The same answers without anything kept between requests."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home, self.library = home, Library.open(home)
+        self.album = sorted((folder / "photographs").glob("*.jpg"))
+
+    def _rows(self) -> list[Any]:
+        batches = self.library.store.scan(PICTURES, pictures_schema().names)
+        return [row for batch in batches for row in batch.to_pylist()]
+
+    def page(self, number: int) -> None:
+        """A part of the list."""
+        rows = sorted(self._rows(), key=lambda row: row["paths"][0])
+        offset = number * 7919 % (len(rows) - 200)
+        assert len([picture_of(row) for row in rows[offset : offset + 200]]) == 200
+
+    def look(self, number: int) -> None:
+        """The list, narrowed by words."""
+        words = words_of(number)
+        found = [row for row in self._rows() if any(words in one["text"] for one in row["captions"])]
+        [picture_of(row) for row in found[:200]]
+
+    def thumbnail(self, number: int) -> None:
+        """A small copy of a photograph."""
+        with Image.open(self.album[number % len(self.album)]) as image:
+            image.thumbnail((256, 256))
+            image.save(io.BytesIO(), "WEBP", quality=78)
+
+    def search(self, number: int) -> None:
+        """Pictures for words."""
+        query = text_encoder().encode_text([f"{words_of(number)} {number}"])
+        gallery = Library.open(self.home).gallery(["captions"])
+        scores = np.asarray(gallery.space("captions").matrix, dtype=np.float32) @ query[0]
+        self.library.pictures([gallery.ids[row] for row in np.argsort(-scores)[:48]])
+
+    def illustrate(self, number: int) -> None:
+        """A storyboard of a text that is new."""
+        fresh = Library.open(self.home)
+        story = parse_story(f"{TEXT} {number}", format="markdown")
+        make_storyboard(story, fresh, options_from(fresh, {}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pictures", type=int, default=100_000)
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=20)
+    asked = parser.parse_args()
+    home = make(asked.to, asked.pictures)
+    start = time.perf_counter()
+    engine = Engine(home)
+    opened = time.perf_counter()
+    engine.warm()
+    warm = time.perf_counter()
+    count = len(engine.snapshot().catalogue)
+    print(f"{count:,} pictures; opened in {opened - start:.1f} s, ready after {warm - opened:.1f} s more")
+    ours, plain = Ours(engine, asked.to), Plain(home, asked.to)
+    print(f"{'ms':34s} {'studio':>9s} {'p95':>8s} {'cpu':>8s} {'plain':>9s} {'p95':>8s} {'cpu':>8s}")
+    rows: list[tuple[str, Callable[[int], object], Callable[[int], object] | None]] = [
+        ("page of 200 pictures", ours.page, plain.page),
+        ("list narrowed by words", ours.look, plain.look),
+        ("thumbnail of 12 megapixels", ours.thumbnail, plain.thumbnail),
+        ("search by words", ours.search, plain.search),
+        ("storyboard of 10 steps, new text", ours.illustrate, plain.illustrate),
+        ("edit, saved to disk", ours.edit, None),
+        ("strip of 40 candidates", ours.strip, None),
+    ]
+    for name, studio, other in rows:
+        own = timed(studio, asked.runs)
+        slow = timed(other, max(3, asked.runs // 4)) if other else None
+        told = " ".join(f"{one:8.1f}" for one in (*own, *(slow or ())))
+        print(f"{name:34s}  {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
