@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ VOTES_FILE = "votes.sqlite"
 TRIES = 9
 FIRST_WAIT_S = 0.02
 BUSY_S = 30
-_WRITING = "limner_writing"
+_WRITING, _LASTING = "limner_writing", "limner_lasting"
 Made = TypeVar("Made")
 
 
@@ -53,6 +54,9 @@ class Connections:
         self.name = url.render_as_string(hide_password=True)
         self._study = study
         self._engine = _engine(url)
+        # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
+        # connection while they wait. Other servers are kept apart by the database alone.
+        self._writer = threading.Lock()
         self._patiently(lambda: METADATA.create_all(self._engine))
         self._patiently(lambda: self._register(title))
 
@@ -69,23 +73,28 @@ class Connections:
         except DBAPIError as error:
             raise self._refused(error) from error
 
-    def write(self, work: Callable[[Connection], Made]) -> Made:
+    def write(self, work: Callable[[Connection], Made], *, lasting: bool = True) -> Made:
         """Do `work` in a transaction of its own, again if it fails for a passing reason.
 
         Args:
             work: reads and writes; it may run several times, but only one run is kept.
+            lasting: wait until it would outlive a power cut. What does not wait outlives the end of this
+                program all the same, and lasts from the next transaction on that does.
         Returns:
-            What `work` returned, once that is stored for good.
+            What `work` returned, once that is stored.
         Raises:
             DataError: it still failed after several tries.
         """
 
         def once() -> Made:
-            options = self._engine.execution_options(**{_WRITING: True})
-            with options.connect() as connection, connection.begin():
-                connection.execute(
-                    select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study).with_for_update()
-                )
+            options = self._engine.execution_options(**{_WRITING: True, _LASTING: lasting})
+            with self._writer, options.connect() as connection, connection.begin():
+                if connection.dialect.name == "postgresql":  # SQLite has one writer anyhow, see `_begin`
+                    if not lasting:
+                        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                    connection.execute(
+                        select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study).with_for_update()
+                    )
                 return work(connection)
 
         return self._patiently(once)
@@ -160,16 +169,17 @@ def _engine(url: URL) -> Engine:
 
 
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-    """Make SQLite let readers and a writer work at once, and a stored vote outlive a power cut."""
+    """Make SQLite let readers and a writer work at once, and keep what refers to each other together."""
     connection.isolation_level = None  # transactions begin where `_begin` says, not where the driver guesses
-    for line in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for line in ("journal_mode=WAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {line}")
 
 
 def _begin(connection: Connection) -> None:
     # A transaction that reads first and writes later may find that another has written meanwhile, and fails.
-    writing = connection.get_execution_options().get(_WRITING)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+    options = connection.get_execution_options()
+    connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if options.get(_LASTING, True) else 'NORMAL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING) else "BEGIN")
 
 
 def _passing(error: DBAPIError, turn: int) -> bool:

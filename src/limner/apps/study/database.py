@@ -57,6 +57,7 @@ class VoteBase:
         self._connections = connections
         self._study = study.sha256
         self._clock = clock
+        self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
 
     @classmethod
     def open(
@@ -104,9 +105,13 @@ class VoteBase:
 
     def knows(self, rater: str) -> bool:
         """Whether somebody of this public id takes part."""
-        with self._connections.reading() as connection:
+        if rater not in self._known:
             found = select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
-            return connection.scalar(found) is not None
+            with self._connections.reading() as connection:
+                if connection.scalar(found) is None:
+                    return False
+            self._known.add(rater)
+        return True
 
     def turn(self, rater: str, plan: Plan, *, hold_s: float = HOLD_S) -> Turn:
         """The page a rater holds, or else the next one, on which a place is then held for them.
@@ -144,7 +149,8 @@ class VoteBase:
             )
             return Turn(None if held is None else plan.units[held], len(answered), count, waiting)
 
-        return self._connections.write(work)
+        # A place that is lost in a power cut is held again when the page is asked for again.
+        return self._connections.write(work, lasting=False)
 
     def vote(self, rater: str, unit: Unit, answers: Sequence[tuple[str, Answer, Sequence[str]]]) -> Outcome:
         """Store what a rater answered on a page: all of it or nothing, and only the first time.
