@@ -1,0 +1,198 @@
+"""A small collection, the studio over it as its own process, and Debian's Chromium to look at it."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+STORY = """A little fox stepped out of his door and said good morning to a bluebird.
+
+On the hill he tied the line to his kite and waited for the wind.
+
+Up it went, and he ran below it over the grass.
+
+A gust blew it into a tree, and there it hung.
+
+At night he sat by the fire in the woods, and later he fell asleep in his bed."""
+
+
+@pytest.fixture(scope="session")
+def collection(tmp_path_factory) -> Path:
+    """The drawn collection of `limner demo`, with a hostile caption, a copy and a broken file."""
+    from limner.data.picturebook.demo import demo_collection
+
+    pictures = demo_collection(tmp_path_factory.mktemp("demo")).pictures
+    odd = pictures / "odd"
+    odd.mkdir()
+    Image.linear_gradient("L").convert("RGB").save(odd / "hostile.png")
+    (odd / "hostile.txt").write_text(f"a zeppelin {HOSTILE} in the sky")
+    (odd / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 this is no picture")
+    first = min((pictures / "kite").glob("*.jpg"))
+    shutil.copy(first, odd / "again.jpg")
+    return pictures
+
+
+def indexed(pictures: Path, folder: Path, **options: object) -> Path:
+    """Index pictures quietly, compared by colour so that no weights are needed."""
+    from limner.apps.commands.index import index
+
+    with redirect_stdout(StringIO()):
+        index(pictures, library=folder, encoder=("colour",), **options)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory, collection: Path) -> Path:
+    """The collection, indexed by its captions."""
+    return indexed(collection, tmp_path_factory.mktemp("library") / "picture book")
+
+
+@contextmanager
+def serving(library: Path, projects: Path, *options: str) -> Iterator[str]:
+    """Run ``limner studio`` and give its address without the last slash."""
+    command = [sys.executable, "-m", "limner", "studio", "--library", library, "--projects", projects]
+    process = subprocess.Popen(
+        [*command, "--no-browser", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    said = []
+    try:
+        for line in process.stdout:
+            said.append(line)
+            if found := re.search(r"(http://[\d.]+:\d+)", line):
+                yield found.group(1)
+                break
+        else:
+            pytest.fail(f"limner studio did not start: {''.join(said)}")
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def serve_studio():
+    """`serving`, for test files: a conftest cannot be imported."""
+    return serving
+
+
+@pytest.fixture(scope="session")
+def studio(tmp_path_factory, library: Path) -> Iterator[str]:
+    """Address of a studio over the collection."""
+    with serving(library, tmp_path_factory.mktemp("projects")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, studio: str) -> Iterator[Callable]:
+    """Open a page of the studio; in the end nothing may have gone wrong or left the machine."""
+    contexts, wrong, away = [], [], []
+
+    def opened(
+        path: str = "/",
+        *,
+        width: int = 1280,
+        height: int = 900,
+        scheme: str = "light",
+        at: str = studio,
+        **more,
+    ):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True, **more
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)  # A busy machine is slow, not wrong.
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on(
+            "console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None
+        )
+        page.on("request", lambda made: None if _near(made.url, at) else away.append(made.url))
+        page.goto(f"{at}{path}")
+        return page
+
+    opened.wrong = wrong
+    yield opened
+    for context in contexts:
+        context.close()
+    assert away == []
+    assert wrong == []
+
+
+def _near(url: str, at: str) -> bool:
+    return url.startswith((f"{at}/", "data:", f"blob:{at}/"))
+
+
+@pytest.fixture
+def storyboard(visit, studio: str) -> Callable:
+    """Illustrate a text by the API and open its storyboard."""
+
+    def opened(text: str = STORY, *, at: str = studio, title: str = "A windy day", **look):
+        page = visit("/", at=at, **look)
+        answer = page.request.post(
+            f"{at}/api/projects",
+            data=json.dumps({"title": title, "text": text, "format": "plain"}),
+            headers={"Content-Type": "application/json", "Origin": at},
+        )
+        assert answer.ok, answer.text()
+        page.goto(f"{at}/projects/{answer.json()['id']}")
+        ready(page)
+        return page
+
+    return opened
+
+
+def ready(page) -> None:
+    """Wait until the board and the first pictures offered are there."""
+    page.wait_for_selector("#board:not([aria-busy])")
+    page.wait_for_selector("#panel .offer", state="attached")
+
+
+@pytest.fixture(scope="session")
+def story() -> str:
+    """A story of five steps that the collection can illustrate."""
+    return STORY
+
+
+@pytest.fixture(scope="session")
+def model_studio(tmp_path_factory, collection: Path) -> Iterator[str]:
+    """Address of a studio whose pictures are chosen by a tiny trained run that knows relations."""
+    import torch
+
+    from limner.apps.commands.train import train
+
+    run = tmp_path_factory.mktemp("runs") / "cmcm"
+    config = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with redirect_stdout(StringIO()):
+            train(config, to=run, set_=("data.vectors=random", "data.picture_px=32"), smoke=True)
+        library = indexed(collection / "shore", tmp_path_factory.mktemp("model") / "library", model=run)
+    finally:
+        torch.set_num_threads(threads)
+    with serving(library, tmp_path_factory.mktemp("projects"), "--model", run) as address:
+        yield address

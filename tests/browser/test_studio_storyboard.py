@@ -1,0 +1,383 @@
+"""The storyboard in a real browser: from a pasted text to an export, and everything found again."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def shown(page) -> list[str | None]:
+    """Per step, the id of the picture on its card, or None."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.step')].map(item => {"
+        " const image = item.querySelector('.plate img');"
+        " return image ? image.src.match(/pictures\\/([0-9a-f]{64})/)[1] : null; })"
+    )
+
+
+def states(page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('.step')].map(item => item.dataset.state)")
+
+
+def offered(page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('#offers li')].map(item => item.dataset.picture)")
+
+
+def saved(page, after=None) -> None:
+    """Wait until the server has kept the last change."""
+    page.wait_for_selector("#saving[data-state=saved]")
+    page.wait_for_selector("#offers:not([aria-busy])", state="attached")
+
+
+def act(page, do) -> None:
+    """Do something that edits the project, and wait for the answer and what follows from it."""
+    with page.expect_response(
+        lambda answer: "/edits" in answer.url or answer.url.endswith(("/undo", "/redo"))
+    ):
+        do()
+    saved(page)
+
+
+def choose(page, number: int) -> str:
+    """Click an offered picture that is not on the board yet; returns its id."""
+    offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").nth(number)
+    picture = offer.locator("xpath=..").get_attribute("data-picture")
+    act(page, offer.click)
+    return picture
+
+
+def test_from_a_pasted_text_to_an_export_and_back(visit, story: str, tmp_path: Path) -> None:
+    page = visit("/")
+    page.fill("#title", "A windy day")
+    page.fill("#text", story)
+    page.click("#go")
+    page.wait_for_url(re.compile(r"/projects/"))
+    page.wait_for_selector(".step .plate img")
+    saved(page)
+    assert page.input_value("#title") == "A windy day"
+    assert page.locator(".step").count() == 5
+    before = shown(page)
+    assert len(set(before) - {None}) >= 4
+
+    page.locator(".plate").nth(2).click()
+    taken = choose(page, 0)
+    assert shown(page)[2] == taken != before[2]
+    assert states(page)[2] == "locked"
+
+    page.locator(".plate").nth(0).click()
+    act(page, page.get_by_role("button", name="Lock", exact=True).click)
+    assert states(page)[0] == "locked"
+    first = shown(page)[0]
+
+    page.locator(".plate").nth(3).click()
+    act(page, page.get_by_role("button", name="Leave blank").click)
+    assert shown(page)[3] is None
+    assert states(page)[3] == "blank"
+
+    act(page, page.get_by_role("button", name="Undo").click)
+    assert states(page)[3] == "free"
+    assert shown(page)[3] is not None
+    act(page, page.get_by_role("button", name="Redo").click)
+    assert states(page)[3] == "blank"
+
+    for kind, start in (
+        ("html", b"<!doctype html"),
+        ("pdf", b"%PDF"),
+        ("pptx", b"PK"),
+        ("md", b"PK"),
+        ("json", b"{"),
+    ):
+        page.click("#export")
+        page.check(f"input[value={kind}]")
+        with page.expect_download() as caught:
+            page.get_by_role("button", name="Download", exact=True).click()
+        file = tmp_path / caught.value.suggested_filename
+        caught.value.save_as(file)
+        data = file.read_bytes()
+        assert data.startswith(start)
+        if kind == "md":
+            names = zipfile.ZipFile(file).namelist()
+            assert any(name.endswith(".md") for name in names)
+            assert any(name.endswith((".jpg", ".png")) for name in names)
+        if kind == "html":
+            assert b"creator not stated" in data or b"CC0" in data
+            assert b'alt="' in data
+        page.wait_for_selector("dialog", state="detached")
+
+    last = shown(page)
+    page.reload()
+    page.wait_for_selector(".step .plate img")
+    saved(page)
+    assert shown(page) == last
+    assert shown(page)[0] == first
+    assert states(page) == ["locked", "free", "locked", "blank", "free"]
+    assert page.input_value("#title") == "A windy day"
+    page.goto(page.url.split("/projects/")[0])
+    page.get_by_role("link", name="A windy day").first.click()
+    page.wait_for_selector(".step .plate img")
+    saved(page)
+    assert shown(page) == last
+    act(page, page.get_by_role("button", name="Undo").click)  # History outlives a reload as well.
+    assert states(page)[3] == "free"
+
+
+def test_a_choice_moves_the_free_steps_but_no_locked_one(storyboard) -> None:
+    page = storyboard()
+    act(page, lambda: page.locator(".step").nth(4).locator(".lock").click())
+    kept = shown(page)[4]
+    page.locator(".plate").nth(0).click()
+    wanted = shown(page)[1]
+    page.fill("#search", page.locator(".plate").nth(1).get_attribute("aria-label").split(": ", 1)[1])
+    offer = page.locator(f"#offers li[data-picture='{wanted}'] .offer")
+    act(page, offer.click)  # The picture of step 2 at step 1: step 2 needs another.
+    assert shown(page)[0] == wanted
+    assert shown(page)[1] != wanted
+    assert shown(page)[4] == kept
+    assert "Step 1, locked" in page.inner_text("#said")
+
+
+def test_drag_an_offered_picture_onto_a_step(storyboard) -> None:
+    page = storyboard()
+    offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
+    picture = offer.locator("xpath=..").get_attribute("data-picture")
+    act(page, lambda: offer.drag_to(page.locator(".step").nth(1)))
+    assert shown(page)[1] == picture
+    assert states(page) == ["free", "locked", "free", "free", "free"]
+    assert page.locator(".step.target, body.dragging").count() == 0
+
+
+def test_drag_the_picture_of_one_step_onto_another(storyboard) -> None:
+    page = storyboard()
+    before = shown(page)
+    act(page, lambda: page.locator(".plate").nth(0).drag_to(page.locator(".plate").nth(2)))
+    assert [shown(page)[2], shown(page)[0]] == [before[0], before[2]]
+    assert [states(page)[0], states(page)[2]] == ["locked", "locked"]
+
+
+def test_all_by_keyboard(storyboard) -> None:
+    page = storyboard()
+    before = shown(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the storyboard"
+    page.locator(".plate").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.step") == "2"
+    page.wait_for_selector("#panel[aria-label='Step 3'] #offers:not([aria-busy])")
+    act(page, lambda: page.keyboard.press("l"))
+    assert states(page)[2] == "locked"
+    act(page, lambda: page.keyboard.press("l"))
+    assert states(page)[2] == "free"
+    act(page, lambda: page.keyboard.press("b"))
+    assert states(page)[2] == "blank"
+    act(page, lambda: page.keyboard.press("Control+z"))
+    assert shown(page) == before
+    act(page, lambda: page.keyboard.press("Control+Shift+Z"))
+    assert states(page)[2] == "blank"
+    act(page, lambda: page.keyboard.press("Control+z"))
+
+    fourth = offered(page)[3]
+    act(page, lambda: page.keyboard.press("4"))
+    assert shown(page)[2] == fourth
+    act(page, lambda: page.keyboard.press("Control+z"))
+
+    page.keyboard.press("x")  # The picture of step 3 is picked up …
+    page.keyboard.press("Home")
+    act(page, lambda: page.keyboard.press("x"))  # … and put at step 1.
+    assert [shown(page)[0], shown(page)[2]] == [before[2], before[0]]
+    act(page, lambda: page.keyboard.press("Control+z"))
+    page.keyboard.press("x")
+    page.keyboard.press("Escape")
+    assert page.locator("body.carrying").count() == 0
+
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".offer:focus")
+    page.keyboard.press("ArrowRight")
+    second = page.evaluate("document.activeElement.parentElement.dataset.picture")
+    assert second == offered(page)[1]
+    act(page, lambda: page.keyboard.press("Enter"))
+    assert shown(page)[0] == second
+    act(page, lambda: page.keyboard.press("Control+z"))
+
+    page.locator(".plate").first.focus()
+    page.keyboard.press("s")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.type("blx")  # Letters typed into a field do nothing else.
+    assert states(page) == ["free"] * 5
+    page.locator(".plate").first.focus()
+    page.keyboard.press("r")
+    page.wait_for_selector("#page-reasons:not([hidden])")
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").get_by_role("heading", name="Help and keyboard").is_visible()
+    page.uncheck("#single-keys")
+    page.keyboard.press("Escape")
+    page.locator(".plate").first.focus()
+    page.keyboard.press("l")
+    page.wait_for_timeout(300)
+    assert states(page) == ["free"] * 5
+    page.keyboard.press("Control+e")
+    assert page.get_by_role("dialog").get_by_role("heading", name="Export").is_visible()
+
+
+def test_search_more_like_this_and_never(storyboard) -> None:
+    page = storyboard()
+    with page.expect_response("**/api/search") as asked:
+        page.fill("#search", "a boat on the sea")
+    found = [item["picture"]["id"] for item in asked.value.json()["items"]]
+    page.locator("#offers-state", has_text="boat").wait_for()
+    assert offered(page) == found
+    assert "boat" in page.locator("#offers .offer").first.get_attribute("aria-label")
+
+    with page.expect_request("**/api/search") as request:
+        page.locator("#offers li").nth(1).hover()
+        page.locator("#offers li").nth(1).get_by_role("button", name=re.compile("^More like")).click()
+    assert request.value.post_data_json["picture"] == found[1]
+    page.locator("#offers-state", has_text="alike").wait_for()
+    assert found[1] not in offered(page)
+    page.get_by_role("button", name="Back to what was considered").click()
+    page.locator("#offers-state", has_text="Best first").wait_for()
+
+    banned = shown(page)[0]
+    page.locator(f"#offers li[data-picture='{banned}']").hover()
+    act(
+        page,
+        page.locator(f"#offers li[data-picture='{banned}']")
+        .get_by_role("button", name=re.compile("^Never use"))
+        .click,
+    )
+    assert banned not in shown(page)
+    assert banned not in offered(page)
+    act(page, page.locator(".toast").get_by_role("button", name="Undo").click)
+    assert shown(page)[0] == banned
+
+
+def test_reasons_add_up(storyboard) -> None:
+    page = storyboard()
+    page.click("#tab-reasons")
+    rows = page.locator("#page-reasons table").first.locator("td.numbers").all_inner_texts()
+    *parts, total = [float(text.replace("−", "-")) for text in rows]
+    assert len(parts) >= 1
+    assert sum(parts) == pytest.approx(total, abs=0.011 * len(parts))
+    board = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]
+    chosen = board["steps"][0]["chosen"]
+    assert total == pytest.approx(chosen["score"] + chosen["pull"], abs=0.006)
+    assert board["steps"][0]["reason"] in page.inner_text("#page-reasons .sentence")
+    for word in chosen["matched"]:
+        assert page.locator(".telling-text mark", has_text=word).count() >= 1
+
+
+def test_settings_text_and_title(storyboard, story: str) -> None:
+    page = storyboard()
+    page.fill("#title", "Kites")
+    act(page, lambda: page.keyboard.press("Enter"))
+    assert page.title().startswith("Kites")
+    act(page, lambda: page.locator(".step").nth(1).locator(".lock").click())
+    kept = shown(page)[1]
+    page.click("#settings")
+    page.check("input[value=off]")
+    act(page, page.get_by_role("button", name="Choose anew").click)
+    page.click("#retext")
+    page.fill("#new-text", "A bear sails a boat.\n\n" + story)
+    act(page, page.get_by_role("button", name="Illustrate again").click)
+    assert page.locator(".step").count() == 6
+    assert states(page) == ["free", "free", "locked", "free", "free", "free"]
+    assert shown(page)[2] == kept
+    project = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()
+    assert project["board"]["decoder"] == "off"
+
+
+def test_what_is_not_saved_is_said_and_sent_again(storyboard, visit) -> None:
+    page = storyboard()
+    page.route("**/edits", lambda route: route.abort())
+    page.locator(".step").nth(0).locator(".lock").click()
+    page.wait_for_selector("#saving[data-state=unsaved]")
+    assert page.inner_text("#saving").startswith("Not saved")
+    assert states(page)[0] == "free"  # Nothing is shown as done before it is.
+    page.unroute("**/edits")
+    act(page, page.get_by_role("button", name="Try again").click)
+    assert states(page)[0] == "locked"
+    assert visit.wrong  # The browser itself reports the broken connection,
+    visit.wrong[:] = [line for line in visit.wrong if "ERR_FAILED" not in line]  # and nothing else.
+
+
+def test_a_change_in_another_window_is_not_overwritten(storyboard, visit) -> None:
+    page = storyboard()
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(".step .plate img")
+    saved(other)
+    act(other, lambda: other.locator(".step").nth(1).locator(".lock").click())
+    act(page, lambda: page.locator(".step").nth(0).locator(".lock").click())
+    page.wait_for_selector(".toast")
+    assert "another window" in page.inner_text(".toast")
+    page.wait_for_selector(".step[data-step='1'][data-state=locked]")
+    assert states(page)[0] == "free"
+    visit.wrong[:] = [line for line in visit.wrong if "409" not in line]
+
+
+def test_hostile_words_stay_words(storyboard, visit) -> None:
+    hostile = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    page = storyboard(f"A zeppelin {hostile} flies by.\n\nIt is gone & forgotten.", title=hostile)
+    assert page.input_value("#title") == hostile
+    assert hostile in page.locator(".step p").first.inner_text()
+    page.fill("#search", "zeppelin")
+    page.locator("#offers-state", has_text="zeppelin").wait_for()
+    offer = page.locator("#offers .offer[aria-label*='onerror']")
+    assert offer.count() == 1
+    act(page, offer.click)
+    page.click("#tab-reasons")
+    assert hostile in page.inner_text("#page-reasons")
+    page.goto(page.url.split("/projects/")[0])
+    page.wait_for_selector(".projects a")
+    assert hostile in page.locator(".projects").inner_text()
+    page.goto(f"{page.url}library")
+    page.fill("#filter", "zeppelin")
+    page.locator("#shown", has_text="1 picture").wait_for()
+    page.locator("#grid .cell").click()
+    assert hostile in page.get_by_role("dialog").inner_text()
+    assert "owned" not in page.title()
+    assert page.evaluate("document.querySelectorAll('img[src=x], main script, dialog script').length") == 0
+
+
+def test_choices_leave_only_with_consent(storyboard, tmp_path: Path) -> None:
+    page = storyboard(title="Consent")
+    before = shown(page)[0]
+    taken = choose(page, 1)
+    page.click("#export")
+    page.get_by_text("My choices, to teach").click()
+    go = page.get_by_role("button", name="Download my choices")
+    assert go.is_disabled()
+    page.check("#consent")
+    with page.expect_download() as caught:
+        go.click()
+    caught.value.save_as(tmp_path / "choices.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "choices.jsonl").read_text().splitlines()]
+    made = [line for line in lines if line["project"] in page.url]
+    assert [(line["shown"], line["chosen"], line["step"]) for line in made] == [(before, taken, 0)]
+    assert taken in made[0]["seen"]
+
+
+@pytest.mark.shared
+def test_a_storybook_text(visit, shared_data: Path) -> None:
+    with (shared_data / "storybook" / "stories.jsonl").open() as lines:
+        book = next(json.loads(line) for line in lines if '"split": "train"' in line)
+    page = visit("/")
+    page.fill("#title", book["title"])
+    page.fill("#text", "\n\n".join(leaf["text"] for leaf in book["pages"]))
+    page.click("#go")
+    page.wait_for_selector(".step .plate")
+    saved(page)
+    texts = page.locator(".step p").all_inner_texts()
+    assert texts == [" ".join(leaf["text"].split()) for leaf in book["pages"]] or len(texts) >= len(
+        book["pages"]
+    )
+    taken = choose(page, 0)
+    assert shown(page)[0] == taken
+    act(page, lambda: page.keyboard.press("Control+z"))
+    page.reload()
+    page.wait_for_selector(".step .plate")
+    assert page.input_value("#title") == book["title"]
