@@ -4,7 +4,7 @@ Systems are comparable only on the same questions, so results are sorted here an
 data sets share one draw of groups, each its own part of it. It writes no table.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,20 +150,21 @@ def nothing(weights: Weights) -> Values:
     return np.zeros(len(weights))
 
 
-def plain_name(about: About, presets: Collection[str]) -> str:
+def plain_name(about: About, runs: Sequence[About]) -> str:
     """Name of a run's row: presets are never averaged, so another one than the plain one is named.
 
     Args:
         about: the run.
-        presets: of all runs; ``paper`` is the plain one where it occurs, else ``release``.
+        runs: all of them; ``paper`` is the plain preset of a system where it occurs, else ``release``.
     """
+    presets = {one.preset for one in runs if one.system == about.system}
     plain = ("", "paper" if "paper" in presets else "release")
     return about.system if about.preset in plain else f"{about.system} [{about.preset}]"
 
 
 def _systems(results: Sequence[ChoiceResult]) -> dict[str, list[ChoiceResult]]:
-    presets = {result.about.preset for result in results}
+    runs = [result.about for result in results]
     found: dict[str, list[ChoiceResult]] = {}
     for result in results:
-        found.setdefault(plain_name(result.about, presets), []).append(result)
+        found.setdefault(plain_name(result.about, runs), []).append(result)
     return found

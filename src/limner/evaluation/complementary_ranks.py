@@ -56,7 +56,7 @@ def _run(about: About) -> tuple[object, ...]:
 def _table(
     where: str, results: Sequence[Result], order: Sequence[str], control: str, resamples: int
 ) -> Table:
-    presets = {result.about.preset for result in results}
+    abouts = [result.about for result in results]
     systems: dict[str, list[Result]] = {}
     for result in results:
         if result.ids != results[0].ids:
@@ -64,7 +64,7 @@ def _table(
                 f"{where}: {result.about.system} and {results[0].about.system} were evaluated on different"
                 " pairs; evaluate both on one split seed"
             )
-        systems.setdefault(plain_name(result.about, presets), []).append(result)
+        systems.setdefault(plain_name(result.about, abouts), []).append(result)
     owner, groups = group_numbers(results[0].groups)
     names = [*(name for name in order if name in systems), *(name for name in systems if name not in order)]
     figures: list[Figure] = []

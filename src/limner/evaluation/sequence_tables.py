@@ -78,10 +78,10 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
                 f"{name} ({where}): {result.about.system} was measured with features {result.features!r} and"
                 f" {first.about.system} with {first.features!r}; measure both with one backbone"
             )
-    presets = {result.about.preset for result in results}
+    abouts = [result.about for result in results]
     systems: dict[str, list[SequenceResult]] = {}
     for result in sorted(results, key=lambda one: one.about.seed):
-        systems.setdefault(plain_name(result.about, presets), []).append(result)
+        systems.setdefault(plain_name(result.about, abouts), []).append(result)
     tables = []
     for decoding in DECODINGS:
         tables.append(_table(name, systems, results, where, decoding=decoding, resamples=resamples))
