@@ -134,6 +134,14 @@ def test_data_sets_splits_and_presets_are_kept_apart():
     assert len(own) == 4
     assert [row.name for row in own[0].rows][6:] == ["VRSS [sound]"]
     assert build("vrss-1", made, data="none")[0].empty == 66
+    # a rival that was run with one preset alone fills its own row, whatever the others were run with
+    rival = [
+        *made,
+        sequence_result("CNSI", 1.0, preset="release"),
+        sequence_result("LDA", 1.0, preset="sound"),
+    ]
+    names = [row.name for row in build("vrss-1", rival, data="storybook", resamples=20)[0].rows]
+    assert sorted(names[6:]) == ["LDA [sound]", "VRSS [sound]"]
 
 
 def test_what_cannot_be_compared_is_refused():
