@@ -109,6 +109,12 @@ def test_they_leave_only_with_consent(guarded, project, edit, studio):
     ]
 
 
+def test_without_a_project_nothing_is_preferred(guarded):
+    answer = guarded.get("/api/preferences", params={"consent": "yes"})
+    assert answer.status_code == 422
+    assert "nothing was replaced" in answer.json()["detail"]
+
+
 def test_nothing_preferred_is_said(guarded, project):
     answer = guarded.get("/api/preferences", params={"consent": "yes"})
     assert answer.status_code == 422

@@ -131,6 +131,8 @@ def router(studio: Studio) -> APIRouter:
             raise ProblemError(
                 403, "your choices leave the studio only with your consent: add consent=yes", kind="consent"
             )
+        if not workshop.projects.folder.is_dir():
+            raise ProblemError(422, "there are no projects yet, so nothing was replaced", kind="malformed")
         found = read_preferences(workshop.projects.folder)
         lines = "".join(f"{one.model_dump_json()}\n" for one in found)
         headers = {"content-disposition": 'attachment; filename="preferences.jsonl"'}
