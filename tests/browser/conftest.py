@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -60,23 +61,22 @@ def library(tmp_path_factory, collection: Path) -> Path:
 @contextmanager
 def serving(library: Path, projects: Path, *options: str) -> Iterator[str]:
     """Run ``limner studio`` and give its address without the last slash."""
+    log = projects.with_name(f"{projects.name}.log")
     command = [sys.executable, "-m", "limner", "studio", "--library", library, "--projects", projects]
-    process = subprocess.Popen(
-        [*command, "--no-browser", *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    said = []
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            [*command, "--no-browser", "--port", "0", *options], stdout=told, stderr=told
+        )
     try:
-        for line in process.stdout:
-            said.append(line)
-            if found := re.search(r"(http://[\d.]+:\d+)", line):
-                yield found.group(1)
-                break
-        else:
-            pytest.fail(f"limner studio did not start: {''.join(said)}")
+        while not (found := re.search(r"(http://[\d.]+:\d+)", log.read_text())):
+            if process.poll() is not None:
+                pytest.fail(f"limner studio did not start: {log.read_text()}")
+            time.sleep(0.1)
+        yield found.group(1)
     finally:
         process.terminate()
-        process.wait(20)
-        process.stdout.close()
+        process.wait(60)
+    assert "Traceback" not in log.read_text(), log.read_text()
 
 
 @pytest.fixture(scope="session")

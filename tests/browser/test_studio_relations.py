@@ -1,0 +1,37 @@
+"""What a trained model adds to the storyboard page: relations to ask for, their probabilities, attention."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
+    page = storyboard("She hammers the boat together.\n\nShe sails away over the water.", at=model_studio)
+    known = page.request.get(f"{model_studio}/api/library").json()
+    options = page.locator("#relation option").all_inner_texts()
+    assert len(options) == 1 + len(known["relations"]) > 2
+    asked = known["relations"][0]
+    assert known["wording"]["relations"][asked].rstrip(".")[1:] in options[1]
+    with page.expect_request("**/edits") as request, page.expect_response("**/edits") as answer:
+        page.select_option("#relation", asked)
+    assert request.value.post_data_json["edit"] == {"kind": "relation", "step": 0, "relation": asked}
+    told = answer.value.json()
+    assert told["steps"][0]["relation"] == asked
+    page.wait_for_selector("#saving[data-state=saved]")
+    page.reload()
+    page.wait_for_selector("#panel .offer")
+    assert page.input_value("#relation") == asked
+
+    page.click("#tab-reasons")
+    step = told["board"]["steps"][0]
+    rows = page.locator("table.relations tr").all_inner_texts()
+    assert len(rows) == len(step["relations"])
+    likeliest = max(step["relations"], key=step["relations"].get)
+    assert known["wording"]["relations"][likeliest] in rows[0]
+    assert f"{100 * step['relations'][likeliest]:.0f} %" in rows[0]
+    shaded = page.locator(".telling-text p span").all_inner_texts()
+    assert [word.lower() for word in shaded] == [word.lower() for word, _ in step["attention"]]
+    assert page.inner_text(".telling-text p") == "She hammers the boat together."
+    assert json.dumps(page.locator(".looks li").all_inner_texts()).count("share") == 1
