@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi import FastAPI, Request
@@ -12,6 +13,12 @@ from limner.apps.web.security import HEADERS, Guard, Guarded, hosts_of, is_loopb
 
 HERE = "http://127.0.0.1:8420"
 TOKEN = "a-token-of-a-test"  # noqa: S105
+
+
+def awaited(work):
+    """Run in a thread of its own: the browser tests leave a running loop in theirs."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
 
 
 def app():
@@ -104,7 +111,7 @@ def asked(app, headers, method="GET", parts=(b"",), path="/"):
         "root_path": "",
         "http_version": "1.1",
     }
-    asyncio.run(app(scope, receive, send))
+    awaited(app(scope, receive, send))
     body = b"".join(message.get("body", b"") for message in sent)
     return sent[0]["status"], json.loads(body), messages
 
@@ -223,7 +230,7 @@ def test_what_is_not_http_gets_no_answer():
     async def receive():
         return {"type": "websocket.connect"}
 
-    asyncio.run(Guarded(app(), Guard())({"type": "websocket", "headers": []}, receive, send))
+    awaited(Guarded(app(), Guard())({"type": "websocket", "headers": []}, receive, send))
     assert sent == []
 
 
