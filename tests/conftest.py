@@ -1,7 +1,8 @@
 """Fixtures of the whole suite."""
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,23 @@ def executable_payload() -> Callable[[Path], bytes]:
     Written by hand, opcode by opcode, so that nothing here imports what must never run.
     """
     return lambda proof: f"(dVweight\ncbuiltins\nopen\n(V{proof}\nVw\ntRs.".encode()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    """Debian's Chromium, driven by Playwright, for one module of tests.
+
+    Of a module and not of the session: its driver keeps an event loop running in this thread, beside which
+    neither a second driver nor `asyncio.run` works.
+    """
+    playwright = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    if (chromium := next(filter(None, map(shutil.which, names)), None)) is None:
+        pytest.skip("no chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        yield opened
+        opened.close()

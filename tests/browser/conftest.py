@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 STORY = """A little fox stepped out of his door and said good morning to a bluebird.
 
@@ -90,20 +89,6 @@ def studio(tmp_path_factory, library: Path) -> Iterator[str]:
     """Address of a studio over the collection."""
     with serving(library, tmp_path_factory.mktemp("projects")) as address:
         yield address
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

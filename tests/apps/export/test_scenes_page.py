@@ -1,7 +1,6 @@
 """The page of scene graphs: everything is said, nothing runs, and plates do not cover each other."""
 
 import re
-import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +10,6 @@ from PIL import Image
 from limner.apps.export.scenes import MOST_LINES, UNITS, ShownScene, drawn, write_scenes
 from limner.data.scene_graphs import SceneGraph, SceneObject, SceneRelation
 from limner.errors import DataError
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def scene(things, triples=(), size=(60, 40)):
@@ -91,32 +88,28 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 @pytest.mark.parametrize("width", [360, 1200])
-def test_a_browser_shows_it_without_a_word(tmp_path, width):
-    playwright = pytest.importorskip("playwright.sync_api")
+def test_a_browser_shows_it_without_a_word(browser, tmp_path, width):
     out = tmp_path / "page.html"
     write_scenes(
         out, "t", "n", [scene(TWO, [(0, "holding", 1)], size) for size in ((60, 40), (20, 200), (300, 20))]
     )
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        said = []
-        page.on("console", lambda message: said.append(message.text))
-        page.goto(out.as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        # the drawing covers its picture and nothing else, so boxes lie where they should
-        rects = page.evaluate(
-            "names => [...document.querySelectorAll('figure')].map(figure => names.map(name => {"
-            " const r = figure.querySelector(name).getBoundingClientRect();"
-            " return [r.left, r.top, r.width, r.height]; }))",
-            ["img", "svg", "g:nth-of-type(2) rect.box"],
-        )
-        for image, drawing, _ in rects:
-            assert drawing == pytest.approx(image, abs=1)
-        image, _, box = rects[0]
-        girl = [(box[0] - image[0]) / image[2], (box[1] - image[1]) / image[3], box[2] / image[2]]
-        assert girl == pytest.approx([0.1, 0.2, 0.4], abs=0.02)
-        assert said == []
-        browser.close()
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(out.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # the drawing covers its picture and nothing else, so boxes lie where they should
+    rects = page.evaluate(
+        "names => [...document.querySelectorAll('figure')].map(figure => names.map(name => {"
+        " const r = figure.querySelector(name).getBoundingClientRect();"
+        " return [r.left, r.top, r.width, r.height]; }))",
+        ["img", "svg", "g:nth-of-type(2) rect.box"],
+    )
+    for image, drawing, _ in rects:
+        assert drawing == pytest.approx(image, abs=1)
+    image, _, box = rects[0]
+    girl = [(box[0] - image[0]) / image[2], (box[1] - image[1]) / image[3], box[2] / image[2]]
+    assert girl == pytest.approx([0.1, 0.2, 0.4], abs=0.02)
+    assert said == []
+    page.close()
