@@ -2,7 +2,8 @@
 
 import os
 import shutil
-import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -200,20 +201,38 @@ class Watch:
         self.lines.append(line)
 
 
-def test_ctrl_c_ends_after_the_batch_and_says_how_to_go_on(pictures, library):
-    class Interrupting(FakeImages):
-        def encode_pixels(self, batch):
-            if not self.encoded:  # once: a second Ctrl-C would end the tests
-                signal.raise_signal(signal.SIGINT)
-            return super().encode_pixels(batch)
+INTERRUPTED = """
+import signal, sys
+from fakes import FakeImages, FakeTexts
+from limner.retrieval.indexing import index
+from limner.retrieval.library import Library
 
-    before = signal.getsignal(signal.SIGINT)
-    watch, first = Watch(), Interrupting()
-    report = run(pictures, library, first, batch_pictures=2, commit_files=2, progress=watch)
-    assert report.interrupted
-    assert watch.lines == [RESUME]
-    assert signal.getsignal(signal.SIGINT) is before
-    assert first.encoded == library.store.count("vectors_visual") == 2
+class Interrupting(FakeImages):
+    def encode_pixels(self, batch):
+        if not self.encoded:
+            signal.raise_signal(signal.SIGINT)
+        return super().encode_pixels(batch)
+
+class Watch:
+    stage = total = advance = lambda self, *_: None
+    note = lambda self, line: print(line)
+
+pictures, folder = sys.argv[1:]
+images, watch, before = Interrupting(), Watch(), signal.getsignal(signal.SIGINT)
+options = dict(batch_pictures=2, commit_files=2, progress=watch)
+report = index([pictures], Library.open(folder), image_encoders=[images], text_encoder=FakeTexts(), **options)
+print(report.interrupted, images.encoded, signal.getsignal(signal.SIGINT) is before)
+"""
+
+
+def test_ctrl_c_ends_after_the_batch_and_says_how_to_go_on(pictures, library):
+    """In a process of its own: an interrupt that goes astray would end the tests."""
+    command = [sys.executable, "-X", "faulthandler", "-c", INTERRUPTED, pictures, library.folder]
+    beside = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(command, env=beside, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [RESUME, "True 2 True"]
+    assert library.store.count("vectors_visual") == 2
     second = FakeImages()
     assert run(pictures, library, second).pictures == 6
     assert second.encoded == 4
