@@ -1,0 +1,52 @@
+"""Scene graphs of a drawn world as a detector sees it: GSDA trains on them beside the true and shuffled ones.
+
+The drawings are written as pictures and go through `limner scenes`, like anybody's folder; graphs are then
+named by the pictures' ids, as `--set graphs=FILE` of a drawn world expects them.
+
+    python benchmarks/picturebook_detections.py --detector picodet_s_416_coco.onnx --to scenes
+    limner train configs/gsda/picturebook/gsda.toml --set graphs=scenes/graphs.jsonl --to runs/detected-0
+"""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+from limner.apps.cli import run
+from limner.data.synthetic import PictureBook
+from limner.training.settings import DataConfig
+
+
+def main():
+    data = DataConfig(set="picturebook")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--detector", required=True)
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--stories", type=int, default=data.stories)
+    parser.add_argument("--world-seed", type=int, default=data.world_seed)
+    parser.add_argument("--side", type=int, default=416, help="pixels of a drawing")
+    options = parser.parse_args()
+    pictures = options.to / "pictures"
+    for story in PictureBook(options.world_seed).stories(options.stories):
+        for number in range(len(story.pages)):
+            file = pictures / f"{story.image_id(number)}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if not file.exists():
+                story.picture(number, options.side).save(file)
+    found = options.to / "found"
+    words = ["scenes", str(pictures), "--detector", options.detector, "--to", str(found), "--ids", "path"]
+    if run(words) != 0:
+        raise SystemExit(1)
+    labels, empty = Counter(), 0
+    with (options.to / "graphs.jsonl").open("w", encoding="utf-8") as file:
+        for line in (found / "graphs.jsonl").read_text(encoding="utf-8").splitlines():
+            graph = json.loads(line)
+            graph["image"] = graph["image"].removesuffix(".png")
+            labels.update(one["label"] for one in graph["objects"])
+            empty += not graph["objects"]
+            file.write(json.dumps(graph) + "\n")
+    print(f"{options.to / 'graphs.jsonl'}: {empty} empty graphs; seen most: {labels.most_common(8)}")
+
+
+if __name__ == "__main__":
+    main()
