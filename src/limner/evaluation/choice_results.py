@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from limner.data.pairs import Pair
 from limner.data.records import Record
 from limner.data.splits import duplicate_groups, text_id
-from limner.errors import DataError, MissingError, ShapeError
+from limner.errors import DataError, ShapeError
 from limner.evaluation.choice import Choices, answer, stored_choices
 from limner.evaluation.protocol import draw
+from limner.evaluation.result_files import gather, read_as, write_whole
 from limner.evaluation.results import About, Scores
 
 FOLDER = "choices"
@@ -119,13 +120,7 @@ def measure_choices(
 
 def write_choice_result(result: ChoiceResult, run: Path | str) -> Path:
     """Write ``choices/<data>-<split>-<part>-<c>way.json`` of a run folder, whole or not at all."""
-    about = result.about
-    target = Path(run) / FOLDER / f"{about.data}-{about.split}-{about.part}-{result.c}way.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(result.model_dump_json(), encoding="utf-8")
-    part.replace(target)
-    return target
+    return write_whole(result, Path(run) / FOLDER / f"{result.about.name}-{result.c}way.json")
 
 
 def read_choice_result(path: Path) -> ChoiceResult:
@@ -135,14 +130,7 @@ def read_choice_result(path: Path) -> ChoiceResult:
         MissingError: no such file.
         DataError: it is not one.
     """
-    try:
-        return ChoiceResult.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; run 'limner measure' with --choices first") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(f"{path}: {key}: {first['msg']}; expected a c-way result of this version") from error
+    return read_as(path, ChoiceResult, "a c-way result", "run 'limner measure' with --choices")
 
 
 def read_choice_results(runs: Path | str) -> list[ChoiceResult]:
@@ -152,20 +140,8 @@ def read_choice_results(runs: Path | str) -> list[ChoiceResult]:
         MissingError: no such folder.
         DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
     """
-    folder = Path(runs)
-    if not folder.is_dir():
-        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
-    seen: dict[tuple[object, ...], Path] = {}
-    found = []
-    for path in sorted(folder.glob(f"**/{FOLDER}/*way.json")):
-        result = read_choice_result(path)
-        about = result.about
-        key = (about.system, about.data, about.split, about.part, about.seed, about.preset, result.c)
-        if key in seen:
-            raise DataError(
-                f"{path}: same system, data, split, part, preset, seed and c as {seen[key]};"
-                " keep one of them below this folder"
-            )
-        seen[key] = path
-        found.append(result)
-    return found
+
+    def identity(result: ChoiceResult) -> dict[str, object]:
+        return {**result.about.identity, "c": result.c}
+
+    return gather(runs, f"**/{FOLDER}/*way.json", read_choice_result, identity)

@@ -10,14 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from limner.data.pairs import Pair
 from limner.data.records import Record
 from limner.data.splits import duplicate_groups, text_id
-from limner.errors import DataError, MissingError, ShapeError
+from limner.errors import DataError, ShapeError
 from limner.evaluation.protocol import POOL_COUNT, POOL_SIZE, Pool, draw
 from limner.evaluation.ranking import rank
+from limner.evaluation.result_files import gather, read_as, write_whole
 
 FOLDER = "results"
 TOP = 5
@@ -81,6 +82,23 @@ class About(Record):
     missing: int = Field(default=0, ge=0)
     refinement: Mapping[str, float] = Field(default_factory=dict)
     config: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """``<data>-<split>-<part>``, as its files are called."""
+        return f"{self.data}-{self.split}-{self.part}"
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What no two runs that are compared may share, by name."""
+        return {
+            "system": self.system,
+            "data": self.data,
+            "split": self.split,
+            "part": self.part,
+            "preset": self.preset,
+            "seed": self.seed,
+        }
 
 
 class Result(Record):
@@ -203,13 +221,7 @@ def measure(
 
 def write_result(result: Result, run: Path | str) -> Path:
     """Write ``results/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
-    about = result.about
-    target = Path(run) / FOLDER / f"{about.data}-{about.split}-{about.part}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(result.model_dump_json(), encoding="utf-8")
-    part.replace(target)
-    return target
+    return write_whole(result, Path(run) / FOLDER / f"{result.about.name}.json")
 
 
 def read_result(path: Path) -> Result:
@@ -219,14 +231,7 @@ def read_result(path: Path) -> Result:
         MissingError: no such file.
         DataError: it is not one.
     """
-    try:
-        return Result.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; evaluate the run first") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(f"{path}: {key}: {first['msg']}; expected a result file of this version") from error
+    return read_as(path, Result, "a result file", "evaluate the run")
 
 
 def read_results(runs: Path | str, *, variants: bool = False) -> list[Result]:
@@ -237,25 +242,10 @@ def read_results(runs: Path | str, *, variants: bool = False) -> list[Result]:
         variants: accept runs that differ in their settings alone, as a curve over a setting needs.
     Raises:
         MissingError: no such folder.
-        DataError: a file is none, or two are of the same system, data, split, part and seed.
+        DataError: a file is none, or two are of the same system, data, split, part, preset and seed.
     """
-    folder = Path(runs)
-    if not folder.is_dir():
-        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
-    seen: dict[tuple[object, ...], Path] = {}
-    found = []
-    for path in sorted(folder.glob(f"**/{FOLDER}/*.json")):
-        result = read_result(path)
-        about = result.about
-        key = (about.system, about.data, about.split, about.part, about.seed, about.preset)
-        if key in seen and not variants:
-            raise DataError(
-                f"{path}: same system, data, split, part, preset and seed as {seen[key]};"
-                " keep one of them below this folder"
-            )
-        seen[key] = path
-        found.append(result)
-    return found
+    identity = None if variants else lambda result: result.about.identity
+    return gather(runs, f"**/{FOLDER}/*.json", read_result, identity)
 
 
 def _ranks(

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from limner.data.records import Record
-from limner.errors import DataError, MissingError
 from limner.evaluation.captions import TextScores
+from limner.evaluation.result_files import gather, read_as, write_whole
 from limner.evaluation.results import FOLDER as RESULTS
 from limner.evaluation.results import About
 
@@ -158,13 +158,7 @@ def _fit_stories(coherence: Sequence[float | None], stories: Sequence[str]) -> b
 
 def write_sequence_result(result: SequenceResult, run: Path | str) -> Path:
     """Write ``results/sequences/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
-    about = result.about
-    target = Path(run) / FOLDER / f"{about.data}-{about.split}-{about.part}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(result.model_dump_json(), encoding="utf-8")
-    part.replace(target)
-    return target
+    return write_whole(result, Path(run) / FOLDER / f"{result.about.name}.json")
 
 
 def read_sequence_result(path: Path) -> SequenceResult:
@@ -174,18 +168,7 @@ def read_sequence_result(path: Path) -> SequenceResult:
         MissingError: no such file.
         DataError: it is not one.
     """
-    try:
-        return SequenceResult.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; run 'limner measure' on a set of stories first") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error}); expected a sequence result") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(
-            f"{path}: {key}: {first['msg']}; expected a sequence result of this version"
-        ) from error
+    return read_as(path, SequenceResult, "a sequence result", "run 'limner measure' on a set of stories")
 
 
 def read_sequence_results(runs: Path | str) -> list[SequenceResult]:
@@ -195,20 +178,4 @@ def read_sequence_results(runs: Path | str) -> list[SequenceResult]:
         MissingError: no such folder.
         DataError: a file is none, or two are of the same system, data, split, part, preset and seed.
     """
-    folder = Path(runs)
-    if not folder.is_dir():
-        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
-    seen: dict[tuple[object, ...], Path] = {}
-    results = []
-    for path in sorted(folder.glob(f"**/{FOLDER}/*.json")):
-        result = read_sequence_result(path)
-        about = result.about
-        key = (about.system, about.data, about.split, about.part, about.seed, about.preset)
-        if key in seen:
-            raise DataError(
-                f"{path}: same system, data, split, part, preset and seed as {seen[key]};"
-                " keep one of them below this folder"
-            )
-        seen[key] = path
-        results.append(result)
-    return results
+    return gather(runs, f"**/{FOLDER}/*.json", read_sequence_result, lambda result: result.about.identity)
