@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.apps.export.examples import Example
-from limner.apps.export.topics import Measured, Topic, TopicStep, check_page, write_topic
+from limner.apps.export.figure_page import check_page
+from limner.apps.export.topics import Measured, Topic, TopicStep, write_topic
 from limner.errors import ConfigError, DataError, unknown
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import re
 import pytest
 from PIL import Image
 
-from limner.apps.export.examples import SIDE_PX, TEXT_CHARACTERS, Example, Group, copy_of, write_examples
+from limner.apps.export.examples import Example, Group, write_examples
+from limner.apps.export.figure_page import SIDE_PX, TEXT_CHARACTERS, copy_of
 from limner.errors import ConfigError, MissingError
 
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limner.apps.export.examples import copy_of
-from limner.apps.export.targets import check_place, whole
-from limner.apps.export.templates import environment, policy
+from limner.apps.export.figure_page import copy_of, write_page
 from limner.apps.export.thumbnails import Copy
 from limner.data.scene_graphs import SceneGraph
 
@@ -137,25 +135,19 @@ def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene])
         note: what is shown and how it was found.
         scenes: in order.
     Raises:
-        DataError, MissingError: it cannot be written.
+        ConfigError, DataError, MissingError: see `check_page`.
     """
-    from markupsafe import Markup
-
-    check_place(out, overwrite=True)
-    own = environment()
-    style = own.get_template("scenes.css").render()
-    parts = own.get_template("scenes.html").generate(
+    found = (drawn(scene) for scene in scenes)
+    write_page(
+        out,
+        "scenes",
         title=title,
         note=note,
-        scenes=(drawn(scene) for scene in scenes),
-        style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
-        policy=policy(style),
+        styles=("scenes",),
+        scenes=found,
         units=UNITS,
         most=MOST_LINES,
     )
-    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        for part in parts:
-            file.write(part)
 
 
 def drawn(scene: ShownScene) -> Drawing:

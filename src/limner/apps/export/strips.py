@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from limner.apps.export.examples import TEXT_CHARACTERS, alt, copy_of
-from limner.apps.export.targets import check_place, whole
-from limner.apps.export.templates import environment, policy
-from limner.errors import ConfigError
+from limner.apps.export.figure_page import write_page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -63,26 +60,6 @@ def write_strips(out: Path, title: str, note: str, stories: Iterable[Strips]) ->
         note: what is shown and how it was chosen.
         stories: in order.
     Raises:
-        ConfigError: `out` is no .html file.
-        DataError, MissingError: it cannot be written.
+        ConfigError, DataError, MissingError: see `check_page`.
     """
-    from markupsafe import Markup
-
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"figure: {out}: this one is a page of pictures and texts; name an .html file")
-    check_place(out, overwrite=True)
-    own = environment()
-    own.filters["copy"] = copy_of
-    own.filters["alt"] = alt
-    style = own.get_template("examples.css").render() + own.get_template("strips.css").render()
-    parts = own.get_template("strips.html").generate(
-        title=title,
-        note=note,
-        stories=stories,
-        style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
-        policy=policy(style),
-        most=TEXT_CHARACTERS,
-    )
-    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        for part in parts:
-            file.write(part)
+    write_page(out, "strips", title=title, note=note, styles=("examples", "strips"), stories=stories)

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limner.apps.export.examples import TEXT_CHARACTERS, Example, alt, copy_of
-from limner.apps.export.targets import check_place, whole
-from limner.apps.export.templates import environment, policy
-from limner.errors import ConfigError
+from limner.apps.export.examples import Example
+from limner.apps.export.figure_page import write_page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -75,18 +73,6 @@ class Topic:
     caption: str
 
 
-def check_page(out: Path) -> None:
-    """See whether the page can be written, before anything is computed.
-
-    Raises:
-        ConfigError: `out` is no .html file.
-        DataError, MissingError: it cannot be written.
-    """
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"figure: {out}: this one is a page of pictures and texts; name an .html file")
-    check_place(out, overwrite=True)
-
-
 def write_topic(out: Path, topic: Topic, steps: Iterable[TopicStep]) -> None:
     """Write the page; steps are drawn one after the other, so that few pictures are in memory.
 
@@ -97,21 +83,14 @@ def write_topic(out: Path, topic: Topic, steps: Iterable[TopicStep]) -> None:
     Raises:
         ConfigError, DataError, MissingError: see `check_page`.
     """
-    from markupsafe import Markup
-
-    check_page(out)
-    own = environment()
-    own.filters["copy"] = copy_of
-    own.filters["alt"] = alt
-    style = own.get_template("examples.css").render() + own.get_template("topic.css").render()
-    parts = own.get_template("topic.html").generate(
-        topic=topic,
+    write_page(
+        out,
+        "topic",
+        title=topic.title,
+        note=topic.note,
+        styles=("examples", "topic"),
         drawing=f"data:image/svg+xml;base64,{base64.b64encode(topic.path).decode('ascii')}",
+        path_alt=topic.path_alt,
+        caption=topic.caption,
         steps=steps,
-        style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
-        policy=policy(style),
-        most=TEXT_CHARACTERS,
     )
-    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-        for part in parts:
-            file.write(part)
