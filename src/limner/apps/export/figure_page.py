@@ -31,7 +31,9 @@ def check_page(out: Path) -> None:
     check_place(out, overwrite=True)
 
 
-def write_page(out: Path, name: str, *, title: str, note: str, styles: tuple[str, ...], **shown: object) -> None:
+def write_page(
+    out: Path, name: str, *, title: str, note: str, styles: tuple[str, ...], **shown: object
+) -> None:
     """Write a page; what is shown is drawn one after the other, so that few pictures are in memory.
 
     Args:
