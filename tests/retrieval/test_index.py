@@ -215,3 +215,10 @@ def test_moments_equal_those_of_the_cosines(seed, count, cone):
         return
     assert mean == pytest.approx(cosines.mean(axis=1), abs=1e-6)
     assert std == pytest.approx(cosines.std(axis=1), rel=1e-4, abs=2e-6)
+
+
+@pytest.mark.parametrize("pictures", [0, 7])
+def test_no_text_finds_nothing(pictures):
+    gallery, channels = world(1, pictures, texts=0)
+    hits = Index(gallery, block_rows=3).search(channels, 5)
+    assert len(hits.rows) == len(hits.scores) == len(hits.evidence) == 0

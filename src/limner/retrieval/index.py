@@ -132,7 +132,7 @@ class Index:
             usable = ~np.asarray(exclude, dtype=bool)
         available = int(np.count_nonzero(usable))
         width = min(k, available)
-        if width == 0:
+        if width == 0 or count == 0:
             nothing = np.zeros(0, dtype=np.int64)
             scored = self._score(plans, nothing)
             return _hits(
