@@ -19,10 +19,10 @@ from limner.config import Config
 from limner.encoders.padded import last_states, states
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import Evaluating, Tokens, fingerprint, to_tensor
+from limner.models.story_encoding import encode_alone, encode_stories
 from limner.shapes import expect
 from limner.similarity import FloatArray
 
-ENCODE_STORIES = 64
 _BLOCK_FLOATS = 1 << 24  # of one table of differences while scoring
 
 Coherence = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -193,23 +193,11 @@ class Cnsi(nn.Module):
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories → per story (T, D) float32 rows; a step hears its story up to itself, and its coherence."""
-        found: list[FloatArray] = []
-        with Evaluating(self):
-            for start in range(0, len(stories), ENCODE_STORIES):
-                block = stories[start : start + ENCODE_STORIES]
-                some = [story for story in block if story]
-                counts = [len(story) for story in block]
-                parts = [np.zeros((0, self.dim), np.float32)] * len(counts)
-                if some:
-                    made = self._told(some).float().cpu().numpy()
-                    parts = np.split(made, np.cumsum(counts)[:-1])
-                found += parts
-        return found
+        return encode_stories(self, stories, self._told, self.dim)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) rows, each heard as a story of one step."""
-        parts = self.encode_stories([[text] for text in texts])
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+        return encode_alone(self.encode_stories, texts, self.dim)
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 rows."""

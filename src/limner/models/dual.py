@@ -17,7 +17,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from limner.config import Config
 from limner.errors import ShapeError
-from limner.models.encoding import ENCODE_BATCH, Evaluating, settings_fingerprint, to_tensor
+from limner.models.encoding import Evaluating, encode_pictures, settings_fingerprint, to_tensor
+from limner.models.story_encoding import encode_alone
 from limner.similarity import FloatArray, TextEncoder, scores
 
 Context = Literal["none", "mean", "recurrent"]
@@ -169,17 +170,11 @@ class Dual(nn.Module):
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) unit rows, each heard as a story of one step."""
-        parts = self.encode_stories([[text] for text in texts])
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+        return encode_alone(self.encode_stories, texts, self.dim)
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 unit rows."""
-        found = np.zeros((len(pictures), self.dim), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(pictures), ENCODE_BATCH):
-                made = self.pictures(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
-                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
-        return found
+        return encode_pictures(self, pictures, self.pictures, self.dim, self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""

@@ -4,7 +4,7 @@ It knows no model.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from limner.config import Config
+from limner.similarity import FloatArray
 
 ENCODE_BATCH = 256
 
@@ -56,6 +57,28 @@ def to_tensor(values: np.ndarray, device: torch.device) -> Tensor:
     plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
     # A copy where the array is read-only (memory-mapped), which torch refuses to share.
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)
+
+
+def encode_pictures(
+    model: nn.Module, pictures: np.ndarray, encode: Callable[[Tensor], Tensor], dim: int, device: torch.device
+) -> FloatArray:
+    """Encode pictures a block at a time, in evaluation mode and without gradients.
+
+    Args:
+        model: set to evaluation mode while it encodes.
+        pictures: (M, ...) features or bytes; may be memory-mapped.
+        encode: a block of them on the device → (B, D).
+        dim: D.
+        device: where the weights lie.
+    Returns:
+        (M, D) float32.
+    """
+    found = np.zeros((len(pictures), dim), np.float32)
+    with Evaluating(model):
+        for start in range(0, len(pictures), ENCODE_BATCH):
+            made = encode(to_tensor(pictures[start : start + ENCODE_BATCH], device))
+            found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
+    return found
 
 
 def fingerprint(model: nn.Module, architecture: Config, vocabulary: Tokens, *settings: object) -> str:

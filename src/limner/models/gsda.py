@@ -19,10 +19,9 @@ from limner.encoders.graph_batches import Graph, batch_graphs
 from limner.encoders.graphs import Convolution, GraphEncoder
 from limner.errors import ConfigError, ShapeError
 from limner.models.captioner import Captioner
-from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
+from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint, to_tensor
+from limner.models.story_encoding import encode_alone, encode_stories
 from limner.similarity import FloatArray, TextEncoder, scores
-
-ENCODE_STORIES = 32
 
 
 class GsdaArchitecture(Config):
@@ -169,38 +168,15 @@ class Gsda(nn.Module):
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories → per story (T, D) float32 unit rows; a sentence hears all others."""
-        found = [np.zeros((0, self.dim), np.float32) for _ in stories]
-        told = [number for number, story in enumerate(stories) if story]
-        with Evaluating(self):
-            for start in range(0, len(told), ENCODE_STORIES):
-                some = told[start : start + ENCODE_STORIES]
-                texts = [text for number in some for text in stories[number]]
-                counts = [len(stories[number]) for number in some]
-                ids, lengths = self.vocabulary.batch(texts, self.max_length)
-                made = self(
-                    torch.from_numpy(ids).to(self.device),
-                    torch.from_numpy(lengths),
-                    to_tensor(self.keys.encode_text(texts), self.device),
-                    torch.tensor(counts),
-                )
-                parts = np.split(made.float().cpu().numpy(), np.cumsum(counts)[:-1])
-                for number, part in zip(some, parts, strict=True):
-                    found[number] = part
-        return found
+        return encode_stories(self, stories, self._told, self.dim)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) unit rows, each heard as a story of one sentence."""
-        parts = self.encode_stories([[text] for text in texts])
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+        return encode_alone(self.encode_stories, texts, self.dim)
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 unit rows."""
-        found = np.zeros((len(pictures), self.dim), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(pictures), ENCODE_BATCH):
-                made = self.pictures(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
-                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
-        return found
+        return encode_pictures(self, pictures, self.pictures, self.dim, self.device)
 
     def encode_graphs(self, graphs: Sequence[Graph]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scene graphs of M pictures → what they say of each other, by cosine.
@@ -228,6 +204,14 @@ class Gsda(nn.Module):
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""
         return scores(texts, images)
+
+    def _told(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        texts = [text for story in stories for text in story]
+        ids, lengths = self.vocabulary.batch(texts, self.max_length)
+        keys = to_tensor(self.keys.encode_text(texts), self.device)
+        counts = torch.tensor([len(story) for story in stories])
+        found: Tensor = self(torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths), keys, counts)
+        return found
 
 
 def graph_encoder(architecture: GraphArchitecture, labels: Tensor) -> GraphEncoder:

@@ -18,6 +18,7 @@ from limner.encoders.padded import states
 from limner.encoders.steps import EncodedSteps, SentenceReader, StepEncoder, WordReader
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import Evaluating, Tokens, fingerprint, settings_fingerprint, to_tensor
+from limner.models.story_encoding import encode_alone, encode_stories
 from limner.similarity import FloatArray, TextEncoder, scores
 
 ENCODE_STORIES = 64
@@ -231,25 +232,11 @@ class Vrss(nn.Module):
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories → per story (T, F) float32 unit rows, by posterior means; a story hears all its steps."""
-        found: list[FloatArray] = []
-        with Evaluating(self):
-            for start in range(0, len(stories), ENCODE_STORIES):
-                some = [story for story in stories[start : start + ENCODE_STORIES] if story]
-                counts = [len(story) for story in stories[start : start + ENCODE_STORIES]]
-                parts = [np.zeros((0, self.dim), np.float32)] * len(counts)
-                if some:
-                    made = (
-                        nn.functional.normalize(self(*self._numbers(some)).means, dim=1).float().cpu().numpy()
-                    )
-                    ends = np.cumsum(counts)[:-1]
-                    parts = np.split(made, ends)
-                found += parts
-        return found
+        return encode_stories(self, stories, self._told, self.dim)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, F) unit rows, each heard as a story of one step."""
-        parts = self.encode_stories([[text] for text in texts])
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+        return encode_alone(self.encode_stories, texts, self.dim)
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, F) float32 unit rows."""
@@ -267,6 +254,9 @@ class Vrss(nn.Module):
             made = self(*self._numbers([texts]))
         found: Generated = made
         return found
+
+    def _told(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        return nn.functional.normalize(self(*self._numbers(stories)).means, dim=1)
 
     def _numbers(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         texts = [text for story in stories for text in story]
