@@ -132,7 +132,7 @@ def test_data_sets_splits_and_presets_are_kept_apart():
     ]
     own = build("vrss-1", made, data="storybook", resamples=20)
     assert len(own) == 4
-    assert [row.name for row in own[0].rows][6:] == ["VRSS [sound]"]
+    assert [row.name for row in own[0].rows][5:] == ["VRSS", "VRSS [sound]"]
     assert build("vrss-1", made, data="none")[0].empty == 66
     # a rival that was run with one preset alone fills its own row, whatever the others were run with
     rival = [
@@ -141,7 +141,17 @@ def test_data_sets_splits_and_presets_are_kept_apart():
         sequence_result("LDA", 1.0, preset="sound"),
     ]
     names = [row.name for row in build("vrss-1", rival, data="storybook", resamples=20)[0].rows]
-    assert sorted(names[6:]) == ["LDA [sound]", "VRSS [sound]"]
+    assert names[:2] == ["LDA", "LDA [sound]"]
+    assert names[-2:] == ["VRSS", "VRSS [sound]"]
+    assert len(names) == 8
+
+
+def test_another_preset_alone_is_what_others_are_compared_with():
+    sound = [sequence_result("VRSS", 1.0, preset="sound"), sequence_result("CNSI", 30.0, preset="sound")]
+    notes = " ".join(build("vrss-1", sound, resamples=50)[0].notes)
+    assert "VRSS [sound]" in notes
+    both = [*sound, sequence_result("VRSS", 1.0)]
+    assert "VRSS [sound]" not in " ".join(build("vrss-1", both, resamples=50)[0].notes)
 
 
 def test_what_cannot_be_compared_is_refused():

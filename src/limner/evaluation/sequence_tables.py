@@ -6,7 +6,7 @@ empty.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -89,7 +89,7 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
             tables.append(_seeds(name, systems, where, decoding))
     told = {one: runs for one, runs in systems.items() if all(run.told is not None for run in runs)}
     if name == "gsda-1" and told:
-        tables.append(caption_table(told, where, reference()[name]["control"], resamples))
+        tables.append(caption_table(told, where, _control(name, told), resamples))
     return tables
 
 
@@ -105,8 +105,8 @@ def _table(
     """All systems, the mean over their seeds with its interval by story, against the control."""
     entry, layout = reference()[table], LAYOUTS[table]
     columns = [column for own in layout.values() for column in own]
-    published, control = entry["rows"], entry["control"]
-    names = [*published, *(name for name in systems if name not in published)]
+    published, control = entry["rows"], _control(table, systems)
+    names = _rows(published, systems)
     owner, groups = group_numbers(results[0].stories if results else [])
     figures: list[Figure] = []
     against: list[int | None] = []
@@ -130,6 +130,21 @@ def _table(
         rows=rows,
         notes=(*_notes(table, results, decoding), marks(control, count, resamples)),
     )
+
+
+def _control(table: str, systems: Collection[str]) -> str:
+    """The system others are compared with: the paper's own, or its only other preset if it was not run."""
+    control: str = reference()[table]["control"]
+    presets = [name for name in systems if name.startswith(f"{control} [")]
+    return presets[0] if control not in systems and len(presets) == 1 else control
+
+
+def _rows(published: Iterable[str], systems: Collection[str]) -> list[str]:
+    """The paper's rows, each with its other presets below it, and then all else."""
+    names = []
+    for name in published:
+        names += [name, *(one for one in systems if one.startswith(f"{name} ["))]
+    return [*names, *(one for one in systems if one not in names)]
 
 
 def _seeds(
