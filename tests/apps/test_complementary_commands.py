@@ -24,6 +24,8 @@ sys.path.append(str(Path(__file__).parents[1] / "evaluation"))
 from made_up_choices import choice_result
 from made_up_results import result
 
+pytestmark = pytest.mark.slow
+
 TOML = """
 system = "cmcm"
 row = "PVSE"

@@ -76,6 +76,7 @@ def test_every_plain_set_of_a_settings_file_is_audited(name, tmp_path, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_drawn_books_are_audited_too_and_every_set_is_covered(capsys):
     own = {"picturebook", "cite", "cite++", "clue", "clue-tsv", "recipeqa", "vist"}
     assert set(every_set()) == {*SETS, *own}

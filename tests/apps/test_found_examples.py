@@ -16,6 +16,8 @@ from limner.data.pairs import one_row_per_pair
 from limner.errors import ConfigError, DataError
 from limner.training.corpus import rows_of
 
+pytestmark = pytest.mark.slow
+
 TOML = """
 system = "cmcm"
 row = "Tiny & small"

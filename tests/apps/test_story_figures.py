@@ -15,6 +15,8 @@ from limner.apps.story_figures import parted, spread
 from limner.errors import ConfigError, DataError
 from limner.evaluation.sequence_results import read_sequence_results, write_sequence_result
 
+pytestmark = pytest.mark.slow
+
 CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "picturebook" / "vrss.toml"
 
 

@@ -25,6 +25,8 @@ from limner.retrieval.library import Library
 from limner.training.corpus import corpus_of
 from limner.training.pictures import ArrayRows
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = Path(__file__).parents[2] / "configs"
 VRSS = CONFIGS / "vrss" / "picturebook" / "vrss.toml"
 METRIC = CONFIGS / "document" / "picturebook" / "document.toml"

@@ -15,6 +15,8 @@ from limner.apps.story_strips import MOST_STEPS
 from limner.errors import ConfigError, DataError
 from limner.evaluation.sequence_results import read_sequence_results, write_sequence_result
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, drawings_run, product_run):

@@ -12,6 +12,8 @@ from limner.apps.sweeps import POINT, Axis, folder_name, grid
 from limner.errors import ConfigError, DataError
 from limner.training.loop import BEST
 
+pytestmark = pytest.mark.slow
+
 TOML = """
 system = "cmcm"
 trunk = "drawings"

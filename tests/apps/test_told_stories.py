@@ -20,6 +20,8 @@ from limner.evaluation.sequence_results import read_sequence_results
 from limner.evaluation.sequences import steps_of
 from limner.models.telling import tell
 
+pytestmark = pytest.mark.slow
+
 CONFIG = Path(__file__).parents[2] / "configs" / "gsda" / "picturebook" / "gsda.toml"
 
 

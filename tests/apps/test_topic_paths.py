@@ -12,6 +12,8 @@ from limner.apps.corpora import open_corpus
 from limner.apps.run_pictures import open_run
 from limner.errors import ConfigError
 
+pytestmark = pytest.mark.slow
+
 CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "picturebook" / "vrss.toml"
 STEP = re.compile(
     r'<li id="step(\d+)">(.*?)<dt>moved</dt><dd>([\d.]+)</dd>(.*?)<dt>KL</dt><dd>([\d.]+) nats</dd>(.*?)</dl>'

@@ -14,6 +14,8 @@ from limner.data.pair_scores import PairScores, read_pair_scores, write_pair_sco
 from limner.errors import ConfigError, DataError, MissingError
 from limner.losses.weighting import batch_weights
 
+pytestmark = pytest.mark.slow
+
 TOML = """
 system = "complementary"
 row = "COMBINED-VAL"

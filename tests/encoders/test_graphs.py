@@ -211,6 +211,7 @@ def test_labels_and_relations_count(convolution):
     assert torch.allclose(first, turned) == (convolution == "bipartite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("convolution", BOTH)
 def test_gradients_are_those_of_finite_differences(convolution):
     model = encoder(convolution, tune_labels=True)

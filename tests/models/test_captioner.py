@@ -142,6 +142,7 @@ def test_gradients_reach_every_weight():
         assert bool(weight.grad.any()), name
 
 
+@pytest.mark.slow
 def test_the_captioner_learns_its_stories():
     built = model(dropout=0.0, word_dropout=0.0)
     features = pictures()

@@ -11,6 +11,8 @@ from limner.errors import ConfigError, ShapeError
 from limner.models.captioner import Captioner, CaptionerArchitecture
 from limner.models.telling import Sentence, tell, tell_sentences
 
+pytestmark = pytest.mark.slow
+
 VOCABULARY = Vocabulary(("fox", "bear", "."))
 STEPS = torch.tensor([2, 1, 3])
 LONGEST = 3

@@ -21,6 +21,8 @@ from limner.training.corpus import corpus_of
 from limner.training.loop import BEST, Loop
 from limner.training.story_batches import stories_of
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = Path(__file__).parents[2] / "configs" / "cnsi"
 VALUES = {
     "system": "cnsi",

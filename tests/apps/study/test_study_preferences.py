@@ -16,6 +16,8 @@ from limner.data.synthetic import PictureBook
 from limner.errors import DataError, MissingError
 from limner.retrieval.library import Library
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
