@@ -8,11 +8,11 @@ named by the pictures' ids, as `--set graphs=FILE` of a drawn world expects them
 """
 
 import argparse
-import json
 from collections import Counter
 from pathlib import Path
 
 from limner.apps.cli import run
+from limner.data.scene_graphs import read_graphs, write_graphs
 from limner.data.synthetic import PictureBook
 from limner.training.settings import DataConfig
 
@@ -37,14 +37,11 @@ def main():
     words = ["scenes", str(pictures), "--detector", options.detector, "--to", str(found), "--ids", "path"]
     if run(words) != 0:
         raise SystemExit(1)
-    labels, empty = Counter(), 0
-    with (options.to / "graphs.jsonl").open("w", encoding="utf-8") as file:
-        for line in (found / "graphs.jsonl").read_text(encoding="utf-8").splitlines():
-            graph = json.loads(line)
-            graph["image"] = graph["image"].removesuffix(".png")
-            labels.update(one["label"] for one in graph["objects"])
-            empty += not graph["objects"]
-            file.write(json.dumps(graph) + "\n")
+    seen = read_graphs(found / "graphs.jsonl").values()
+    named = [graph.model_copy(update={"image": graph.image.removesuffix(".png")}) for graph in seen]
+    write_graphs(options.to / "graphs.jsonl", named)
+    labels = Counter(one.label for graph in named for one in graph.objects)
+    empty = sum(graph.empty for graph in named)
     print(f"{options.to / 'graphs.jsonl'}: {empty} empty graphs; seen most: {labels.most_common(8)}")
 
 

@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections import Counter, defaultdict
 from contextlib import contextmanager
 from math import comb
@@ -223,20 +222,7 @@ def rate_together(address: str, known: dict) -> list[Rater]:
             await asyncio.gather(*(rater.rate(browser, address) for rater in raters))
             await browser.close()
 
-    wrong = []
-
-    def work() -> None:
-        try:
-            asyncio.run(everybody())
-        except BaseException as error:
-            wrong.append(error)
-
-    # other tests drive a browser from this thread, which keeps a loop of their own running in it
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if wrong:
-        raise wrong[0]
+    asyncio.run(everybody())
     return raters
 
 

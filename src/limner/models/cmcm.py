@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from limner.config import Config
 from limner.encoders.words import Pooling, WordEncoder
 from limner.errors import ConfigError, ShapeError
-from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
+from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint, to_tensor
 from limner.models.relations import CoherenceModule, Kind
 from limner.similarity import FloatArray, scores
 
@@ -191,15 +191,7 @@ class Cmcm(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or (M, H, W, 3) bytes where a trunk trains along → (M, D) float32 unit rows."""
-        with Evaluating(self):
-            parts = [
-                self.image_head(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
-                .float()
-                .cpu()
-                .numpy()
-                for start in range(0, len(pictures), ENCODE_BATCH)
-            ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+        return encode_pictures(self, pictures, self.image_head, (self.dim,), self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""

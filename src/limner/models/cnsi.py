@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from limner.config import Config
 from limner.encoders.padded import last_states, states
 from limner.errors import ConfigError, ShapeError
-from limner.models.encoding import Evaluating, Tokens, fingerprint, to_tensor
+from limner.models.encoding import Tokens, encode_pictures, fingerprint
 from limner.models.story_encoding import encode_alone, encode_stories
 from limner.shapes import expect
 from limner.similarity import FloatArray
@@ -201,9 +201,7 @@ class Cnsi(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 rows."""
-        with Evaluating(self):
-            found: FloatArray = self.pictures(to_tensor(pictures, self.device)).float().cpu().numpy()
-        return found
+        return encode_pictures(self, pictures, self.pictures, (self.dim,), self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) → (N, M): minus the order energy, in blocks that bound memory.

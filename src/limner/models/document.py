@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 
 from limner.config import Config
 from limner.errors import ShapeError
-from limner.models.encoding import ENCODE_BATCH, Evaluating, settings_fingerprint, to_tensor
+from limner.models.encoding import encode_pictures, settings_fingerprint
 from limner.similarity import FloatArray
 
 
@@ -89,9 +89,4 @@ class SameDocument(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 unit rows."""
-        found = np.zeros((len(pictures), self.dim), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(pictures), ENCODE_BATCH):
-                made = self(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
-                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
-        return found
+        return encode_pictures(self, pictures, self, (self.dim,), self.device)

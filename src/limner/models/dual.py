@@ -174,7 +174,7 @@ class Dual(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 unit rows."""
-        return encode_pictures(self, pictures, self.pictures, self.dim, self.device)
+        return encode_pictures(self, pictures, self.pictures, (self.dim,), self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""

@@ -60,20 +60,24 @@ def to_tensor(values: np.ndarray, device: torch.device) -> Tensor:
 
 
 def encode_pictures(
-    model: nn.Module, pictures: np.ndarray, encode: Callable[[Tensor], Tensor], dim: int, device: torch.device
+    model: nn.Module,
+    pictures: np.ndarray,
+    encode: Callable[[Tensor], Tensor],
+    shape: tuple[int, ...],
+    device: torch.device,
 ) -> FloatArray:
     """Encode pictures a block at a time, in evaluation mode and without gradients.
 
     Args:
         model: set to evaluation mode while it encodes.
         pictures: (M, ...) features or bytes; may be memory-mapped.
-        encode: a block of them on the device → (B, D).
-        dim: D.
+        encode: a block of B of them on the device → (B, *shape).
+        shape: of what is made of one picture.
         device: where the weights lie.
     Returns:
-        (M, D) float32.
+        (M, *shape) float32.
     """
-    found = np.zeros((len(pictures), dim), np.float32)
+    found = np.zeros((len(pictures), *shape), np.float32)
     with Evaluating(model):
         for start in range(0, len(pictures), ENCODE_BATCH):
             made = encode(to_tensor(pictures[start : start + ENCODE_BATCH], device))

@@ -176,7 +176,7 @@ class Gsda(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, D) float32 unit rows."""
-        return encode_pictures(self, pictures, self.pictures, self.dim, self.device)
+        return encode_pictures(self, pictures, self.pictures, (self.dim,), self.device)
 
     def encode_graphs(self, graphs: Sequence[Graph]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scene graphs of M pictures → what they say of each other, by cosine.

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from limner.config import Config
 from limner.encoders.polysemous import GridTower, TextTower
-from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
+from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint
 from limner.shapes import expect
 from limner.similarity import FloatArray
 
@@ -156,12 +156,8 @@ class Pvse(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, P, F) grids, or (M, H, W, 3) bytes where a trunk trains along → (M, K, H) float32 unit rows."""
-        found = np.zeros((len(pictures), self.heads, self.dim), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(pictures), ENCODE_BATCH):
-                some = to_tensor(pictures[start : start + ENCODE_BATCH], self.device)
-                found[start : start + ENCODE_BATCH] = self.grid(some).vectors.float().cpu().numpy()
-        return found
+        shape = (self.heads, self.dim)
+        return encode_pictures(self, pictures, lambda some: self.grid(some).vectors, shape, self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, K, H) and (M, K, H) unit rows → (N, M) largest cosines, in blocks.

@@ -17,11 +17,17 @@ from limner.encoders.cells import CellColours
 from limner.encoders.padded import states
 from limner.encoders.steps import EncodedSteps, SentenceReader, StepEncoder, WordReader
 from limner.errors import ConfigError, ShapeError
-from limner.models.encoding import Evaluating, Tokens, fingerprint, settings_fingerprint, to_tensor
+from limner.models.encoding import (
+    Evaluating,
+    Tokens,
+    encode_pictures,
+    fingerprint,
+    settings_fingerprint,
+    to_tensor,
+)
 from limner.models.story_encoding import encode_alone, encode_stories
 from limner.similarity import FloatArray, TextEncoder, scores
 
-ENCODE_STORIES = 64
 LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
 
 
@@ -240,9 +246,7 @@ class Vrss(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or bytes where they are drawn → (M, F) float32 unit rows."""
-        with Evaluating(self):
-            found: FloatArray = self.gold(to_tensor(pictures, self.device)).float().cpu().numpy()
-        return found
+        return encode_pictures(self, pictures, self.gold, (self.dim,), self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, F) and (M, F) unit rows → (N, M) cosines."""

@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from limner.config import Config
 from limner.encoders.padded import last_states
 from limner.errors import ShapeError
-from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, fingerprint, to_tensor
+from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint
 from limner.shapes import expect
 from limner.similarity import FloatArray
 
@@ -128,12 +128,7 @@ class Vse(nn.Module):
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
         """(M, F) features, or (M, H, W, 3) bytes where a trunk trains along → (M, D) float32 rows."""
-        found = np.zeros((len(pictures), self.dim), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(pictures), ENCODE_BATCH):
-                made = self._images(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
-                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
-        return found
+        return encode_pictures(self, pictures, self._images, (self.dim,), self.device)
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) rows → (N, M) products: cosines unless `no_imgnorm`.

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi import FastAPI, Request
@@ -13,12 +12,6 @@ from limner.apps.web.security import HEADERS, Guard, Guarded, hosts_of, is_loopb
 
 HERE = "http://127.0.0.1:8420"
 TOKEN = "a-token-of-a-test"  # noqa: S105
-
-
-def awaited(work):
-    """Run in a thread of its own: the browser tests leave a running loop in theirs."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, work).result()
 
 
 def app():
@@ -111,7 +104,7 @@ def asked(app, headers, method="GET", parts=(b"",), path="/"):
         "root_path": "",
         "http_version": "1.1",
     }
-    awaited(app(scope, receive, send))
+    asyncio.run(app(scope, receive, send))
     body = b"".join(message.get("body", b"") for message in sent)
     return sent[0]["status"], json.loads(body), messages
 
@@ -230,7 +223,7 @@ def test_what_is_not_http_gets_no_answer():
     async def receive():
         return {"type": "websocket.connect"}
 
-    awaited(Guarded(app(), Guard())({"type": "websocket", "headers": []}, receive, send))
+    asyncio.run(Guarded(app(), Guard())({"type": "websocket", "headers": []}, receive, send))
     assert sent == []
 
 
