@@ -29,8 +29,8 @@ STAGES = (0, 3, 6, 10, 14, 19, 20, 21)
 """Blocks whose maps are summed up: the last of each width, and the last convolution."""
 WIDTHS = (16, 24, 48, 88, 120, 208, 352, 1280)
 """Channels of those maps."""
-FEATURES = 2 * sum(WIDTHS)
-"""F: of each map the mean of every channel, then its deviation."""
+FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
+"""F: of each map the mean of every channel, then its deviation; of the last convolution the means alone."""
 MINILM, USE = 384, 512
 CLASSES = 1000
 
@@ -111,14 +111,13 @@ class BaseNet(nn.Module):
         super().__init__()
         self.shape = shape
         self.backbone = backbone
-        starts = [2 * sum(WIDTHS[:stage]) for stage in range(len(WIDTHS) + 1)]
-        self._joint_columns = slice(starts[shape.first_stage], FEATURES)
-        self._looks_columns = slice(0, starts[shape.last_stage + 1])
+        self._joint_columns = slice(_start(shape.first_stage), FEATURES)
+        self._looks_columns = slice(0, _start(shape.last_stage + 1))
         self.register_buffer("feature_mean", torch.zeros(FEATURES))
         self.register_buffer("feature_deviation", torch.ones(FEATURES))
-        inputs = FEATURES - starts[shape.first_stage]
+        inputs = FEATURES - self._joint_columns.start
         self.picture = Projection(inputs, shape.width, shape.hidden, dropout)
-        self.look = Projection(starts[shape.last_stage + 1], shape.looks)
+        self.look = Projection(self._looks_columns.stop, shape.looks)
         self.sentence = Projection(MINILM, shape.width, shape.hidden, dropout)
         self.foreign = Projection(USE, shape.width, shape.hidden, dropout)
 
@@ -153,7 +152,9 @@ class BaseNet(nn.Module):
                 maps = net._swish(net._bn1(net._conv_head(maps)))
             if number in STAGES:
                 places = maps.float().flatten(2)  # (B, C, h·w)
-                told += [places.mean(dim=2), places.std(dim=2, correction=0)]
+                told.append(places.mean(dim=2))
+                if number < BLOCKS:
+                    told.append(places.std(dim=2, correction=0))
         return maps, torch.cat(told, dim=1) if told else maps.new_zeros(len(maps), 0, dtype=torch.float32)
 
     def joint(self, features: Tensor) -> Tensor:
@@ -170,7 +171,7 @@ class BaseNet(nn.Module):
         return (features.float() - self.feature_mean) / self.feature_deviation
 
     def features(self, pictures: Tensor) -> Tensor:
-        """(B, 260, 260, 3) bytes → (B, F) float32: mean and deviation of the maps of all stages."""
+        """(B, 260, 260, 3) bytes → (B, F) float32: means and deviations of the maps of all stages."""
         return self.after(0, *self.backbone_until(0, pictures))
 
     def pictures(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
@@ -191,8 +192,7 @@ class BaseNet(nn.Module):
     def class_logits(self, features: Tensor) -> Tensor:
         """(B, F) features → (B, 1000) logits of ImageNet's classes, as the published classifier has them."""
         net: Any = self.backbone
-        start = FEATURES - 2 * WIDTHS[-1]
-        logits: Tensor = net._fc(features[:, start : start + WIDTHS[-1]].float())
+        logits: Tensor = net._fc(features[:, -WIDTHS[-1] :].float())
         return logits
 
     def train(self, mode: bool = True) -> BaseNet:
@@ -200,6 +200,11 @@ class BaseNet(nn.Module):
         super().train(mode)
         self.backbone.eval()
         return self
+
+
+def _start(stage: int) -> int:
+    """First column of a stage's features; of the one past the last, their number."""
+    return min(2 * sum(WIDTHS[:stage]), FEATURES)
 
 
 def backbone_file() -> WeightFile:
