@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COLOUR = "colour"
 SENTENCES = "minilm"
+MULTILINGUAL = "use"
 # name → torchvision's weights whose file and class names are meant. The first ImageNet recipe is
 # preferred: its probabilities are less flattened by label smoothing, which ConSE lives on.
 TORCHVISION = {
@@ -52,14 +53,14 @@ def image_encoders() -> list[str]:
 
 def text_encoders() -> list[str]:
     """Names that `text_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
-    return [SENTENCES, f"{CLIP}ViT-B-32"]
+    return [SENTENCES, MULTILINGUAL, f"{CLIP}ViT-B-32"]
 
 
 def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: str = "cpu") -> TextEncoder:
     """A ready text encoder.
 
     Args:
-        name: ``minilm`` or ``clip:ARCHITECTURE``.
+        name: ``minilm`` (English), ``use`` (sixteen languages) or ``clip:ARCHITECTURE``.
         weights: for CLIP, as in `image_encoder`.
         device: torch device that computes.
     Raises:
@@ -68,6 +69,10 @@ def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: 
     """
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights, device=device)
+    if name == MULTILINGUAL:
+        from limner.encoders.multilingual import MultilingualUSE
+
+        return MultilingualUSE()
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     from limner.encoders.minilm import MiniLM

@@ -114,7 +114,7 @@ class MiniLM:
                 raise DataError(
                     f"minilm: text {row + 1} of {len(texts)} ({texts[row][:20]!r}) has no words; leave it out"
                 )
-            for window in _windows(encoding.ids):
+            for window in windows_of(encoding.ids):
                 owners.append(row)
                 windows.append(window)
         sums = np.zeros((len(texts), self.dim), dtype=np.float32)
@@ -170,9 +170,9 @@ def _norm(values: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
     return functional.layer_norm(values, values.shape[-1:], *parameters, eps=_EPSILON)
 
 
-def _windows(ids: list[int]) -> Iterator[list[int]]:
+def windows_of(ids: list[int], size: int = _WINDOW) -> Iterator[list[int]]:
     """Word pieces cut into the fewest windows, as equal as possible, so that no window is a scrap."""
-    count = -(-len(ids) // _WINDOW)
+    count = -(-len(ids) // size)
     for part in range(count):
         yield ids[part * len(ids) // count : (part + 1) * len(ids) // count]
 

@@ -1,0 +1,294 @@
+"""Which language a text is written in, told for the steps of one text or the captions of a library.
+
+A caption of three words says little about its language, and its neighbours say much: the shares of the
+languages are estimated over all texts together and then weigh in on each. It encodes nothing.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.data.records import Record
+from limner.errors import MissingError
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+ENGLISH = "en"
+UNKNOWN = "und"
+"""ISO 639 code of a text whose language cannot be told."""
+# Read by the multilingual encoder; a text is likelier to be in one of them than in any other language.
+COMMON = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
+RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "sdh", "ug", "ur", "yi"})
+# Labels of the detector that this package does not tell apart.
+_MERGED = {
+    "ary": "ar",
+    "arz": "ar",
+    "hbo": "he",
+    "nn": "no",
+    "pcm": "en",
+    "uzs": "uz",
+    "wuu": "zh",
+    "yue": "zh",
+}
+# What the detector tells apart; a test holds the list to it.
+_LABELS = """
+ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa
+fi fo fr fuv fy ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka
+kab kik kk km kn ko ku ky la lb lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my ne nl nn no nso oc om
+or pa pcm pl ps pt qu ro ru rw sa sdh se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk
+ur uz uzs vec vi vo wa wuu xh yo yue zh zu zxx
+"""
+# First word of a letter's Unicode name → languages written so. All other languages are in Latin letters.
+_SCRIPTS = {
+    "ARABIC": "ar fa ur ps ug sdh",
+    "ARMENIAN": "hy",
+    "BENGALI": "bn as",
+    "CJK": "zh ja",
+    "CYRILLIC": "ru uk be bg mk sr kk ky mn tg tt ba",
+    "DEVANAGARI": "hi mr ne sa gom",
+    "ETHIOPIC": "am",
+    "GEORGIAN": "ka",
+    "GREEK": "el grc",
+    "GUJARATI": "gu",
+    "GURMUKHI": "pa",
+    "HANGUL": "ko",
+    "HEBREW": "he",
+    "HIRAGANA": "ja",
+    "KANNADA": "kn",
+    "KATAKANA": "ja",
+    "KHMER": "km",
+    "LAO": "lo",
+    "MALAYALAM": "ml",
+    "MYANMAR": "my",
+    "ORIYA": "or",
+    "SINHALA": "si",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "THAI": "th",
+    "TIBETAN": "dz",
+}
+_BOTH_WAYS = {"sr"}  # written in Latin letters as well
+_KANA = 0.05  # of a text's letters: with so many kana, Chinese characters are Japanese
+# Before any text is seen: English, the other common ones together, all others together.
+_PRIOR = (0.8, 0.19, 0.01)
+_PRIOR_TEXTS = 2.0  # how many texts that prior counts as
+# A short text is said to be in none of the common languages only where that is this probable.
+_SURE = 0.8
+_ROUNDS = 8
+_SAMPLE = 2000  # texts from which shares are estimated
+_LETTERS = 600  # of each text that are read
+# Log odds of English that a known and an unknown word add, and the most that words may add.
+_KNOWN, _STRANGE, _MOST = 1.5, -0.5, 8.0
+# A word this rare in the list of English words may as well be a quotation ("der", "une").
+_COUNTED = 10
+_FOREIGN = "al da das de del della den der des die du el en et il la le les mi no se su un une van"
+_QUOTED = frozenset(_FOREIGN.split())
+
+Float64Array = NDArray[np.float64]
+
+
+class Language(Record):
+    """A language and how sure it is.
+
+    Attributes:
+        code: ISO 639, such as ``en``; ``und`` where it cannot be told.
+        probability: that it is this one, in [0, 1].
+    """
+
+    code: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Languages:
+    """What languages texts are written in.
+
+    Attributes:
+        each: one per text, in the order given.
+        shares: language → estimated share of the texts, largest first; those under a thousandth are
+            left out.
+    """
+
+    each: tuple[Language, ...]
+    shares: dict[str, float]
+
+    @property
+    def main(self) -> str:
+        """Code of the language with the largest share; ``und`` for no texts."""
+        return next(iter(self.shares), UNKNOWN)
+
+
+def language_of(text: str, shares: Mapping[str, float] | None = None) -> Language:
+    """The language of one text; see `languages_of`."""
+    return languages_of([text], shares).each[0]
+
+
+def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None) -> Languages:
+    """The language of each of several texts that belong together.
+
+    A text takes the language of its neighbours unless its own letters and words speak clearly for another:
+    shares of languages are the mixture weights that expectation maximisation gives to all texts, with
+    the detector's scores as likelihoods.
+
+    Args:
+        texts: steps of one text, or captions of one library.
+        shares: language → share, expected before these texts are seen, such as that of a library that
+            is searched; None expects mostly English.
+    Raises:
+        MissingError: a package of the detector is not installed.
+    Source: Lui & Baldwin 2012 (langid.py, the scores); Dempster, Laird & Rubin 1977 (the shares).
+    """
+    if not texts:
+        return Languages((), {})
+    codes = _codes()
+    prior = _prior(codes, shares)
+    sample = texts[:: -(-len(texts) // _SAMPLE)]
+    scores = _scores(sample, codes)
+    sizes = np.array([min(len(text), _LETTERS) for text in sample]) + 1.0
+    sizes /= sizes.mean()  # a heading says less of its text's language than a paragraph
+    weights = prior
+    for _ in range(_ROUNDS):
+        counts = sizes @ _posterior(scores, weights)
+        weights = (counts + _PRIOR_TEXTS * prior) / (sizes.sum() + _PRIOR_TEXTS)
+    each: list[Language] = []
+    usual = np.isin(codes, COMMON)
+    for start in range(0, len(texts), _SAMPLE):
+        chunk = texts[start : start + _SAMPLE]
+        own = _posterior(scores if len(sample) == len(texts) else _scores(chunk, codes), weights)
+        for row in own:
+            best = int(np.where(usual, row, 0.0).argmax() if row[~usual].sum() < _SURE else row.argmax())
+            each.append(Language(code=codes[best], probability=float(row[best])))
+    found = sizes @ _posterior(scores, weights) / len(sample)
+    order = sorted(range(len(codes)), key=lambda column: -found[column])
+    return Languages(tuple(each), {codes[k]: float(found[k]) for k in order if found[k] >= 1e-3})
+
+
+def direction(code: str) -> Literal["ltr", "rtl"]:
+    """Which way a language is written, as HTML's attribute ``dir`` wants it."""
+    return "rtl" if code.partition("-")[0] in RIGHT_TO_LEFT else "ltr"
+
+
+def _prior(codes: Sequence[str], shares: Mapping[str, float] | None) -> Float64Array:
+    """(L,) expected shares, each above 0, sum 1."""
+    english, common, rare = _PRIOR
+    usual = [
+        english if code == ENGLISH else common / (len(COMMON) - 1) if code in COMMON else rare / len(codes)
+        for code in codes
+    ]
+    weights = np.array(usual)
+    if shares:
+        weights = 0.1 * weights + 0.9 * np.array([shares.get(code, 0.0) for code in codes])
+    normal: Float64Array = weights / weights.sum()
+    return normal
+
+
+def _posterior(scores: Float64Array, weights: Float64Array) -> Float64Array:
+    """(N, L) log-likelihoods and (L,) shares → (N, L) probabilities."""
+    logits = scores + np.log(weights)
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probability: Float64Array = raised / raised.sum(axis=1, keepdims=True)
+    return probability
+
+
+def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
+    """(N, L) log-likelihood of each language up to a constant per text, −inf for another script."""
+    column = {code: place for place, code in enumerate(codes)}
+    scores = np.zeros((len(texts), len(codes)))
+    english = column[ENGLISH]
+    for row, text in enumerate(texts):
+        text = text[:_LETTERS]  # noqa: PLW2901
+        allowed = _written_so(text)
+        if allowed is None:
+            continue
+        inside = np.array([code in allowed for code in codes])
+        scores[row, ~inside] = -np.inf
+        if not inside[english]:
+            if inside.sum() > 1:
+                scores[row] += _detected(text, codes)
+            continue
+        words = _english_evidence(text)
+        scores[row, english] += words
+        if words < _MOST:
+            scores[row] += _detected(text, codes)
+    return scores
+
+
+def _written_so(text: str) -> frozenset[str] | None:
+    """Languages of the script that most letters of a text belong to; None for a text without letters."""
+    scripts = Counter(unicodedata.name(sign, "LATIN").split()[0] for sign in text if sign.isalpha())
+    if not scripts:
+        return None
+    kana = scripts["HIRAGANA"] + scripts["KATAKANA"]
+    script = scripts.most_common(1)[0][0]
+    if script == "CJK" and kana > _KANA * scripts.total():
+        script = "HIRAGANA"
+    if script in _SCRIPTS:
+        return frozenset(_SCRIPTS[script].split())
+    return _latin()
+
+
+@cache
+def _latin() -> frozenset[str]:
+    """Languages written in Latin letters."""
+    others = frozenset(" ".join(_SCRIPTS.values()).split())
+    return frozenset(_codes()) - (others - _BOTH_WAYS)
+
+
+def _english_evidence(text: str) -> float:
+    """Log odds of English that a text's words give, by a list of English words."""
+    known = _english_words()
+    total = 0.0
+    for word in "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split():
+        if len(word) > 1 and word not in _QUOTED:
+            total += _KNOWN if word in known else _STRANGE
+    return min(max(total, -_MOST), _MOST)
+
+
+@cache
+def _english_words() -> frozenset[str]:
+    """Words that English books use often, from the list of spellings in textblob."""
+    from importlib.util import find_spec
+
+    found = find_spec("textblob")
+    if found is None or found.origin is None:
+        raise MissingError(
+            "textblob, whose list of English words is read, is not installed; reinstall limner"
+        )
+    lines = (Path(found.origin).parent / "en" / "en-spelling.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split() for line in lines if line and not line.startswith(";"))
+    return frozenset(pair[0] for pair in pairs if int(pair[-1]) >= _COUNTED)
+
+
+def _detected(text: str, codes: Sequence[str]) -> Float64Array:
+    """(L,) log-likelihoods by the detector's n-grams, tempered as it tempers its probabilities."""
+    merged = dict.fromkeys(codes, 0.0)
+    for code, probability in _detector().rank(text):
+        label = _MERGED.get(code, code)
+        if label in merged:
+            merged[label] += probability
+    return np.log(np.maximum([merged[code] for code in codes], 1e-9))
+
+
+@cache
+def _detector() -> LanguageIdentifier:
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError as error:
+        raise MissingError("the language detector is not installed; run: pip install py3langid") from error
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+@cache
+def _codes() -> tuple[str, ...]:
+    """Languages told apart, sorted."""
+    return tuple(sorted({_MERGED.get(code, code) for code in _LABELS.split()} - {"zxx"}))
