@@ -24,7 +24,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.apps.equipment import picture_encoders
-from limner.apps.illustration import make_storyboard, options_from
+from limner.apps.illustrator import Illustrator
 from limner.apps.studio.app import create_app
 from limner.apps.studio.engine import Engine
 from limner.apps.studio.services import Studio
@@ -130,7 +130,7 @@ class Ours:
         self.client = TestClient(create_app(studio))
         album = sorted((folder / "photographs").glob("*.jpg"))
         self.photographs = [hashlib.sha256(one.read_bytes()).hexdigest() for one in album]
-        self.last = len(engine.snapshot().catalogue) - 200
+        self.last = len(engine.illustrator().catalogue) - 200
         project = self.client.post("/api/projects", json={"text": TEXT, "format": "markdown"}).json()
         self.url, self.revision = f"/api/projects/{project['id']}", project["revision"]
         for number in range(len(self.photographs)):
@@ -213,7 +213,7 @@ class Plain:
         """A storyboard of a text that is new."""
         fresh = Library.open(self.home)
         story = parse_story(f"{TEXT} {number}", format="markdown")
-        make_storyboard(story, fresh, options_from(fresh, {}))
+        Illustrator(fresh).board(story)
 
 
 def main() -> None:
@@ -228,7 +228,7 @@ def main() -> None:
     opened = time.perf_counter()
     engine.warm()
     warm = time.perf_counter()
-    count = len(engine.snapshot().catalogue)
+    count = len(engine.illustrator().catalogue)
     print(f"{count:,} pictures; opened in {opened - start:.1f} s, ready after {warm - opened:.1f} s more")
     ours, plain = Ours(engine, asked.to), Plain(home, asked.to)
     print(f"{'ms':34s} {'studio':>9s} {'p95':>8s} {'cpu':>8s} {'plain':>9s} {'p95':>8s} {'cpu':>8s}")

@@ -8,6 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from limner.apps.cli import run as limner
+from limner.apps.illustrator import Illustrator
 from limner.apps.run_channels import PRIOR, RelationDirection, asked, run_channels
 from limner.apps.trained import MODEL, TrainedRun
 from limner.data.storyboards import Storyboard
@@ -132,8 +133,8 @@ def test_pictures_without_a_vector_are_counted(library, book, drawings_run, tmp_
     Image.effect_noise((64, 64), 90).convert("RGB").save(pictures / "new.png")
     assert limner(["index", str(pictures), "--library", str(copy), "--encoder", "colour"]) == 0
     assert "model: 1 pictures lack a vector" in capsys.readouterr().out
-    run_channels(TrainedRun.open(drawings_run), Library.open(copy))
-    assert "1 of 10 pictures have no vector of this run" in capsys.readouterr().err
+    (line,) = Illustrator.open(copy, model=drawings_run).notes
+    assert "1 of 10 pictures have no vector of this run" in line
     assert book.is_dir()
 
 
@@ -211,10 +212,10 @@ def test_search_with_a_run(library, drawings_run, capsys):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--model", "RUN", "--min-score", "0"], "--min-score is calibrated for other channels"),
-        (["--model", "RUN", "--channel", "captions"], "--channel is calibrated for other channels"),
+        (["--model", "RUN", "--min-score", "0"], "(--min-score) is calibrated for other channels"),
+        (["--model", "RUN", "--channel", "captions"], "--channel: a trained run takes the place"),
         (["--model", "RUN", "--relation", "acton"], "did you mean 'action'"),
-        (["--model", "RUN", "--set", "min_probability=0.5"], "no calibration of suitability"),
+        (["--model", "RUN", "--set", "min_probability=0.5"], "calibrated for other channels"),
         (["--relation", "action"], "give one with --model"),
         (["--channel", "model"], "give its run with --model"),
     ],

@@ -12,7 +12,7 @@ from limner.apps.cli import run as limner
 from limner.apps.commands.index import index
 from limner.apps.commands.train import train
 from limner.apps.document_pull import FILE, fit_pull, read_pull
-from limner.apps.illustration import options_from
+from limner.apps.illustrator import Illustrator
 from limner.apps.run_channels import run_channels
 from limner.apps.trained import DOCUMENT, MODEL, TrainedRun
 from limner.data.coherence import PairSet
@@ -75,16 +75,14 @@ def test_steps_hear_their_story(told, story_run):
     assert np.abs(encoded.texts[:1] - run.model.encode_text(TEXTS[:1])).max() > 1e-6
 
 
-def test_the_metric_takes_the_place_of_looks(told, metric_run):
-    opened, run = Library.open(told), TrainedRun.open(metric_run)
-    options = options_from(opened, {}, channels=(MODEL,), metric=run)
+def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
+    asked = Illustrator.open(told, model=story_run, metric=metric_run)
+    options = asked.options()
     assert options.pair_space == DOCUMENT
     assert options.pair_evidence == read_pull(metric_run)
     assert options.pair_weight == load().pull("visual").weight(options.decoder, (MODEL,)) > 0
-    plain = options_from(opened, {}, channels=(MODEL,))
-    assert plain.pair_space == "colour"
-    chosen = options_from(opened, {}, ("pair_weight=0.7",), channels=(MODEL,), metric=run)
-    assert chosen.pair_weight == 0.7
+    assert Illustrator.open(told, model=story_run).options().pair_space == "colour"
+    assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
 
 
 def test_a_pin_leads_the_rest(told, text, tmp_path, story_run, metric_run):
@@ -146,7 +144,7 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --metric"):
         run_channels(TrainedRun.open(metric_run), Library.open(told))
     with pytest.raises(DataError, match="--metric"):
-        options_from(Library.open(library), {}, metric=TrainedRun.open(metric_run))
+        Illustrator.open(library, metric=metric_run).options()
     assert limner(["measure", str(metric_run)]) != 0
     with redirect_stdout(StringIO()):
         train(METRIC, to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)

@@ -25,7 +25,7 @@ from limner.retrieval.calibration import Calibration
 from limner.retrieval.channels import Channel
 
 if TYPE_CHECKING:
-    from limner.retrieval.library import Library
+    from limner.retrieval.library import Library, LibrarySummary
     from limner.similarity import ImageEncoder, TextEncoder
 
 AUTO = "auto"
@@ -165,16 +165,15 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     return channels
 
 
-def pair_space(library: Library, *, captions: bool = True) -> str | None:
+def pair_space(held: LibrarySummary, *, captions: bool = True) -> str | None:
     """The space in which two pictures of a library are compared, or None.
 
     Captions, where at least half of the pictures have some; else the pixels.
 
     Args:
-        library: an indexed library.
+        held: what the library holds.
         captions: whether they may be compared.
     """
-    held = library.summary()
     spaces = [space for space in PAIR_SPACES if space in held.spaces]
     if not captions or held.captioned < CAPTIONED * held.pictures:
         spaces = [space for space in spaces if space != "captions"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limner.apps.terminal import say
 from limner.apps.trained import MODEL, TrainedRun
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.retrieval.channels import Channel, Evidence
@@ -46,7 +45,7 @@ def run_channels(run: TrainedRun, library: Library, relation: str | None = None)
         raise ConfigError(
             f"--model: {run.folder} compares pictures and reads no texts; give it with --metric"
         )
-    check_vectors(run, library)
+    check_run(run, library)
     found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
     if relation is not None:
         name, times = asked(relation, run.relations)
@@ -54,25 +53,38 @@ def run_channels(run: TrainedRun, library: Library, relation: str | None = None)
     return found
 
 
-def check_vectors(run: TrainedRun, library: Library) -> None:
-    """Refuse a library that does not hold a run's vectors; say how many pictures lack one.
+def check_run(run: TrainedRun, library: Library) -> None:
+    """Refuse a library that does not hold a run's vectors.
 
     Raises:
         DataError: the library was not indexed with a run of its kind.
         CheckpointError: it was indexed with another one.
     """
     made_by = library.settings.spaces.get(run.space)
+    if made_by is None:
+        raise DataError(f"{library.folder}: no vectors of a trained run; {_due(run, library)}")
+    if made_by.fingerprint != run.fingerprint:
+        raise CheckpointError(
+            f"{library.folder}: its vectors are of another run ({made_by.encoder}); {_due(run, library)}"
+        )
+
+
+def without_vectors(run: TrainedRun, gallery: Gallery, library: Library) -> str:
+    """A line that counts the pictures of a library without a vector of a run; "" where all have one."""
+    present = gallery.space(run.space).present
+    if present.all():
+        return ""
+    return (
+        f"{int((~present).sum())} of {len(present)} pictures have no vector of this run; {_due(run, library)}"
+    )
+
+
+def _due(run: TrainedRun, library: Library) -> str:
+    """The command that indexes a library with a run."""
     source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
     option = "--model" if run.space == MODEL else "--metric"
     places = f"--library {shlex.quote(str(library.folder))} {option} {shlex.quote(str(run.folder))}"
-    due = f"run: limner index {source} {places}"
-    if made_by is None:
-        raise DataError(f"{library.folder}: no vectors of a trained run; {due}")
-    if made_by.fingerprint != run.fingerprint:
-        raise CheckpointError(f"{library.folder}: its vectors are of another run ({made_by.encoder}); {due}")
-    present = library.gallery([run.space]).space(run.space).present
-    if not present.all():
-        say(f"{int((~present).sum())} of {len(present)} pictures have no vector of this run; {due}")
+    return f"run: limner index {source} {places}"
 
 
 def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:

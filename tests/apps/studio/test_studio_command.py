@@ -78,7 +78,9 @@ def test_projects_are_in_the_library_unless_told_otherwise(started, drawn_librar
 
 
 def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
-    picture = workshop.engine.snapshot().catalogue.pictures(workshop.engine.snapshot().catalogue.ids[:1])[0]
+    picture = workshop.engine.illustrator().catalogue.pictures(
+        workshop.engine.illustrator().catalogue.ids[:1]
+    )[0]
     outside = tmp_path / "own.png"
     from PIL import Image
 

@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 
 from limner.apps.studio import jobs as jobs_module
 from limner.apps.studio.app import create_app
-from limner.apps.studio.catalogue import Catalogue
+from limner.apps.studio.asking import considered
 from limner.apps.studio.engine import Engine
 from limner.apps.studio.jobs import Job, Jobs, told
 from limner.apps.studio.services import Studio
-from limner.apps.studio.snapshot import considered
 from limner.data.records import Picture
 from limner.errors import DataError
+from limner.retrieval.catalogue import Catalogue
 from limner.retrieval.library import Library
 from limner.retrieval.reports import IndexReport
 from limner.retrieval.store import pictures_schema
@@ -298,7 +298,7 @@ def test_a_job_can_be_cancelled_and_keeps_what_it_read(growing, tmp_path, monkey
 
 def test_another_writer_makes_the_job_fail_with_its_reason(growing, tmp_path):
     folder = photographs(tmp_path / "new", 2, first=60)
-    with growing.studio.engine.snapshot().library.writing():
+    with growing.studio.engine.illustrator().library.writing():
         job = growing.post("/api/library/folders", json={"path": str(folder)}).json()["job"]
         status = ended(growing, job)
     assert status["state"] == "failed"
@@ -306,7 +306,7 @@ def test_another_writer_makes_the_job_fail_with_its_reason(growing, tmp_path):
 
 
 def test_vectors_of_other_weights_are_not_made_anew(growing, tmp_path):
-    library = growing.studio.engine.snapshot().library
+    library = growing.studio.engine.illustrator().library
     spaces = dict(library.settings.spaces)
     library.save(spaces={**spaces, "colour": spaces["colour"].model_copy(update={"fingerprint": "0"})})
     folder = photographs(tmp_path / "new", 2, first=80)

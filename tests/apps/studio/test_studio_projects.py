@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from limner.apps.studio.asking import Wishes, made
 from limner.apps.studio.projects import Projects
-from limner.apps.studio.snapshot import Wishes
 from limner.data.storyboards import Storyboard
 
 
@@ -54,7 +54,8 @@ def test_choosing_locks_and_the_others_are_decoded_around_it(guarded, project, e
     assert states(changed) == ["free", "locked", "free", "free"]
     assert changed["revision"] == 2
     assert (changed["can_undo"], changed["can_redo"]) == (True, False)
-    due = studio.engine.snapshot().board(
+    due = made(
+        studio.engine.illustrator(),
         Storyboard.model_validate(project["board"]).story,
         studio.workshop.projects.read(project["id"]).state.options,
         Wishes({1: picture}, {}),

@@ -5,14 +5,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from limner.apps.run_channels import RelationDirection, run_channels
+from limner.apps.step_relations import StepRelations, relation_channel
 from limner.apps.studio.app import create_app
+from limner.apps.studio.asking import Options, Wishes, made
 from limner.apps.studio.engine import Engine
-from limner.apps.studio.relations import StepRelations, relation_channel
-from limner.apps.studio.remembering import KEPT, LETTERS, Remembering
 from limner.apps.studio.services import Studio
-from limner.apps.studio.snapshot import Options, Wishes
 from limner.apps.trained import MODEL, TrainedRun
 from limner.data.texts import parse_story
+from limner.encoders.remembering import KEPT, LETTERS, Remembering
 from limner.errors import ConfigError
 from limner.retrieval.channels import EncodedChannel
 from limner.retrieval.index import Index
@@ -63,9 +63,8 @@ def test_rows_are_no_longer_than_one(drawings_run):
 def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawings_run):
     run, story = TrainedRun.open(drawings_run), parse_story(TEXT, format="markdown")
     name = run.relations[0]
-    snapshot = engine.snapshot()
     every = dict.fromkeys(range(3), name)
-    board = snapshot.board(story, Options(), Wishes({}, every))
+    board = made(engine.illustrator(), story, Options(), Wishes({}, every))
     index = Index(Library.open(library).gallery([MODEL]))
     channels = run_channels(run, Library.open(library), name)
     scored = index.score(

@@ -9,7 +9,7 @@ from limner.apps.commands.illustrate import summary as board_summary
 from limner.apps.commands.index import summary as index_summary
 from limner.apps.equipment import picture_encoders
 from limner.apps.export import export
-from limner.apps.illustration import make_storyboard, options_from
+from limner.apps.illustrator import Illustrator
 from limner.apps.terminal import emit, say
 from limner.data.storyboards import Candidate
 from limner.data.texts import read_story
@@ -31,7 +31,6 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     from limner.data.picturebook.demo import demo_collection
     from limner.encoders.catalogue import text_encoder
     from limner.retrieval.indexing import index as fill
-    from limner.retrieval.library import Library
 
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
@@ -47,11 +46,11 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
         )
     for line in index_summary(report):
         emit(line)
-    library = Library.open(place)
+    illustrator = Illustrator.open(place)
     pages = []
     for text in collection.texts:
         story = read_story(text)
-        board = make_storyboard(story, library, options_from(library, {}))
+        board = illustrator.board(story)
         answers = collection.answers[text.name]
         right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
         page = folder / f"{text.stem}.html"

@@ -89,7 +89,7 @@ def evaluate(
     opened = Library.open(library)
     calibrated = calibration.load()
     channels = channels_of(opened, channel, calibrated)
-    compared = pair_space(opened)
+    compared = pair_space(opened.summary())
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))
     say(

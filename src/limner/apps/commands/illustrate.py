@@ -1,6 +1,6 @@
 """``limner illustrate``: a text becomes an illustrated page.
 
-It parses options and prints a summary; `limner.apps.illustration` does the work.
+It parses options and prints a summary; `limner.apps.illustrator` does the work.
 """
 
 from pathlib import Path
@@ -10,15 +10,12 @@ from cyclopts import Parameter
 
 from limner.apps.export import check, export
 from limner.apps.export.targets import check_place
-from limner.apps.illustration import make_storyboard, options_from, shown_by
+from limner.apps.illustrator import Illustrator
 from limner.apps.terminal import emit, emit_json, say
-from limner.apps.trained import MODEL, TrainedRun
 from limner.config import read_toml
 from limner.data.records import Segmentation
 from limner.data.storyboards import Storyboard
 from limner.data.texts import read_story_report
-from limner.errors import ConfigError
-from limner.retrieval.library import Library
 
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -98,37 +95,21 @@ def illustrate(
     """
     check(out)
     check_place(out, overwrite=overwrite)
-    if model is not None and (channel or min_score is not None):
-        raise ConfigError(
-            f"--model: {'--channel' if channel else '--min-score'} is calibrated for other channels and does"
-            " not go with a trained run; drop one of the two"
-        )
-    if model is None and relation is not None:
-        raise ConfigError("--relation: only a trained run knows relations; give one with --model")
-    run = None if model is None else TrainedRun.open(model)
     reading = read_story_report(text, by=by)
     for line in reading.summary():
         say(f"{text.name}: {line}")
-    opened = Library.open(library)
+    opened = Illustrator.open(library, model=model, metric=metric, channels=channel)
     values: dict[str, Any] = read_toml(settings) if settings else {}
     given_now = {"decoder": decoder, "min_probability": min_score, "allow_repeats": allow_repeats or None}
     values |= {name: value for name, value in given_now.items() if value is not None}
-    options = options_from(
-        opened,
-        values,
-        set,
-        pins=pin,
-        bans=ban,
-        channels=channel if run is None else (MODEL,),
-        metric=None if metric is None else TrainedRun.open(metric),
-        where=str(settings) if settings else "options",
-    )
-    shown = None if ignore_given else shown_by(reading.story, opened)
+    where = str(settings) if settings else "options"
+    options = opened.options(values, set, pins=pin, bans=ban, where=where)
+    shown = None if ignore_given else opened.shown_by(reading.story)
     for line in shown.notes if shown else ():
         say(f"{text.name}: {line}")
-    board = make_storyboard(
-        reading.story, opened, options, channels=channel, shown=shown, run=run, relation=relation
-    )
+    board = opened.board(reading.story, options, shown=shown, relations=relation)
+    for line in opened.notes:
+        say(line)
     written = export(board, out, overwrite=overwrite)
     for line in written.warnings:
         say(f"{out.name}: {line}")

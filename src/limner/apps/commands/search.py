@@ -1,6 +1,6 @@
 """``limner search``: words in, ranked pictures out, with what each channel said.
 
-It prints; `limner.retrieval.index` searches.
+It prints; `limner.apps.illustrator` searches.
 """
 
 from pathlib import Path
@@ -8,13 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.apps.equipment import channels_of
-from limner.apps.run_channels import run_channels
+from limner.apps.illustrator import Illustrator
 from limner.apps.terminal import emit_json, emit_table, say
-from limner.apps.trained import TrainedRun
 from limner.data.records import Record
 from limner.errors import ConfigError
-from limner.retrieval.library import Library
 
 
 class Found(Record):
@@ -58,34 +55,22 @@ def search(
     json
         Print JSON.
     """
-    from limner.retrieval import calibration
-    from limner.retrieval.channels import EncodedChannel
-    from limner.retrieval.index import search as find
-
     if not words.strip():
         raise ConfigError("search: no words; example: limner search 'a boat on the sea' --library lib")
-    if model is not None and channel:
-        raise ConfigError("--model: a trained run takes the place of all channels; drop --channel")
-    run = None if model is None else TrainedRun.open(model)
-    opened = Library.open(library)
-    channels = channels_of(opened, channel, calibration.load()) if run is None else run_channels(run, opened)
-    gallery = opened.gallery(sorted({one.space for one in channels}))
-    hits = find(gallery, [EncodedChannel.encode(one, [words]) for one in channels], k)
-    pictures = opened.pictures([gallery.ids[row] for row in hits.rows[0]])
+    opened = Illustrator.open(library, model=model, channels=channel)
+    found = opened.search(words, k)
+    for line in opened.notes:
+        say(line)
     rows = [
         Found(
             rank=place + 1,
-            score=round(float(hits.scores[0, place]), 3),
-            shares={
-                name: round(float(share[0, place]), 3)
-                for name, share in hits.shares.items()
-                if hits.present[name][0, place]
-            },
-            path=picture.path,
-            id=picture.id,
-            caption=picture.alt,
+            score=round(one.score, 3),
+            shares={name: round(share, 3) for name, share in one.channels.items()},
+            path=one.picture.path,
+            id=one.picture.id,
+            caption=one.picture.alt,
         )
-        for place, picture in enumerate(pictures)
+        for place, one in enumerate(found)
     ]
     silent = sum(not row.shares for row in rows)
     if silent:
@@ -97,7 +82,7 @@ def search(
         return
     from rich.table import Column, Table
 
-    names = [one.name for one in channels]
+    names = opened.channel_names
     # A path cut short names no picture: it wraps instead.
     table = Table(
         "rank",

@@ -78,7 +78,7 @@ def studio(
     made = Studio.of(
         engine,
         projects or library / "projects",
-        cache_folder(engine.snapshot().library),
+        cache_folder(engine.illustrator().library),
         weights=weights,
         writable=bound.loopback,
     )

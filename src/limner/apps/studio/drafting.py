@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
 
+from limner.apps.illustrator import Illustrator
+from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import (
     Ban,
     Blank,
@@ -26,7 +28,6 @@ from limner.apps.studio.edits import (
     Unlock,
 )
 from limner.apps.studio.projects import State, digest
-from limner.apps.studio.snapshot import Options, Snapshot
 from limner.data.records import Segmentation, Story
 from limner.data.storyboards import Storyboard
 from limner.data.texts import Reading, parse_story_report
@@ -77,23 +78,23 @@ def named(story: Story) -> str:
     return (words if len(words) <= 60 else words[:60].rsplit(" ", 1)[0] + " …") or UNTITLED
 
 
-def changed(draft: Draft, edit: Edit, board: Storyboard, snapshot: Snapshot) -> Draft:
+def changed(draft: Draft, edit: Edit, board: Storyboard, library: Illustrator) -> Draft:
     """The draft after one edit.
 
     Args:
         draft: as it was.
         edit: what to change; of a new text, only the text itself is taken here, see `carried`.
         board: that the user saw.
-        snapshot: the library.
+        library: that is asked.
     Raises:
         DataError: a step or picture that is not there.
     """
     for step in _steps_of(edit):
         check_step(step, board)
     if isinstance(edit, Choose | Ban):
-        snapshot.catalogue.pictures([edit.picture])
+        library.catalogue.pictures([edit.picture])
     made = _said(draft, edit) if isinstance(edit, _OF_ALL) else _placed(draft, edit, board)
-    gone = {step for step, one in made.pins.items() if one is not None and one not in snapshot.catalogue}
+    gone = {step for step, one in made.pins.items() if one is not None and one not in library.catalogue}
     lines = (f"step {step + 1}: its picture is no longer in the library; the step is free" for step in gone)
     return replace(
         made,

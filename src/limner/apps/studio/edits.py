@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from limner.apps.studio.snapshot import Options
+from limner.apps.studio.asking import Options
 from limner.data.records import Record, Segmentation
 
 TEXT_LETTERS = 2_000_000

@@ -1,6 +1,6 @@
 """The library that a studio works on, loaded once and again whenever it was indexed anew.
 
-Requests ask for the current snapshot and keep it to their end. It decides nothing.
+Requests ask for the current illustrator and keep it to their end. It decides nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import threading
 import time
 from pathlib import Path
 
-from limner.apps.studio.snapshot import Options, Snapshot
+from limner.apps.illustrator import Illustrator
+from limner.apps.studio.asking import Options, made
 from limner.apps.trained import TrainedRun, check_kinds
 from limner.data.records import Step, Story
 from limner.errors import LimnerError
@@ -22,7 +23,7 @@ LOOK_S = 2.0
 
 
 class Engine:
-    """Hands out the current snapshot of one library."""
+    """Hands out the current illustrator of one library."""
 
     def __init__(self, library: Path, *, model: Path | None = None, metric: Path | None = None) -> None:
         """Open a library and the runs that look at it.
@@ -41,22 +42,22 @@ class Engine:
         self._lock = threading.Lock()
         self._holds = 0
         self._version = self._seen()
-        self._snapshot = self._read()
+        self._illustrator = self._read()
         self._looked = time.monotonic()
 
-    def snapshot(self) -> Snapshot:
+    def illustrator(self) -> Illustrator:
         """The library as it is, or as it was before indexing that is under way."""
         with self._lock:
             now = time.monotonic()
             if not self._holds and now - self._looked >= LOOK_S:
                 version = self._seen()
                 if version != self._version:
-                    self._version, self._snapshot = version, self._read()
+                    self._version, self._illustrator = version, self._read()
                 self._looked = time.monotonic()
-            return self._snapshot
+            return self._illustrator
 
     def hold(self) -> None:
-        """Keep the snapshot while indexing changes the library bit by bit."""
+        """Keep the illustrator while indexing changes the library bit by bit."""
         with self._lock:
             self._holds += 1
 
@@ -70,12 +71,12 @@ class Engine:
         """Load what the first storyboard would have to wait for; trouble is left for it to tell."""
         story = Story(id="warm", steps=(Step(text="warm"),))
         try:
-            self.snapshot().board(story, Options())
+            made(self.illustrator(), story, Options())
         except LimnerError:
             return
 
-    def _read(self) -> Snapshot:
-        return Snapshot(Library.open(self.folder), self.model, self.metric)
+    def _read(self) -> Illustrator:
+        return Illustrator(Library.open(self.folder), model=self.model, metric=self.metric)
 
     def _seen(self) -> tuple[int, ...]:
         """Numbers that change with the library."""

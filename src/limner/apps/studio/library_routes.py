@@ -19,6 +19,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from limner.apps.export.explanations import CHANNELS, PULL
 from limner.apps.export.predictions import sentence
+from limner.apps.illustrator import Illustrator
 from limner.apps.studio.jobs import Job, UnknownJobError
 from limner.apps.studio.pictures import MEDIA_TYPE, original, side_for
 from limner.apps.studio.schemas import (
@@ -35,7 +36,6 @@ from limner.apps.studio.schemas import (
     Wording,
 )
 from limner.apps.studio.services import Studio
-from limner.apps.studio.snapshot import Snapshot
 from limner.apps.web.problems import ProblemError
 from limner.data.records import Picture
 from limner.errors import DataError
@@ -57,28 +57,30 @@ def router(studio: Studio) -> APIRouter:
     def library() -> LibraryInfo:
         """What the library holds, what was left out and why, and what shows the same."""
         running = studio.jobs.running
-        return _info(studio.engine.snapshot(), writable=studio.writable, job=running.id if running else None)
+        return _info(
+            studio.engine.illustrator(), writable=studio.writable, job=running.id if running else None
+        )
 
     @routes.get("/library/pictures")
     def pictures(
         offset: Offset = 0, limit: Limit = 200, q: Annotated[str, Query(max_length=500)] = ""
     ) -> PicturePage:
         """A part of the list of pictures, by path; `q` is looked for in file names and captions."""
-        total, found = studio.engine.snapshot().catalogue.page(offset, limit, q)
+        total, found = studio.engine.illustrator().catalogue.page(offset, limit, q)
         return PicturePage(total=total, items=tuple(PictureItem.of(one) for one in found))
 
     @routes.get("/library/left-out")
     def left_out(offset: Offset = 0, limit: Limit = 200) -> LeftOutPage:
         """A part of the list of files that are not in the library, with the reasons."""
-        every = studio.engine.snapshot().left_out
+        every = studio.engine.illustrator().left_out
         items = tuple(LeftOut(path=one.path, reason=one.reason) for one in every[offset : offset + limit])
         return LeftOutPage(total=len(every), items=items)
 
     @routes.get("/library/duplicates")
     def duplicates(offset: Offset = 0, limit: Limit = 100) -> DuplicatePage:
         """A part of the list of groups of pictures that show the same."""
-        snapshot = studio.engine.snapshot()
-        return DuplicatePage(total=len(snapshot.catalogue.alike), items=_groups(snapshot, offset, limit))
+        asked = studio.engine.illustrator()
+        return DuplicatePage(total=len(asked.catalogue.alike), items=_groups(asked, offset, limit))
 
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
@@ -174,43 +176,43 @@ def _picture(studio: Studio, picture: str) -> Picture:
     if not _ID.fullmatch(picture):
         raise ProblemError(404, "a picture is named by 64 hex digits, its SHA-256", kind="unknown-picture")
     try:
-        return studio.engine.snapshot().catalogue.pictures([picture])[0]
+        return studio.engine.illustrator().catalogue.pictures([picture])[0]
     except DataError as error:
         raise ProblemError(404, str(error), kind="unknown-picture") from error
 
 
-def _groups(snapshot: Snapshot, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
+def _groups(asked: Illustrator, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
     return tuple(
         DuplicateGroup(group=group, pictures=tuple(PictureItem.of(one) for one in pictures))
-        for group, pictures in snapshot.catalogue.duplicates(offset, limit)
+        for group, pictures in asked.catalogue.duplicates(offset, limit)
     )
 
 
-def _info(snapshot: Snapshot, *, writable: bool, job: str | None) -> LibraryInfo:
-    library, left_out = snapshot.library, snapshot.left_out
+def _info(asked: Illustrator, *, writable: bool, job: str | None) -> LibraryInfo:
+    library, left_out = asked.library, asked.left_out
     changed = max(
         one.stat().st_mtime
         for one in (library.folder / SETTINGS_FILE, *(library.folder / "tables").glob("*.lance/_versions"))
     )
     return LibraryInfo(
-        name=snapshot.name,
-        pictures=len(snapshot.catalogue),
-        files=snapshot.catalogue.files,
-        captioned=snapshot.catalogue.captioned,
+        name=asked.name,
+        pictures=len(asked.catalogue),
+        files=asked.catalogue.files,
+        captioned=asked.catalogue.captioned,
         indexed_at=datetime.fromtimestamp(changed, UTC),
         sources=tuple(one.encode("utf-8", "backslashreplace").decode() for one in library.settings.sources),
         spaces=tuple(sorted(library.settings.spaces)),
-        channels=snapshot.channel_names,
-        relations=snapshot.relations,
+        channels=asked.channel_names,
+        relations=asked.relations,
         left_out=tuple(LeftOut(path=one.path, reason=one.reason) for one in left_out[:LEFT_OUT]),
         left_out_count=len(left_out),
-        duplicates=_groups(snapshot, 0, DUPLICATES),
-        duplicate_groups=len(snapshot.catalogue.alike),
-        model=None if snapshot.model is None else snapshot.model.folder.resolve().name,
-        metric=None if snapshot.metric is None else snapshot.metric.folder.resolve().name,
+        duplicates=_groups(asked, 0, DUPLICATES),
+        duplicate_groups=len(asked.catalogue.alike),
+        model=None if asked.model is None else asked.model.folder.resolve().name,
+        metric=None if asked.metric is None else asked.metric.folder.resolve().name,
         writable=writable,
         job=job,
         wording=Wording(
-            channels=CHANNELS, relations={name: sentence(name) for name in snapshot.relations}, pull=PULL
+            channels=CHANNELS, relations={name: sentence(name) for name in asked.relations}, pull=PULL
         ),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from limner.apps.illustration import shown_by
 from limner.apps.studio.edits import TextFormat
 from limner.apps.studio.projects import digest
 from limner.apps.studio.workshop import Workshop
@@ -48,7 +47,7 @@ def opened(file: Path, workshop: Workshop, say: Callable[[str], None]) -> str:
     given = {}
     story = read_story(file)
     if any(step.pictures for step in story.steps):
-        shown = shown_by(story, workshop.engine.snapshot().library)
+        shown = workshop.engine.illustrator().shown_by(story)
         given = shown.inside
         for line in shown.notes:
             say(f"{file.name}: {line}")

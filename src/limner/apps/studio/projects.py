@@ -18,10 +18,10 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import Edit, TextFormat
 from limner.apps.studio.history import Choice
 from limner.apps.studio.saving import locked, sync_folder, write_whole
-from limner.apps.studio.snapshot import Options
 from limner.data.records import Record, Segmentation
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from limner.apps.studio.asking import Options, made
 from limner.apps.studio.drafting import read_text
 from limner.apps.studio.schemas import Found, IllustrateRequest, PictureItem, SearchAnswer, SearchRequest
 from limner.apps.studio.services import Studio
-from limner.apps.studio.snapshot import Options
 from limner.data.storyboards import Storyboard
 
 
@@ -21,11 +21,11 @@ def router(studio: Studio) -> APIRouter:
     @routes.post("/search")
     def search(question: SearchRequest) -> SearchAnswer:
         """Find pictures by words, or more like a picture."""
-        snapshot = studio.engine.snapshot()
+        asked = studio.engine.illustrator()
         if question.picture is not None:
-            found = snapshot.like(question.picture, question.limit)
+            found = asked.like(question.picture, question.limit)
         else:
-            found = snapshot.search(question.text or "", question.limit, question.relation)
+            found = asked.search(question.text or "", question.limit, question.relation)
         return SearchAnswer(
             items=tuple(
                 Found(
@@ -42,6 +42,6 @@ def router(studio: Studio) -> APIRouter:
     def illustrate(request: IllustrateRequest) -> Storyboard:
         """Choose a picture for every step of a text; nothing is kept."""
         story = read_text(request.text, request.format, request.by).story
-        return studio.engine.snapshot().board(story, request.options or Options())
+        return made(studio.engine.illustrator(), story, request.options or Options())
 
     return routes

@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
+from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import TextFormat
 from limner.apps.studio.projects import ProjectFile
-from limner.apps.studio.snapshot import Options
 from limner.data.records import Record, Segmentation
 from limner.data.storyboards import Storyboard
 

@@ -1,6 +1,6 @@
 """Projects made, changed, undone and redone: every act re-decodes the steps that are free, and is saved.
 
-It brings the library's snapshot and the projects on disk together, for the command and the web alike. It
+It brings the library's illustrator and the projects on disk together, for the command and the web alike. It
 knows nothing of HTTP.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from limner.apps.illustrator import Illustrator
+from limner.apps.studio.asking import Options, Wishes, made, strip_of
 from limner.apps.studio.drafting import (
     Draft,
     carried,
@@ -22,7 +24,6 @@ from limner.apps.studio.edits import Choose, Edit, Retext, Retitle, TextFormat
 from limner.apps.studio.engine import Engine
 from limner.apps.studio.history import Choice
 from limner.apps.studio.projects import UNDO_STEPS, Entry, ProjectFile, Projects, State, UnknownProjectError
-from limner.apps.studio.snapshot import Options, Snapshot, Wishes
 from limner.apps.studio.views import Project, ProjectSummary, broken, shown, summary
 from limner.data.records import Segmentation, Story
 from limner.data.storyboards import BoardStep, Candidate, Storyboard
@@ -73,7 +74,7 @@ class Workshop:
             options: how to illustrate it.
             given: 0-based step → picture of the library that the text itself shows.
         Raises:
-            LimnerError: as `read_text` and `Snapshot.board`.
+            LimnerError: as `read_text` and `limner.apps.illustrator.Illustrator.board`.
         """
         reading = read_text(text, format, by)
         draft = Draft(
@@ -88,7 +89,7 @@ class Workshop:
             given=given or {},
             notes=tuple(reading.summary()),
         )
-        board = self._decoded(self.engine.snapshot(), reading.story, draft)
+        board = self._decoded(self.engine.illustrator(), reading.story, draft)
         now = datetime.now(UTC)
         state = state_of(draft, board, 1, now, None)
         entry = Entry(revision=1, time=now, act="create")
@@ -133,19 +134,19 @@ class Workshop:
         Raises:
             StaleError: the project has changed meanwhile.
             DataError: a step or picture that is not there.
-            LimnerError: as `Snapshot.board`.
+            LimnerError: as `limner.apps.illustrator.Illustrator.board`.
         """
         with self.projects.editing(project):
             found = self._current(project, revision)
             text, board = self.projects.text(project, found.state), self.projects.board(project, found.state)
-            snapshot = self.engine.snapshot()
+            library = self.engine.illustrator()
             story = board.story
-            draft = changed(draft_of(found.state, text), edit, board, snapshot)
+            draft = changed(draft_of(found.state, text), edit, board, library)
             if isinstance(edit, Retext):
                 reading = read_text(draft.text, draft.format, draft.by)
                 draft = carried(draft, story, reading)
                 story = reading.story
-            fresh = board if isinstance(edit, Retitle) else self._decoded(snapshot, story, draft)
+            fresh = board if isinstance(edit, Retitle) else self._decoded(library, story, draft)
             now = datetime.now(UTC)
             number = found.revision + 1
             kept = edit.model_copy(update={"text": ""}) if isinstance(edit, Retext) else edit
@@ -191,7 +192,7 @@ class Workshop:
             relation: to ask for in place of the step's own; None for its own.
         Raises:
             DataError: no such project or step.
-            LimnerError: as `Snapshot.board`.
+            LimnerError: as `limner.apps.illustrator.Illustrator.board`.
         """
         found = self.projects.read(project)
         board = self.projects.board(project, found.state)
@@ -199,7 +200,9 @@ class Workshop:
         wishes = _wishes(found.state)
         if relation is not None:
             wishes = Wishes(wishes.pins, {**wishes.relations, step: relation}, wishes.bans)
-        strip = self.engine.snapshot().strip(board, found.state.options, wishes, step, limit)
+        strip = strip_of(
+            self.engine.illustrator(), board, found.state.options, wishes, step=step, limit=limit
+        )
         while len(self._strips) >= STRIPS_KEPT:
             self._strips.pop(next(iter(self._strips)), None)
         self._strips[project, found.revision, step] = tuple(one.picture.id for one in strip)
@@ -238,9 +241,9 @@ class Workshop:
             raise StaleError(revision, found.revision)
         return found
 
-    def _decoded(self, snapshot: Snapshot, story: Story, draft: Draft) -> Storyboard:
+    def _decoded(self, library: Illustrator, story: Story, draft: Draft) -> Storyboard:
         wishes = Wishes(draft.pins, draft.relations, draft.bans, draft.given)
-        return snapshot.board(story, draft.options, wishes)
+        return made(library, story, draft.options, wishes)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Storyboard) -> Choice:
         texts = step_texts(board.story)
