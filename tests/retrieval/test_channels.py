@@ -6,7 +6,7 @@ import pytest
 from limner.retrieval.calibration import load
 from limner.retrieval.channels import Channel, EncodedChannel, Evidence
 from limner.retrieval.gallery import Gallery, Space
-from limner.retrieval.index import search
+from limner.retrieval.index import Index, search
 from limner.similarity import unit_rows
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
@@ -79,8 +79,8 @@ def test_what_overlaps_counts_only_in_part_and_only_where_it_overlaps():
     )
     texts = np.full((1, 3), 3**-0.5, dtype=np.float32)
     channels = [
-        EncodedChannel("labels", "labels", EVEN, texts, beside=0.25),
         EncodedChannel("captions", "captions", EVEN, texts),
+        EncodedChannel("labels", "labels", EVEN, texts, beside=0.25),
     ]
     hits = search(gallery, channels, 3)
     one = 2.0 * 3**-0.5 + 0.5
@@ -88,5 +88,33 @@ def test_what_overlaps_counts_only_in_part_and_only_where_it_overlaps():
     total = {gallery.ids[row]: hits.scores[0, place] for place, row in enumerate(hits.rows[0])}
     assert share == pytest.approx({"p": one / 4, "q": one, "r": one / 4}, rel=1e-3)
     assert total == pytest.approx({"p": one * 1.25, "q": one, "r": one * 1.25}, rel=1e-3)
-    alone = search(gallery, channels[:1], 3)
+    alone = search(gallery, channels[1:], 3)
     assert alone.scores[0] == pytest.approx([one] * 3, rel=1e-3)
+
+
+def test_a_text_that_a_channel_does_not_read_gets_nothing_from_it():
+    """English is judged by captions where there are some, Spanish by the multilingual channel alone."""
+    eye = np.eye(3, dtype=np.float16)
+    english = Space(eye * np.array([[1], [1], [0]], np.float16), np.array([True, True, False]))
+    gallery = Gallery(
+        ["p", "q", "r"], ["p", "q", "r"], {"captions": english, "multilingual": Space(eye, np.ones(3, bool))}
+    )
+    channels = [
+        Channel("captions", Letters(), "captions", EVEN, context=0.5, reads=frozenset({"en"})),
+        Channel("multilingual", Letters(), "multilingual", EVEN, beside=0.0, reads=frozenset({"en", "es"})),
+    ]
+    texts, languages = ["a", "a", "b", "a"], ["en", "es", "en", "sw"]
+    encoded = [EncodedChannel.encode(one, texts, languages) for one in channels]
+    assert encoded[0].texts.any(axis=1).tolist() == [True, False, True, False]
+    assert np.array_equal(encoded[1].texts[1], Letters().encode_text(["a"])[0])
+    index = Index(gallery)
+    scored = index.score(encoded, np.arange(3))
+    yes, no = 2.5, 0.5
+    assert scored.shares["multilingual"] == pytest.approx(
+        np.array([[0, 0, no], [yes, no, no], [0, 0, no], [0, 0, 0]]), abs=1e-2
+    )
+    assert (scored.shares["captions"][[1, 3]] == 0).all()
+    assert (scored.shares["captions"][[0, 2], :2] != 0).all()
+    hits = index.search(encoded, 3)
+    assert np.take_along_axis(scored.scores, hits.rows, axis=1) == pytest.approx(hits.scores, abs=1e-6)
+    assert hits.rows[1, 0] == 0

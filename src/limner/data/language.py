@@ -87,8 +87,8 @@ _SURE = 0.8
 _ROUNDS = 8
 _SAMPLE = 2000  # texts from which shares are estimated
 _LETTERS = 600  # of each text that are read
-# Log odds of English that a known and an unknown word add, and the most that words may add.
-_KNOWN, _STRANGE, _MOST = 1.5, -0.5, 8.0
+# Log odds of English that a known word adds and an unknown one takes off, and the most that words may add.
+_KNOWN, _STRANGE, _MOST = 1.5, 0.5, 8.0
 # A word this rare in the list of English words may as well be a quotation ("der", "une").
 _COUNTED = 10
 _FOREIGN = "al da das de del della den der des die du el en et il la le les mi no se su un une van"
@@ -129,7 +129,15 @@ class Languages:
 
 
 def language_of(text: str, shares: Mapping[str, float] | None = None) -> Language:
-    """The language of one text; see `languages_of`."""
+    """The language of one text.
+
+    Args:
+        text: any.
+        shares: language → share, expected before the text is seen, such as that of the library it belongs
+            to; None expects mostly English.
+    Raises:
+        MissingError: a package of the detector is not installed.
+    """
     return languages_of([text], shares).each[0]
 
 
@@ -161,13 +169,10 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
         counts = sizes @ _posterior(scores, weights)
         weights = (counts + _PRIOR_TEXTS * prior) / (sizes.sum() + _PRIOR_TEXTS)
     each: list[Language] = []
-    usual = np.isin(codes, COMMON)
     for start in range(0, len(texts), _SAMPLE):
         chunk = texts[start : start + _SAMPLE]
-        own = _posterior(scores if len(sample) == len(texts) else _scores(chunk, codes), weights)
-        for row in own:
-            best = int(np.where(usual, row, 0.0).argmax() if row[~usual].sum() < _SURE else row.argmax())
-            each.append(Language(code=codes[best], probability=float(row[best])))
+        own = scores if len(sample) == len(texts) else _scores(chunk, codes)
+        each += _tell(_posterior(own, weights), codes)
     found = sizes @ _posterior(scores, weights) / len(sample)
     order = sorted(range(len(codes)), key=lambda column: -found[column])
     return Languages(tuple(each), {codes[k]: float(found[k]) for k in order if found[k] >= 1e-3})
@@ -200,26 +205,37 @@ def _posterior(scores: Float64Array, weights: Float64Array) -> Float64Array:
     return probability
 
 
+def _tell(posterior: Float64Array, codes: Sequence[str]) -> list[Language]:
+    """The most probable language of each row, or the most probable common one where it is hard to tell."""
+    usual = np.isin(codes, COMMON)
+    told = []
+    for row in posterior:
+        best = int(np.where(usual, row, 0.0).argmax() if row[~usual].sum() < _SURE else row.argmax())
+        told.append(Language(code=codes[best], probability=float(row[best])))
+    return told
+
+
 def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
     """(N, L) log-likelihood of each language up to a constant per text, −inf for another script."""
-    column = {code: place for place, code in enumerate(codes)}
     scores = np.zeros((len(texts), len(codes)))
-    english = column[ENGLISH]
+    english = codes.index(ENGLISH)
+    counts = np.array([_english_words_of(text[:_LETTERS]) for text in texts])  # (N, 2) known, strange
+    words = _KNOWN * counts[:, 0] - _STRANGE * counts[:, 1]
+    told = words.sum() >= _MOST
     for row, text in enumerate(texts):
-        text = text[:_LETTERS]  # noqa: PLW2901
-        allowed = _written_so(text)
+        allowed = _written_so(text[:_LETTERS])
         if allowed is None:
             continue
         inside = np.array([code in allowed for code in codes])
         scores[row, ~inside] = -np.inf
-        if not inside[english]:
-            if inside.sum() > 1:
-                scores[row] += _detected(text, codes)
-            continue
-        words = _english_evidence(text)
-        scores[row, english] += words
-        if words < _MOST:
-            scores[row] += _detected(text, codes)
+        known, strange = counts[row]
+        if inside[english]:
+            scores[row, english] += np.clip(words[row], -_MOST, _MOST)
+            # Reading the detector's model takes half a second, and English words leave it nothing to tell.
+            if known and (not strange or words[row] >= _MOST or (told and known >= 2 * strange)):
+                continue
+        if inside.sum() > 1:
+            scores[row] += _detected(text[:_LETTERS], codes)
     return scores
 
 
@@ -244,14 +260,13 @@ def _latin() -> frozenset[str]:
     return frozenset(_codes()) - (others - _BOTH_WAYS)
 
 
-def _english_evidence(text: str) -> float:
-    """Log odds of English that a text's words give, by a list of English words."""
-    known = _english_words()
-    total = 0.0
-    for word in "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split():
-        if len(word) > 1 and word not in _QUOTED:
-            total += _KNOWN if word in known else _STRANGE
-    return min(max(total, -_MOST), _MOST)
+def _english_words_of(text: str) -> tuple[int, int]:
+    """How many words of a text a list of English words holds, and how many it does not."""
+    listed = _english_words()
+    words = "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split()
+    telling = [word for word in words if len(word) > 1 and word not in _QUOTED]
+    known = sum(word in listed for word in telling)
+    return known, len(telling) - known
 
 
 @cache

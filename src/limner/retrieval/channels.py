@@ -6,6 +6,7 @@ s standardised over the gallery for this text. Evidence of channels adds up; a c
 a picture adds 0, so absence neither helps nor hurts. It does not search; `index` does.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,8 +80,9 @@ class Channel:
         evidence: how its cosine becomes nats.
         context: how much of the whole text enters each step's vector: times the mean of all steps'
             vectors, added before the length is made 1 again. A text of one step is not changed by it.
-        beside: factor on the evidence for pictures that also have a channel whose factor is 1. What
-            two channels say of one picture overlaps, and must not count twice.
+        beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
+            say of one picture overlaps, and must not count twice.
+        reads: ISO 639 codes of the languages its encoder reads; None for all.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Channel:
     evidence: Evidence
     context: float = 0.0
     beside: float = 1.0
+    reads: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ class EncodedChannel:
 
     Attributes:
         name, space, evidence, beside: as in `Channel`.
-        texts: (N, D) float32 rows of unit length.
+        texts: (N, D) float32 rows of unit length; a row of zeros stands for a text in a language that the
+            channel does not read, for which it gives no evidence.
     """
 
     name: str
@@ -107,10 +111,25 @@ class EncodedChannel:
     beside: float = 1.0
 
     @classmethod
-    def encode(cls, channel: Channel, texts: list[str]) -> "EncodedChannel":
-        """Run the channel's text encoder over the N steps of one text, each in the context of all."""
-        vectors = channel.encoder.encode_text(texts)
-        if channel.context and len(texts) > 1:
-            whole = vectors.mean(axis=0, dtype=np.float32)
-            vectors = unit_rows(f"channel {channel.name}", vectors + np.float32(channel.context) * whole)
+    def encode(
+        cls, channel: Channel, texts: list[str], languages: Sequence[str] | None = None
+    ) -> "EncodedChannel":
+        """Run the channel's text encoder over the N steps of one text, each in the context of all.
+
+        Args:
+            channel: what to ask.
+            texts: steps.
+            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+        """
+        codes = channel.reads
+        read = [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
+        vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)
+        if any(read):
+            own = channel.encoder.encode_text(
+                [text for text, known in zip(texts, read, strict=True) if known]
+            )
+            if channel.context and len(own) > 1:
+                whole = own.mean(axis=0, dtype=np.float32)
+                own = unit_rows(f"channel {channel.name}", own + np.float32(channel.context) * whole)
+            vectors[read] = own
         return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside)

@@ -66,13 +66,20 @@ class Hits:
 class _Plan:
     """One channel of one search: evidence = (scale · cosine + shift) · weight.
 
-    The weight of a picture is 0 without the channel, `Channel.beside` next to a full one, else 1.
+    The weight of a picture is 0 without the channel, `Channel.beside` where an earlier channel judges it too,
+    else 1. Texts that the same channels read share a row of `weight`: (P, M), and (N,) `kind` says which.
     """
 
     channel: EncodedChannel
     scale: Float64Array
     shift: Float64Array
     weight: FloatArray
+    kind: IntArray
+
+    def weights(self, start: int, stop: int) -> FloatArray:
+        """Weights of some pictures, (1 or N, R)."""
+        part = self.weight[:, start:stop]
+        return part if len(part) == 1 else part[self.kind]
 
 
 class Index:
@@ -167,21 +174,21 @@ class Index:
         names = [channel.name for channel in channels]
         if not names or len(set(names)) != len(names):
             raise ConfigError(f"index: channels are {names}, expected at least one and no name twice")
-        plans = []
-        covered = np.zeros(len(self.gallery), dtype=bool)
         for channel in channels:
-            if channel.beside == 1:
-                covered |= self.gallery.space(channel.space).present
-        for channel in channels:
-            space = self.gallery.space(channel.space)
             expect(
                 f"index channel {channel.name}",
                 first=(channels[0].texts[:, :1], "N 1"),
                 texts=(channel.texts, "N D"),
-                matrix=(space.matrix, "M D"),
+                matrix=(self.gallery.space(channel.space).matrix, "M D"),
             )
             if not np.isfinite(channel.texts).all():
                 raise NumericsError(f"index channel {channel.name}: a text vector is not finite")
+        read = np.stack([channel.texts.any(axis=1) for channel in channels], axis=1)  # (N, channels)
+        kinds, kind = np.unique(read, axis=0, return_inverse=True)
+        covered = np.zeros((len(kinds), len(self.gallery)), dtype=bool)
+        plans = []
+        for place, channel in enumerate(channels):
+            space = self.gallery.space(channel.space)
             if channel.evidence.z_slope == 0:
                 mean = std = np.zeros(len(channel.texts))
             else:
@@ -191,8 +198,10 @@ class Index:
             scale, shift = channel.evidence.affine(mean, std)
             if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
                 raise NumericsError(f"index channel {channel.name}: its calibration is not finite")
-            factor = np.where(covered, channel.beside, 1.0)
-            plans.append(_Plan(channel, scale, shift, (factor * space.present).astype(np.float32)))
+            scale, shift = scale * read[:, place], shift * read[:, place]
+            weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * space.present
+            covered |= kinds[:, place, None] & space.present
+            plans.append(_Plan(channel, scale, shift, weight.astype(np.float32), kind.ravel()))
         return plans
 
     def _blocks(
@@ -204,18 +213,18 @@ class Index:
             rough = self._copy(plan.channel.space)
             query, _ = rough.query(plan.channel.texts)
             scale, shift = (part.astype(np.float32)[:, None] for part in (plan.scale, plan.shift))
-            weight = None if (plan.weight == 1).all() else plan.weight
-            parts.append((rough, query, scale, shift, weight))
+            uneven = None if (plan.weight == 1).all() else plan
+            parts.append((rough, query, scale, shift, uneven))
         barred = None if usable.all() else ~usable
 
         def score(start: int, stop: int) -> tuple[FloatArray, Float64Array]:
             total: FloatArray | None = None
-            for rough, query, scale, shift, weight in parts:
+            for rough, query, scale, shift, uneven in parts:
                 share = widened(rough.matrix[start:stop] @ query)
                 share *= scale
                 share += shift
-                if weight is not None:
-                    share *= weight[start:stop]
+                if uneven is not None:
+                    share *= uneven.weights(start, stop)
                 total = share if total is None else np.add(total, share, out=total)
             if total is None:
                 raise ConfigError("index: no channel")
@@ -295,7 +304,7 @@ class Index:
             cosines = exact_scores(plan.channel.texts, space.matrix, rows)
             here = np.asarray(space.present[rows], dtype=bool)
             nats = plan.scale[:, None] * cosines + plan.shift[:, None]
-            share = np.where(here, nats * plan.weight[rows], 0.0).astype(np.float32)
+            share = np.where(here, nats * plan.weight[:, rows][plan.kind], 0.0).astype(np.float32)
             shares[plan.channel.name], present[plan.channel.name] = share, here
             total += share
         if not np.isfinite(total).all():
