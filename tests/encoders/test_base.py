@@ -29,7 +29,8 @@ def drawn(**shape):
         torch.manual_seed(3)
         net = BaseNet(BaseShape(**{**SHAPE, **shape}), published_backbone())
         for part in (net.picture, net.sentence, net.foreign):
-            torch.nn.init.normal_(part.narrow.weight)
+            if part.narrow is not None:
+                torch.nn.init.normal_(part.narrow.weight)
         net.feature_mean.normal_()
         net.feature_deviation.uniform_(0.5, 1.5)
         for block in range(net.shape.changed_from, BLOCKS):
@@ -99,6 +100,23 @@ def test_training_keeps_the_statistics_of_the_backbone(pictures):
     net.features(pictures)
     assert torch.equal(net.backbone._bn1.running_mean, before)
     assert net.picture.training
+
+
+def test_looks_are_the_half_whitened_components_of_the_pictures_measured():
+    net = drawn(hidden=0, looks=4, changed_from=BLOCKS + 1)
+    generator = torch.Generator().manual_seed(2)
+    features = torch.randn(200, FEATURES, generator=generator) * 3 + 5
+    features[:, :40] += 4 * torch.randn(200, 1, generator=generator)  # one common component
+    net.measure(features)
+    standard = (features - features.mean(dim=0)) / (features.std(dim=0, correction=0) + 1e-4)
+    mapped = standard[:, : net.look.straight.in_features] @ net.look.straight.weight.T
+    spread = mapped.T @ mapped / len(mapped)
+    strengths = torch.linalg.eigvalsh(
+        standard[:, : net.look.straight.in_features].T @ standard[:, : net.look.straight.in_features] / 200
+    ).flip(0)[:4]
+    close(spread, torch.diag(strengths**0.5), 1e-2)
+    with pytest.raises(ConfigError, match="at least 5"):
+        net.measure(features[:4])
 
 
 def test_a_file_gives_back_the_network_but_for_rounding(net, kept, pictures):

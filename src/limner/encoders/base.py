@@ -34,6 +34,7 @@ FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
 MINILM, USE = 384, 512
 CLASSES = 1000
 
+_LEAST_DEVIATION = 1e-4
 _KEY = "limner-base"
 _SCALE = ":scale"
 _MOST_BYTES = 64 * 2**20
@@ -56,7 +57,7 @@ class BaseShape(BaseModel):
     width: int = Field(default=512, ge=1, le=4096)
     looks: int = Field(default=256, ge=1, le=4096)
     first_stage: int = Field(default=5, ge=0, lt=len(STAGES))
-    last_stage: int = Field(default=7, ge=0, lt=len(STAGES))
+    last_stage: int = Field(default=4, ge=0, lt=len(STAGES))
     hidden: int = Field(default=0, ge=0, le=8192)
     changed_from: int = Field(default=BLOCKS + 1, ge=0, le=BLOCKS + 1)
 
@@ -188,6 +189,32 @@ class BaseNet(nn.Module):
         """(N, 512) multilingual USE rows of unit length → (N, D) unit rows."""
         rows: Tensor = self.foreign(vectors)
         return rows
+
+    def measure(self, features: Tensor) -> None:
+        """Take means and deviations from pictures, and the looks: principal components, half whitened.
+
+        Half whitened, the common components outweigh the rare ones less. Picture → another picture of its
+        story, storybook validation, components of training pictures, R@1 / mean AP: 256 components .777 /
+        .582, half whitened .835 / .674, wholly .832 / .616; of later stages as well .835 / .647 (blocks to
+        20), .818 / .625 (all); ResNet-50's pooled features .783 / .540.
+
+        Args:
+            features: (N, F) of pictures to train on, N above L.
+        Raises:
+            ConfigError: too few pictures.
+        """
+        count, width = len(features), self.shape.looks
+        if count <= width:
+            raise ConfigError(f"base: {count} pictures to take {width} components from; at least {width + 1}")
+        values = features.detach().double()
+        self.feature_mean.copy_(values.mean(dim=0))
+        self.feature_deviation.copy_(values.std(dim=0, correction=0) + _LEAST_DEVIATION)
+        rows = self._standard(features)[:, self._looks_columns].double()
+        strengths, directions = torch.linalg.eigh(rows.T @ rows / count)
+        strengths, directions = strengths.flip(0)[:width], directions.flip(1)[:, :width]
+        with torch.no_grad():
+            self.look.straight.weight.copy_((directions / strengths.clamp_min(1e-9) ** 0.25).T)
+            self.look.straight.bias.zero_()
 
     def class_logits(self, features: Tensor) -> Tensor:
         """(B, F) features → (B, 1000) logits of ImageNet's classes, as the published classifier has them."""
@@ -378,19 +405,7 @@ def load_base(path: Path) -> BaseNet:
         MissingError: the file or the backbone's package is not there.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
-    header = _header(path)
-    held = read_state(WeightFile(path))
-    state: dict[str, Tensor] = {}
-    for key, value in held.items():
-        if key.endswith(_SCALE):
-            continue
-        if value.dtype != torch.int8:
-            state[key] = value
-            continue
-        scale = held.get(key + _SCALE)
-        if scale is None or value.ndim < 2 or scale.shape != value.shape[:1]:
-            raise CheckpointError(f"{path}: {key} has no scale per row; get the file again")
-        state[key] = value.float() * scale.view(-1, *[1] * (value.ndim - 1))
+    header, state = _read(path)
     backbone = read_state(backbone_file())
     changed = {key.removeprefix("backbone."): key for key in state if key.startswith("backbone.")}
     due = {
@@ -412,6 +427,24 @@ def load_base(path: Path) -> BaseNet:
     return net.eval().requires_grad_(requires_grad=False)
 
 
+def load_text_side(path: Path, side: Literal["sentence", "foreign"]) -> Projection:
+    """One text side of a file, without the backbone.
+
+    Args:
+        path: of the file.
+        side: ``sentence`` takes MiniLM's rows, ``foreign`` those of the multilingual USE.
+    Raises:
+        MissingError: the file is not there.
+        CheckpointError: the file is damaged or of another kind.
+    """
+    header, state = _read(path)
+    with torch.device("meta"):
+        made = Projection(MINILM if side == "sentence" else USE, header.shape.width, header.shape.hidden)
+    own = {key.removeprefix(f"{side}."): value for key, value in state.items() if key.startswith(f"{side}.")}
+    load_strictly(made, own, f"{path}: {side}")
+    return made.eval().requires_grad_(requires_grad=False)
+
+
 def read_card(path: Path) -> BaseCard:
     """What a file says of itself, without reading its tensors.
 
@@ -420,6 +453,24 @@ def read_card(path: Path) -> BaseCard:
         CheckpointError: the file is damaged or of another kind.
     """
     return _header(path).card
+
+
+def _read(path: Path) -> tuple[_Header, dict[str, Tensor]]:
+    """The checked metadata of a file, and its tensors in float32."""
+    header = _header(path)
+    held = read_state(WeightFile(path))
+    state: dict[str, Tensor] = {}
+    for key, value in held.items():
+        if key.endswith(_SCALE):
+            continue
+        if value.dtype != torch.int8:
+            state[key] = value
+            continue
+        scale = held.get(key + _SCALE)
+        if scale is None or value.ndim < 2 or scale.shape != value.shape[:1]:
+            raise CheckpointError(f"{path}: {key} has no scale per row; get the file again")
+        state[key] = value.float() * scale.view(-1, *[1] * (value.ndim - 1))
+    return header, state
 
 
 def _changed(key: str, changed_from: int) -> bool:

@@ -42,25 +42,28 @@ TORCHVISION = {
 }
 
 
+# Files of `limner.encoders.base` that come with limner.
+SHIPPED = ("base",)
 CLIP = "clip:"
 Engine = Literal["torch", "openvino"]
 
 
 def image_encoders() -> list[str]:
     """Names that `image_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
-    return [COLOUR, *TORCHVISION, f"{CLIP}ViT-B-32"]
+    return [*SHIPPED, COLOUR, *TORCHVISION, f"{CLIP}ViT-B-32"]
 
 
 def text_encoders() -> list[str]:
     """Names that `text_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
-    return [SENTENCES, MULTILINGUAL, f"{CLIP}ViT-B-32"]
+    return [SENTENCES, MULTILINGUAL, *SHIPPED, f"{CLIP}ViT-B-32"]
 
 
 def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: str = "cpu") -> TextEncoder:
     """A ready text encoder.
 
     Args:
-        name: ``minilm`` (English), ``use`` (sixteen languages) or ``clip:ARCHITECTURE``.
+        name: ``minilm`` (English), ``use`` (sixteen languages), one of `SHIPPED` (its English side) or
+            ``clip:ARCHITECTURE``.
         weights: for CLIP, as in `image_encoder`.
         device: torch device that computes.
     Raises:
@@ -73,6 +76,10 @@ def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: 
         from limner.encoders.multilingual import MultilingualUSE
 
         return MultilingualUSE()
+    if name in SHIPPED:
+        from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
+
+        return BaseTextEncoder(name, shipped_file(name), text_encoder())
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     from limner.encoders.minilm import MiniLM
@@ -107,6 +114,10 @@ def image_encoder(
         from limner.encoders.colour import ColourEncoder
 
         return ColourEncoder()
+    if name in SHIPPED:
+        from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
+
+        return BaseImageEncoder(name, shipped_file(name), precision=precision, device=device)
     if engine not in get_args(Engine):
         raise ConfigError("encoder: " + unknown("engine", engine, get_args(Engine)))
     if name.startswith(CLIP):

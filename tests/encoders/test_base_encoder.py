@@ -1,0 +1,122 @@
+"""The encoder ``base``: a picture alone and among others, and when its fingerprint changes."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from limner.encoders.base import BaseCard, load_base, save_base
+from limner.encoders.base_encoder import (
+    BaseImageEncoder,
+    BaseTextEncoder,
+    card,
+    image_fingerprints,
+    shipped_file,
+)
+from limner.encoders.catalogue import SHIPPED, text_encoder
+from limner.encoders.weights import WeightFile
+from limner.errors import ConfigError, DataError, MissingError, ShapeError
+
+
+@pytest.fixture(scope="module")
+def eyes():
+    return BaseImageEncoder("base", shipped_file("base"))
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return text_encoder()
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    return np.random.default_rng(1).integers(0, 256, (9, 260, 260, 3), dtype=np.uint8)
+
+
+def test_a_picture_does_not_depend_on_its_batch(eyes, pictures):
+    together = eyes.encode_pixels(pictures)
+    assert {space: rows.shape for space, rows in together.spaces.items()} == {
+        space: (9, width) for space, width in eyes.spaces.items()
+    }
+    alone = eyes.encode_pixels(pictures[4:5])
+    for space, rows in together.spaces.items():
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+        assert rows[4] @ alone.spaces[space][0] > 0.999
+    exact = BaseImageEncoder("base", shipped_file("base"), precision="float32")
+    for space, rows in exact.encode_pixels(pictures[4:5]).spaces.items():
+        assert rows[0] @ together.spaces[space][4] > 0.99
+
+
+def test_pictures_of_any_shape_become_its_square(eyes):
+    for size in ((3000, 20), (20, 3000), (1, 1), (260, 260)):
+        square = eyes.prepare(Image.new("RGB", size, (10, 200, 30)))
+        assert square.shape == (260, 260, 3)
+        assert (square == (10, 200, 30)).all()
+    with pytest.raises(ShapeError, match="expected uint8"):
+        eyes.encode_pixels(np.zeros((1, 224, 224, 3), np.uint8))
+
+
+def test_a_text_does_not_depend_on_its_batch(minilm):
+    words = BaseTextEncoder("base", shipped_file("base"), minilm)
+    texts = ["a dog runs on the beach", "snow", "two people cook dinner in a small kitchen at night"]
+    rows = words.encode_text(texts)
+    assert rows.shape == (3, words.dim)
+    np.testing.assert_allclose(rows[1], words.encode_text(texts[1:2])[0], atol=1e-5)
+    with pytest.raises(DataError, match="no words"):
+        words.encode_text([" "])
+
+
+def test_words_of_another_width_are_refused(minilm):
+    with pytest.raises(ShapeError, match="minilm gives 384 numbers, expected 512"):
+        BaseTextEncoder("base", shipped_file("base"), minilm, multilingual=True)
+
+
+def test_the_fingerprint_changes_with_file_and_precision_alone(tmp_path, eyes, minilm):
+    file = shipped_file("base")
+    other = tmp_path / "other.safetensors"
+    save_base(other, load_base(file.path), BaseCard(name="other"))
+    known = image_fingerprints(file)
+    assert eyes.fingerprint == known["bfloat16"]
+    assert len({*known.values(), *image_fingerprints(WeightFile(other)).values()}) == 4
+    copy = tmp_path / "copy.safetensors"
+    copy.write_bytes(file.path.read_bytes())
+    assert image_fingerprints(WeightFile(copy)) == known
+    sides = [BaseTextEncoder("base", one, minilm).fingerprint for one in (file, WeightFile(other))]
+    assert sides[0] != sides[1]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_files_are_small_and_say_what_they_are(name):
+    file = shipped_file(name)
+    assert file.path.stat().st_size <= 6 * 10**6
+    told = card(name)
+    assert told.name == name
+    assert told.terms
+    assert told.data
+    assert all(0 <= value <= 1 for figure, value in told.figures.items() if "R@" in figure)
+
+
+def test_unknown_and_absent_files_are_one_line(tmp_path):
+    with pytest.raises(ConfigError, match="base"):
+        shipped_file("bass")
+    with pytest.raises(MissingError, match="cannot be read"):
+        BaseImageEncoder("base", WeightFile(tmp_path / "gone.safetensors"))
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_captions_find_their_photographs_without_words(shared_data, eyes, minilm):
+    """Two hundred validation photographs among each other; chance would be a median rank of 100."""
+    import json
+
+    folder = shared_data / "flickr8k"
+    rows = [json.loads(line) for line in (folder / "captions.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [row for row in rows if row["split"] == "val"][:200]
+    pixels = np.stack([eyes.prepare(Image.open(folder / row["file_name"]).convert("RGB")) for row in rows])
+    found = np.concatenate([eyes.encode_pixels(part).spaces["base"] for part in np.array_split(pixels, 10)])
+    texts = BaseTextEncoder("base", shipped_file("base"), minilm).encode_text(
+        [r["captions"][0] for r in rows]
+    )
+    table = texts @ found.T
+    ranks = (table >= np.diag(table)[:, None]).sum(axis=1)
+    assert np.median(ranks) <= 4
+    assert np.mean(ranks <= 10) >= 0.75
