@@ -46,6 +46,15 @@ class TextEncoder(Protocol):
         ...
 
 
+class SentenceEncoder(TextEncoder, Protocol):
+    """A text encoder that says which languages it reads."""
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """ISO 639 codes; None where nothing is known about it, and every text is given to it."""
+        ...
+
+
 @dataclass(frozen=True)
 class ImageVectors:
     """What one forward pass says about B pictures.

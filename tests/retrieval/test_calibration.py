@@ -16,7 +16,7 @@ def shipped() -> Calibration:
 
 def test_it_is_read_once_and_covers_what_untrained_use_needs(shipped):
     assert load() is shipped
-    assert set(shipped.channels) == {"captions", "labels", "clip"}
+    assert set(shipped.channels) == {"captions", "multilingual", "labels", "clip"}
     assert set(shipped.pulls) >= {"visual"}
     for pull in shipped.pulls.values():
         assert set(pull.weights) == set(STRENGTH)

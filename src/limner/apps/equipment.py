@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Literal
 
 from limner.apps.terminal import say
 from limner.apps.trained import MODEL, TrainedRun
+from limner.data.language import ENGLISH
 from limner.encoders.catalogue import (
     CLIP,
     COLOUR,
     SENTENCES,
     image_encoder,
     image_encoders,
+    sentence_encoder,
     text_encoder,
     weight_file,
 )
@@ -30,8 +32,13 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 DEFAULT_BACKBONE = "resnet50"
-# Text space of each channel's gallery space. Captions and class names are both sentences.
-CHANNELS: dict[str, str] = {"captions": "captions", "labels": "labels", "clip": "clip"}
+# Channel → gallery space, the most telling first. Captions and class names are both sentences.
+CHANNELS: dict[str, str] = {
+    "captions": "captions",
+    "multilingual": "multilingual",
+    "clip": "clip",
+    "labels": "labels",
+}
 # Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
 # more about their story than how they look, where most of them have words.
 PAIR_SPACES = ("captions", "visual", "clip", "colour")
@@ -142,8 +149,10 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
                 f"{library.folder}: no vectors for channel {name!r} (there: {there});"
                 " index with an encoder for it"
             )
-    held = library.summary().vectors if not names else {}
-    chosen = list(names) or [name for name, space in CHANNELS.items() if held.get(space, 0)]
+    held = library.summary().vectors
+    # Captions are asked for as one, in whatever language they are.
+    named = {*names, *(["multilingual"] if "captions" in names and "multilingual" in spaces else [])}
+    chosen = [name for name, space in CHANNELS.items() if (name in named if names else held.get(space, 0))]
     if not chosen:
         raise DataError(
             f"{library.folder}: no channel answers words; index with captions or with a classifier's weights"
@@ -152,7 +161,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     channels = []
     for name in chosen:
         made_by = spaces[CHANNELS[name]]
-        kind = made_by.encoder if name == "clip" else SENTENCES
+        kind = made_by.encoder if name in ("clip", "multilingual") else SENTENCES
         if kind not in encoders:
             encoders[kind] = text_encoder(kind)
         encoder = encoders[kind]
@@ -161,7 +170,12 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
             raise CheckpointError(
                 f"{library.folder}: {name} were encoded by another version of {encoder.name}; index again"
             )
-        channels.append(calibration.channel(name, encoder, CHANNELS[name]))
+        reads: frozenset[str] | None = frozenset((ENGLISH,))
+        if name == "multilingual":
+            reads = sentence_encoder(kind).reads
+            if reads is not None and held.get("captions", 0) >= held.get("multilingual", 0):
+                reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
+        channels.append(calibration.channel(name, encoder, CHANNELS[name], reads))
     return channels
 
 
@@ -175,6 +189,6 @@ def pair_space(held: LibrarySummary, *, captions: bool = True) -> str | None:
         captions: whether they may be compared.
     """
     spaces = [space for space in PAIR_SPACES if space in held.spaces]
-    if not captions or held.captioned < CAPTIONED * held.pictures:
+    if not captions or held.vectors.get("captions", 0) < CAPTIONED * held.pictures:
         spaces = [space for space in spaces if space != "captions"]
     return next(iter(spaces), None)

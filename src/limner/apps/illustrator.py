@@ -18,11 +18,13 @@ import numpy as np
 
 from limner.apps.document_pull import read_pull
 from limner.apps.equipment import PAIR_SPACES, channels_of, pair_space
+from limner.apps.languages import language_of_query, languages_of_story, unread, unread_note
 from limner.apps.run_channels import check_run, predicted, run_channels, without_vectors
 from limner.apps.shown import Shown, shown_by
 from limner.apps.step_relations import relation_channel
 from limner.apps.trained import DOCUMENT, MODEL, TrainedRun
 from limner.config import build
+from limner.data.language import direction, language_name
 from limner.data.records import Picture, Story
 from limner.data.storyboards import BoardStep, Candidate, Storyboard
 from limner.encoders.remembering import Remembering
@@ -148,14 +150,14 @@ class Illustrator:
         kept = {one.encoder: Remembering(one.encoder) for one in found}
         return tuple(replace(one, encoder=kept[one.encoder]) for one in found)
 
-    @kept
-    def suitability(self) -> Suitability | None:
-        """When a step is left blank; None with a trained run."""
+    def _suitability(self, codes: Sequence[str]) -> Suitability | None:
+        """When a step is left blank, by the channels that read some of a text; None with a trained run."""
         if self.model is not None:
             return None
         gallery = self.index.gallery
-        telling = [one.name for one in self.channels if gallery.space(one.space).present.any()]
-        return calibration.load().suitable(telling or [one.name for one in self.channels])
+        reading = [one for one in self.channels if len(unread(codes, [one])) < len(codes)] or self.channels
+        telling = [one.name for one in reading if gallery.space(one.space).present.any()]
+        return calibration.load().suitable(telling or [one.name for one in reading])
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -260,6 +262,10 @@ class Illustrator:
         asked = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
         wanted = self._relation(len(steps), asked)  # what cannot be asked is said before anything is loaded
         channels = [*self.channels, *wanted]
+        told = languages_of_story(story)
+        codes = [one.code for one in told.each]
+        if not story.language:
+            story = story.model_copy(update={"language": told.main, "direction": direction(told.main)})
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
             board = illustrate(
                 story,
@@ -267,8 +273,9 @@ class Illustrator:
                 channels,
                 self.catalogue.pictures,
                 blanked,
-                suitability=self.suitability,
+                suitability=self._suitability(codes),
                 given=shown.inside,
+                languages=codes,
                 library=self.name,
             )
             settings = options.settings()
@@ -279,8 +286,26 @@ class Illustrator:
                 _given(step, outside[step.position]) if step.position in outside else step
                 for step in board.steps
             ]
+            for step in unread(codes, channels):
+                if given[step].origin == "blank":
+                    reason = f"No installed encoder reads {language_name(codes[step])}."
+                    given[step] = given[step].model_copy(update={"reason": reason, "probability": None})
             board = board.model_copy(update={"steps": tuple(given), "settings": settings})
             return board if self.model is None else predicted(board, self.model, self.index.gallery)
+
+    def language_note(self, text: Story | str) -> str | None:
+        """One line where a text, or a part of it, is in a language that nothing here reads; else None.
+
+        Args:
+            text: a story, or words to search for.
+        Raises:
+            LimnerError: as `channels`.
+        """
+        if isinstance(text, str):
+            codes = [language_of_query(text, self.library.settings)]
+        else:
+            codes = [one.code for one in languages_of_story(text).each]
+        return unread_note(codes, self.channels)
 
     def shown_by(self, story: Story) -> Shown:
         """Pictures that a text shows itself; see `limner.apps.shown.shown_by`."""
@@ -295,11 +320,17 @@ class Illustrator:
             relation: that they should have, where a trained run knows some.
         Raises:
             LimnerError: as `index` and `channels`, or an unknown relation.
+        Returns:
+            None of them where nothing here reads the language of the words; see `language_note`.
         """
         wanted = self._relation(1, {} if relation is None else {0: relation})
         channels = [*self.channels, *wanted]
         with self.lock:
-            encoded = [EncodedChannel.encode(one, [text]) for one in channels]
+            code = language_of_query(text, self.library.settings)
+            encoded = [EncodedChannel.encode(one, [text], [code]) for one in channels]
+        encoded = [one for one in encoded if one.texts.any()]
+        if not encoded:
+            return []
         return self._found(encoded, limit, text=text)
 
     def like(self, picture: str, limit: int) -> list[Candidate]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from limner.apps.equipment import channels_of
 from limner.apps.terminal import emit, emit_json, emit_table, say
 from limner.data.judgements import read_qrels, read_topics
+from limner.data.language import languages_of
 from limner.evaluation.judged import METRICS, PREFERRED, JudgedResult, JudgedTask, evaluate_judged
 from limner.evaluation.uncertainty import Interval
 from limner.retrieval import calibration
@@ -52,7 +53,8 @@ def judged_search(
         return rng.standard_normal((len(texts), task.size), dtype=np.float32)
 
     def scores(texts: Sequence[str]) -> NDArray[np.floating]:
-        return index.score([EncodedChannel.encode(one, list(texts)) for one in channels], rows).scores
+        codes = [one.code for one in languages_of(texts).each]
+        return index.score([EncodedChannel.encode(one, list(texts), codes) for one in channels], rows).scores
 
     name = "+".join(one.name for one in channels)
     results = [evaluate_judged("random", task, chance)[0], evaluate_judged(name, task, scores)[0]]

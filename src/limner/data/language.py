@@ -81,7 +81,7 @@ _BOTH_WAYS = {"sr"}  # written in Latin letters as well
 _KANA = 0.05  # of a text's letters: with so many kana, Chinese characters are Japanese
 # Before any text is seen: English, the other common ones together, all others together.
 _PRIOR = (0.8, 0.19, 0.01)
-_PRIOR_TEXTS = 2.0  # how many texts that prior counts as
+_PRIOR_TEXTS, _EXPECTED_TEXTS = 2.0, 10.0  # how many texts that prior, or stated shares, count as
 # A short text is said to be in none of the common languages only where that is this probable.
 _SURE = 0.8
 _ROUNDS = 8
@@ -93,6 +93,21 @@ _KNOWN, _STRANGE, _MOST = 1.5, 0.5, 8.0
 _COUNTED = 10
 _FOREIGN = "al da das de del della den der des die du el en et il la le les mi no se su un une van"
 _QUOTED = frozenset(_FOREIGN.split())
+
+_NAMES = """
+af Afrikaans, am Amharic, ar Arabic, as Assamese, az Azerbaijani, be Belarusian, bg Bulgarian, bn
+Bengali, br Breton, bs Bosnian, ca Catalan, cs Czech, cy Welsh, da Danish, de German, el Greek, en
+English, eo Esperanto, es Spanish, et Estonian, eu Basque, fa Persian, fi Finnish, fr French, fy Frisian,
+ga Irish, gl Galician, gu Gujarati, ha Hausa, he Hebrew, hi Hindi, hr Croatian, hu Hungarian, hy
+Armenian, id Indonesian, ig Igbo, is Icelandic, it Italian, ja Japanese, jv Javanese, ka Georgian, kk
+Kazakh, km Khmer, kn Kannada, ko Korean, ku Kurdish, ky Kyrgyz, la Latin, lo Lao, lt Lithuanian, lv
+Latvian, mg Malagasy, mk Macedonian, ml Malayalam, mn Mongolian, mr Marathi, ms Malay, mt Maltese, my
+Burmese, ne Nepali, nl Dutch, no Norwegian, oc Occitan, pa Punjabi, pl Polish, ps Pashto, pt Portuguese,
+ro Romanian, ru Russian, rw Kinyarwanda, si Sinhala, sk Slovak, sl Slovenian, sn Shona, so Somali, sq
+Albanian, sr Serbian, sv Swedish, sw Swahili, ta Tamil, te Telugu, tg Tajik, th Thai, tk Turkmen, tl
+Tagalog, tr Turkish, tt Tatar, ug Uyghur, uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, xh Xhosa, yo
+Yoruba, zh Chinese, zu Zulu
+"""
 
 Float64Array = NDArray[np.float64]
 
@@ -164,10 +179,11 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
     scores = _scores(sample, codes)
     sizes = np.array([min(len(text), _LETTERS) for text in sample]) + 1.0
     sizes /= sizes.mean()  # a heading says less of its text's language than a paragraph
+    before = _EXPECTED_TEXTS if shares else _PRIOR_TEXTS
     weights = prior
     for _ in range(_ROUNDS):
         counts = sizes @ _posterior(scores, weights)
-        weights = (counts + _PRIOR_TEXTS * prior) / (sizes.sum() + _PRIOR_TEXTS)
+        weights = (counts + before * prior) / (sizes.sum() + before)
     each: list[Language] = []
     for start in range(0, len(texts), _SAMPLE):
         chunk = texts[start : start + _SAMPLE]
@@ -181,6 +197,13 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
 def direction(code: str) -> Literal["ltr", "rtl"]:
     """Which way a language is written, as HTML's attribute ``dir`` wants it."""
     return "rtl" if code.partition("-")[0] in RIGHT_TO_LEFT else "ltr"
+
+
+def language_name(code: str) -> str:
+    """What English calls a language, such as ``Swahili (sw)``; its code alone where that is not known."""
+    names = dict(pair.split(maxsplit=1) for pair in _NAMES.replace("\n", " ").split(","))
+    base = code.partition("-")[0]
+    return f"{names[base]} ({code})" if base in names else f"language {code}"
 
 
 def _prior(codes: Sequence[str], shares: Mapping[str, float] | None) -> Float64Array:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from limner.encoders.downloads import Progress, fetch
 from limner.encoders.weights import WeightFile, find, find_clip, hub_folder, read_sentence_files, read_state
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
-from limner.similarity import ImageEncoder, TextEncoder
+from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
 
 if TYPE_CHECKING:
     from limner.encoders.clip import ClipEncoder
@@ -72,6 +72,19 @@ def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: 
     """
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights, device=device)
+    return sentence_encoder(name, device=device)
+
+
+def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceEncoder:
+    """A ready encoder of sentences, which says what languages it reads.
+
+    Args:
+        name: ``minilm`` (English) or ``use`` (sixteen languages).
+        device: torch device that computes; ``use`` computes on the CPU.
+    Raises:
+        ConfigError: unknown name.
+        MissingError: its package is not there.
+    """
     if name == MULTILINGUAL:
         from limner.encoders.multilingual import MultilingualUSE
 

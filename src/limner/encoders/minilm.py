@@ -36,6 +36,7 @@ class MiniLM:
     """
 
     name = "minilm"
+    reads = frozenset(("en",))
 
     def __init__(self, files: SentenceFiles, *, device: str = "cpu") -> None:
         """Take the tensors of a BERT encoder.

@@ -38,6 +38,7 @@ class MultilingualUSE:
     """
 
     name = "use"
+    reads = LANGUAGES
 
     def __init__(self) -> None:
         """Find the installed package; its weights are read on first use.

@@ -4,7 +4,7 @@ Fitted once on held-out data by `benchmarks/calibrate.py` and packaged as `calib
 untrained use gives evidence and not bare cosines. It reads; it fits nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -45,7 +45,7 @@ class Pull(Record):
         Raises:
             ConfigError: no weight was chosen for it.
         """
-        names = set(channels)
+        names = {"captions" if name == "multilingual" else name for name in channels}
         strongest = next((name for name in STRENGTH if name in names), STRENGTH[-1])
         chosen = self.weights[strongest]
         if decoder not in chosen:
@@ -85,15 +85,22 @@ class Calibration(Record):
             raise ConfigError("calibration: " + unknown("channel", channel, self.channels))
         return self.channels[channel]
 
-    def channel(self, name: str, encoder: TextEncoder, space: str) -> Channel:
+    def channel(
+        self, name: str, encoder: TextEncoder, space: str, reads: frozenset[str] | None = None
+    ) -> Channel:
         """A channel with its calibration.
 
+        Args:
+            name: of the channel.
+            encoder: of texts.
+            space: of the gallery.
+            reads: as in `Channel`.
         Raises:
             ConfigError: the channel has none.
         """
         evidence = self.evidence(name)
         return Channel(
-            name, encoder, space, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0)
+            name, encoder, space, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0), reads
         )
 
     def pull(self, space: str) -> Pull:
@@ -106,13 +113,14 @@ class Calibration(Record):
             raise ConfigError("calibration: " + unknown("space of pictures", space, self.pulls))
         return self.pulls[space]
 
-    def suitable(self, channels: Iterable[str]) -> Suitability:
+    def suitable(self, channels: Collection[str]) -> Suitability:
         """When to leave a step blank, for the channels that take part.
 
         Raises:
             ConfigError: a channel has no calibration, or none takes part.
         """
-        names = sorted(set(channels))
+        # The two judge different pictures, by the same kind of evidence.
+        names = sorted(set(channels) - ({"multilingual"} if "captions" in channels else set()))
         if not names:
             raise ConfigError("calibration: no channel takes part; suitability needs at least one")
         for name in names:

@@ -7,13 +7,14 @@ that was cut off is completed by the next. No picture is opened here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.data.hashes import near_groups
+from limner.data.language import language_of, languages_of
 from limner.retrieval.commits import vector_table
 from limner.retrieval.digests import place
 from limner.retrieval.store import PICTURES, vectors_name
@@ -24,44 +25,73 @@ if TYPE_CHECKING:
     from limner.retrieval.reports import Progress
     from limner.retrieval.store import Store
 
-CAPTIONS = "captions"
+CAPTIONS, MULTILINGUAL = "captions", "multilingual"
+CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
+"""Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
 _PRESENT = "array_length(paths) > 0"
+_CAPTIONED = f"{_PRESENT} AND array_length(captions) > 0"
+_SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
 _TEXTS_AT_ONCE = 512
 _GROUP_ROWS = 8192
 
 
 def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:
     """What a caption vector was made from: changes with the encoder or any caption."""
-    content = "\0".join((fingerprint, *texts)).encode("utf-8", "surrogatepass")
+    content = "\0".join((fingerprint, "by language", *texts)).encode("utf-8", "surrogatepass")
     return hashlib.sha256(content).hexdigest()[:32]
 
 
+def caption_shares(store: Store) -> dict[str, float]:
+    """Language → share of a library's captions, largest first, estimated from some spread over all of it."""
+    every = max(1, store.count(PICTURES, _CAPTIONED) // _SHARES_FROM)
+    texts: list[str] = []
+    seen = 0
+    for batch in store.scan(PICTURES, ["captions"], _CAPTIONED):
+        for captions in batch.column("captions").to_pylist():
+            seen += 1
+            if seen % every == 0:
+                texts.append(captions[0]["text"])
+    return languages_of(texts).shares
+
+
 def encode_captions(
-    library: Library, encoder: TextEncoder, progress: Progress, stopped: Callable[[], bool]
+    library: Library,
+    space: str,
+    encoder: TextEncoder,
+    *,
+    reads: frozenset[str] | None,
+    progress: Progress,
+    stopped: Callable[[], bool],
 ) -> int:
-    """Bring the space "captions" up to date; return how many pictures were encoded.
+    """Bring one space of captions up to date; return how many pictures were encoded.
 
     Args:
-        library: its table of the space exists.
+        library: its table of the space exists, and its settings hold the shares of languages.
+        space: captions or multilingual.
         encoder: of the caption texts.
+        reads: languages that it reads; captions in others do not enter. None for all.
         progress: told of every picture encoded.
         stopped: asked between batches; True ends early.
     """
-    store, table = library.store, vectors_name(CAPTIONS)
+    store, table = library.store, vectors_name(space)
     ids, hashes = _known_hashes(store, table)
     met = np.zeros(len(ids), dtype=bool)
     stale: list[tuple[str, str, list[str]]] = []
     done = 0
     total = 0
-    for batch in store.scan(PICTURES, ["id", "captions"], f"{_PRESENT} AND array_length(captions) > 0"):
+    for batch in store.scan(PICTURES, ["id", "captions"], _CAPTIONED):
         for row in batch.to_pylist():
             texts = [caption["text"] for caption in row["captions"]]
             key = captions_hash(encoder.fingerprint, texts)
             at = place(ids, bytes.fromhex(row["id"]))
-            if at >= 0:
+            if at >= 0 and bytes(hashes[at]) == bytes.fromhex(key).rstrip(b"\0"):
                 met[at] = True
-            if at < 0 or bytes(hashes[at]) != bytes.fromhex(key).rstrip(b"\0"):
-                stale.append((row["id"], key, texts))
+                continue
+            readable = readable_captions(texts, reads, library.settings.languages)
+            if readable:
+                if at >= 0:
+                    met[at] = True
+                stale.append((row["id"], key, readable))
                 total += 1
         if len(stale) >= _TEXTS_AT_ONCE:
             progress.total(total)
@@ -73,6 +103,36 @@ def encode_captions(
     done += _encode(store, table, encoder, stale, progress)
     store.delete(table, (bytes(one).ljust(32, b"\0").hex() for one in ids[~met]))
     return done
+
+
+def readable_captions(
+    texts: Sequence[str], reads: frozenset[str] | None, shares: Mapping[str, float]
+) -> list[str]:
+    """Captions of one picture in the languages that an encoder reads.
+
+    Args:
+        texts: its captions.
+        reads: ISO 639 codes; None for all.
+        shares: of the languages of the library's captions.
+    """
+    if reads is None:
+        return list(texts)
+    return [text for text in texts if language_of(text, shares).code in reads]
+
+
+def unread_captions(library: Library) -> dict[str, str]:
+    """Id of each captioned picture without any vector of its captions → language of the first of them."""
+    store = library.store
+    spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
+    known = np.array([bytes.fromhex(one) for table in spaces for one in ids_of(store, table)], dtype="S32")
+    known.sort()
+    unread: dict[str, str] = {}
+    for batch in store.scan(PICTURES, ["id", "captions"], _CAPTIONED):
+        for row in batch.to_pylist():
+            if place(known, bytes.fromhex(row["id"])) < 0:
+                text = row["captions"][0]["text"]
+                unread[row["id"]] = language_of(text, library.settings.languages).code
+    return unread
 
 
 def _known_hashes(store: Store, table: str) -> tuple[NDArray[np.bytes_], NDArray[np.bytes_]]:

@@ -17,6 +17,7 @@ from types import FrameType
 from limner.data.folder import FoundFile, OtherFile, UnusableFile, count_files, source_path, walk
 from limner.data.hashes import NEAR_BITS
 from limner.data.images import reader_version
+from limner.data.language import ENGLISH, language_name
 from limner.data.notices import pillow_warnings
 from limner.data.tables import LIST_SUFFIXES
 from limner.data.words import CAPTION_SOURCES, CaptionSource
@@ -24,11 +25,15 @@ from limner.errors import ConfigError, DataError, unknown
 from limner.retrieval.batches import Batches
 from limner.retrieval.commits import FileRow, file_key, file_row
 from limner.retrieval.completion import (
+    CAPTION_SPACES,
     CAPTIONS,
+    MULTILINGUAL,
+    caption_shares,
     encode_captions,
     group_counts,
     lacking,
     link_near,
+    unread_captions,
 )
 from limner.retrieval.digests import KnownFile, KnownFiles
 from limner.retrieval.library import Library
@@ -36,7 +41,7 @@ from limner.retrieval.reading import Reader, ReadFile, ahead, default_workers
 from limner.retrieval.reports import IndexReport, Problem, Progress, Silent
 from limner.retrieval.settings import SpaceInfo
 from limner.retrieval.store import FILES, files_schema, vectors_name, vectors_schema
-from limner.similarity import ImageEncoder, TextEncoder
+from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
 
 BATCH_PICTURES = 32
 COMMIT_FILES = 256
@@ -51,6 +56,7 @@ def index(
     *,
     image_encoders: Sequence[ImageEncoder] = (),
     text_encoder: TextEncoder | None = None,
+    multilingual: SentenceEncoder | None = None,
     captions: bool | Sequence[str] = True,
     follow_links: bool = False,
     near_bits: int = NEAR_BITS,
@@ -70,7 +76,10 @@ def index(
         sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
         library: to fill; a folder is made into one where it is none.
         image_encoders: make the vectors of pixel spaces.
-        text_encoder: makes the space "captions"; None leaves it alone.
+        text_encoder: makes the space "captions"; None leaves it alone. It reads English; without
+            `multilingual` it is given captions in all languages.
+        multilingual: makes the space "multilingual" of captions in all languages that it reads, so that a
+            text finds captions in another language than its own; None leaves it alone.
         captions: whether captions are kept, or the origins to keep: exif, iptc, xmp, keywords, sidecar,
             metadata, filename. False also forgets the captions space.
         follow_links: enter linked folders.
@@ -103,6 +112,7 @@ def index(
             origins=origins,
             image_encoders=image_encoders,
             text_encoder=text_encoder if origins else None,
+            multilingual=multilingual if origins else None,
             progress=progress or Silent(),
             stopped=(lambda: interrupted() or stop()) if stop is not None else interrupted,
         )
@@ -152,11 +162,18 @@ class _Run:
         origins: frozenset[CaptionSource],
         image_encoders: Sequence[ImageEncoder],
         text_encoder: TextEncoder | None,
+        multilingual: SentenceEncoder | None,
         progress: Progress,
         stopped: Callable[[], bool],
     ) -> None:
         self.library, self.store, self.roots, self.origins = library, library.store, roots, origins
-        self.encoders, self.text_encoder = tuple(image_encoders), text_encoder
+        self.encoders = tuple(image_encoders)
+        # Space → encoder of captions and the languages of the captions it is given.
+        self.sentences: dict[str, tuple[TextEncoder, frozenset[str] | None]] = {}
+        if text_encoder is not None:
+            self.sentences[CAPTIONS] = (text_encoder, None if multilingual is None else frozenset((ENGLISH,)))
+        if multilingual is not None:
+            self.sentences[MULTILINGUAL] = (multilingual, multilingual.reads)
         self.progress, self.stopped = progress, stopped
         self.count = dict.fromkeys(
             ("found", "other_files", "new", "changed", "unchanged", "completed", "deleted"), 0
@@ -177,9 +194,8 @@ class _Run:
             for one in self.encoders
             for space, dim in one.spaces.items()
         ]
-        if self.text_encoder is not None:
-            text = self.text_encoder
-            makers.append((CAPTIONS, text.dim, text.name, text.fingerprint))
+        for space, (text, _) in self.sentences.items():
+            makers.append((space, text.dim, text.name, text.fingerprint))
         for space, dim, name, fingerprint in makers:
             if space in wanted:
                 raise ConfigError(
@@ -187,8 +203,9 @@ class _Run:
                 )
             wanted[space] = SpaceInfo(encoder=name, fingerprint=fingerprint, dim=dim)
         spaces = dict(self.library.settings.spaces)
-        if not self.origins and spaces.pop(CAPTIONS, None) is not None:
-            self.store.drop(vectors_name(CAPTIONS))
+        for space in CAPTION_SPACES:
+            if not self.origins and spaces.pop(space, None) is not None:
+                self.store.drop(vectors_name(space))
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
                 self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
@@ -291,11 +308,8 @@ class _Run:
         """Mark what is gone, complete captions and groups, tidy the tables, and report."""
         if not self.stopped():
             self._mark_deleted()
-        if self.text_encoder is not None and not self.stopped():
-            self.progress.stage("captions", None)
-            self.captions_encoded = encode_captions(
-                self.library, self.text_encoder, self.progress, self.stopped
-            )
+        if self.sentences and not self.stopped():
+            self._captions()
         if not self.library.settings.grouped and not self.stopped():
             link_near(self.library, near_bits)
             self.library.save(grouped=True)
@@ -319,11 +333,40 @@ class _Run:
             pictures=summary.pictures,
             encoded=self.batches.encoded,
             captions_encoded=self.captions_encoded,
-            incomplete=lacking(self.store, [space for space in summary.spaces if space != CAPTIONS]),
+            languages=self.library.settings.languages,
+            unread=self._unread(),
+            incomplete=lacking(
+                self.store, [space for space in summary.spaces if space not in CAPTION_SPACES]
+            ),
             seconds=time.monotonic() - self.started,
             files_per_s=self.count["found"] / read_s,
             pictures_per_s=self.batches.pictures_read / read_s,
             interrupted=self.stopped(),
+        )
+
+    def _captions(self) -> None:
+        """Encode captions, those of each language with the encoders that read it."""
+        self.progress.stage("captions", None)
+        if MULTILINGUAL in self.sentences and (self.batches.commits or not self.library.settings.languages):
+            self.library.save(languages=caption_shares(self.store))
+        for space, (encoder, reads) in self.sentences.items():
+            if not self.stopped():
+                done = encode_captions(
+                    self.library, space, encoder, reads=reads, progress=self.progress, stopped=self.stopped
+                )
+                self.captions_encoded = max(self.captions_encoded, done)
+
+    def _unread(self) -> tuple[Problem, ...]:
+        """Pictures whose captions nothing reads, by path."""
+        if MULTILINGUAL not in self.sentences or self.stopped():
+            return ()
+        codes = unread_captions(self.library)
+        pictures = self.library.pictures(codes)
+        return tuple(
+            sorted(
+                (Problem(path=one.path, reason=language_name(codes[one.id])) for one in pictures),
+                key=lambda problem: problem.path,
+            )
         )
 
     def _mark_deleted(self) -> None:

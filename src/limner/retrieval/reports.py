@@ -72,6 +72,9 @@ class IndexReport(Record):
         pictures: different pictures in the whole library.
         encoded: image encoder → pictures it encoded.
         captions_encoded: pictures whose captions were encoded.
+        languages: language → estimated share of the library's captions, largest first.
+        unread: pictures whose captions are all in languages that no encoder of the library reads, with the
+            language as the reason; in the whole library.
         incomplete: vector space → present pictures that still lack a vector in it.
         seconds: wall time.
         files_per_s, pictures_per_s: files looked at and pictures read, per second of the first stage.
@@ -93,6 +96,8 @@ class IndexReport(Record):
     pictures: int = 0
     encoded: dict[str, int] = Field(default={})
     captions_encoded: int = 0
+    languages: dict[str, float] = Field(default={})
+    unread: tuple[Problem, ...] = ()
     incomplete: dict[str, int] = Field(default={})
     seconds: float = 0.0
     files_per_s: float = 0.0

@@ -43,6 +43,7 @@ class Settings(Record):
         sources: folders and lists indexed so far, absolute; odd bytes as surrogates.
         reader: what opened the pictures; refused files are tried again when it changes.
         grouped: False while near-duplicate groups are out of date.
+        languages: language → estimated share of the captions, largest first; empty while unknown.
     """
 
     format: int = FORMAT
@@ -50,6 +51,7 @@ class Settings(Record):
     sources: tuple[str, ...] = ()
     reader: str = ""
     grouped: bool = True
+    languages: dict[str, float] = Field(default={})
 
 
 def read_settings(folder: Path) -> Settings:

@@ -82,6 +82,7 @@ def illustrate(
     *,
     suitability: Suitability | None = None,
     given: Mapping[int, str] | None = None,
+    languages: Sequence[str] | None = None,
     library: str = "",
 ) -> Storyboard:
     """Choose a picture for every step of a story and say why.
@@ -94,6 +95,8 @@ def illustrate(
         options: how; None for the defaults.
         suitability: calibration of blanks; None leaves a step blank only when nothing is left.
         given: 0-based step → id of the picture the text itself shows there; a pin goes first.
+        languages: ISO 639 code of each step; a step in one that no channel reads is left blank, where no
+            picture is fixed elsewhere that others may be like. None takes all for readable.
         library: name to note on the board.
     Raises:
         ConfigError: min_probability without a calibration.
@@ -108,7 +111,8 @@ def illustrate(
     index = gallery if isinstance(gallery, Index) else Index(gallery)
     fixed = _fixed(story, index.gallery, options, given or {})
     texts = step_texts(story)
-    encoded = [EncodedChannel.encode(channel, texts) for channel in channels]
+    encoded = [EncodedChannel.encode(channel, texts, languages) for channel in channels]
+    encoded = [one for one in encoded if one.texts.any()] or encoded
     barred = np.zeros(len(index.gallery), dtype=bool)
     barred[_rows(index.gallery, options.bans, "ban")] = True
     hits = index.search(encoded, options.candidates, exclude=barred)
@@ -149,7 +153,7 @@ def illustrate(
         decoder=options.decoder,
         anchor=None if choice.anchor is None else index.gallery.ids[pool.rows[choice.anchor]],
         library=library,
-        channels=tuple(channel.name for channel in channels),
+        channels=tuple(one.name for one in encoded),
         settings=options.settings(),
         objective=choice.objective - UNAVOIDABLE * int(blanks.sum()),
         version=__version__,
@@ -213,8 +217,10 @@ def _pool(
         items[s, : len(own)] = np.searchsorted(rows, own)
         unary[s, : len(own)] = scored.scores[s, items[s, : len(own)]]
     if not pinned.size:  # a picture that no channel knows is never chosen for want of a better one
-        known = np.any(list(scored.present.values()), axis=0)
-        unary[~known[items]] = -np.inf
+        known = np.zeros(scored.scores.shape, dtype=bool)
+        for channel in encoded:
+            known |= np.outer(channel.texts.any(axis=1), scored.present[channel.name])
+        unary[~np.take_along_axis(known, items, axis=1)] = -np.inf
     names = np.array([index.gallery.groups[row] for row in rows], dtype=str)
     groups = np.unique(names, return_inverse=True)[1] if len(names) else np.zeros(0, dtype=np.int64)
     pair: PairTerm = NoPull()

@@ -29,7 +29,7 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     """
     from limner.apps.progress import IndexProgress
     from limner.data.picturebook.demo import demo_collection
-    from limner.encoders.catalogue import text_encoder
+    from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
     from limner.retrieval.indexing import index as fill
 
     say("drawing the collection …")
@@ -42,6 +42,7 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
             place,
             image_encoders=picture_encoders(["auto"], [], sentences=sentences),
             text_encoder=sentences,
+            multilingual=sentence_encoder(MULTILINGUAL),
             progress=progress,
         )
     for line in index_summary(report):

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from limner.apps.equipment import channels_of, pair_space
 from limner.apps.judged_search import judged_search
 from limner.apps.terminal import emit, emit_json, emit_table, say
+from limner.data.language import ENGLISH
 from limner.data.records import Story
 from limner.data.stories import read_stories
 from limner.errors import ConfigError, DataError
@@ -88,7 +89,10 @@ def evaluate(
     task = StoryTask.of(_stories(data, split))
     opened = Library.open(library)
     calibrated = calibration.load()
-    channels = channels_of(opened, channel, calibrated)
+    # The data sets are English: a channel for other languages would only repeat what captions say.
+    channels = [
+        one for one in channels_of(opened, channel, calibrated) if one.reads is None or ENGLISH in one.reads
+    ]
     compared = pair_space(opened.summary())
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))

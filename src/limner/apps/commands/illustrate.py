@@ -108,8 +108,9 @@ def illustrate(
     for line in shown.notes if shown else ():
         say(f"{text.name}: {line}")
     board = opened.board(reading.story, options, shown=shown, relations=relation)
-    for line in opened.notes:
-        say(line)
+    for note in (*opened.notes, opened.language_note(reading.story)):
+        if note:
+            say(note)
     written = export(board, out, overwrite=overwrite)
     for line in written.warnings:
         say(f"{out.name}: {line}")

@@ -67,7 +67,7 @@ def index(
         Print the report as JSON.
     """
     from limner.apps.progress import IndexProgress
-    from limner.encoders.catalogue import text_encoder
+    from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
     from limner.retrieval.indexing import index as fill
 
     if not sources:
@@ -84,6 +84,7 @@ def index(
             library,
             image_encoders=encoders,
             text_encoder=sentences,
+            multilingual=sentence_encoder(MULTILINGUAL),
             captions=captions,
             follow_links=follow_links,
             workers=workers,

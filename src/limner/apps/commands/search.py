@@ -59,8 +59,9 @@ def search(
         raise ConfigError("search: no words; example: limner search 'a boat on the sea' --library lib")
     opened = Illustrator.open(library, model=model, channels=channel)
     found = opened.search(words, k)
-    for line in opened.notes:
-        say(line)
+    for line in (*opened.notes, opened.language_note(words)):
+        if line:
+            say(line)
     rows = [
         Found(
             rank=place + 1,

@@ -16,13 +16,14 @@ from limner.apps.equipment import AUTO, picture_encoders
 from limner.apps.studio.engine import Engine
 from limner.apps.studio.schemas import JobStatus
 from limner.apps.trained import DOCUMENT, MODEL
-from limner.encoders.catalogue import image_encoders, text_encoder
+from limner.encoders import catalogue
+from limner.encoders.catalogue import image_encoders, sentence_encoder, text_encoder
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
-from limner.retrieval.completion import CAPTIONS
+from limner.retrieval.completion import CAPTION_SPACES, CAPTIONS, MULTILINGUAL
 from limner.retrieval.indexing import index
 from limner.retrieval.library import Library
 from limner.retrieval.reports import IndexReport
-from limner.similarity import ImageEncoder
+from limner.similarity import ImageEncoder, SentenceEncoder
 
 KEPT = 50
 RATE_S = 2.0
@@ -187,6 +188,7 @@ class Jobs:
                 library,
                 image_encoders=self._encoders(library, job),
                 text_encoder=sentences if _captioned(library, sentences.fingerprint) else None,
+                multilingual=_multilingual(library),
                 progress=job,
                 stop=job.stopped,
             )
@@ -210,7 +212,7 @@ class Jobs:
             MissingError: their weights are not at hand.
             CheckpointError: they are not those that made them.
         """
-        spaces = {name: made for name, made in library.settings.spaces.items() if name != CAPTIONS}
+        spaces = {name: made for name, made in library.settings.spaces.items() if name not in CAPTION_SPACES}
         runs = [run for run in (self._engine.model, self._engine.metric) if run is not None]
         if not spaces:
             return picture_encoders([AUTO], self._weights, sentences=text_encoder(), runs=runs)
@@ -232,6 +234,14 @@ class Jobs:
                         " start the studio with --weights, or add folders with 'limner index'"
                     )
         return made_now
+
+
+def _multilingual(library: Library) -> SentenceEncoder | None:
+    """What encodes captions in all languages: what the library has, and the usual one in an empty library."""
+    made = library.settings.spaces.get(MULTILINGUAL)
+    if made is not None:
+        return sentence_encoder(made.encoder)
+    return None if library.settings.spaces else sentence_encoder(catalogue.MULTILINGUAL)
 
 
 def _captioned(library: Library, fingerprint: str) -> bool:
