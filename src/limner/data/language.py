@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,7 +83,7 @@ _KANA = 0.05  # of a text's letters: with so many kana, Chinese characters are J
 _PRIOR = (0.8, 0.19, 0.01)
 _PRIOR_TEXTS, _EXPECTED_TEXTS = 2.0, 10.0  # how many texts that prior, or stated shares, count as
 # A short text is said to be in none of the common languages only where that is this probable.
-_SURE = 0.8
+_SURE = 0.95
 _ROUNDS = 8
 _SAMPLE = 2000  # texts from which shares are estimated
 _LETTERS = 600  # of each text that are read
@@ -294,7 +294,7 @@ def _english_words_of(text: str) -> tuple[int, int]:
 
 @cache
 def _english_words() -> frozenset[str]:
-    """Words that English books use often, from the list of spellings in textblob."""
+    """English words by two lists of textblob: often met in books, or in its lexicon as no name and not foreign."""
     from importlib.util import find_spec
 
     found = find_spec("textblob")
@@ -302,9 +302,16 @@ def _english_words() -> frozenset[str]:
         raise MissingError(
             "textblob, whose list of English words is read, is not installed; reinstall limner"
         )
-    lines = (Path(found.origin).parent / "en" / "en-spelling.txt").read_text(encoding="utf-8").splitlines()
-    pairs = (line.split() for line in lines if line and not line.startswith(";"))
-    return frozenset(pair[0] for pair in pairs if int(pair[-1]) >= _COUNTED)
+    folder = Path(found.origin).parent / "en"
+
+    def lines(name: str) -> Iterator[list[str]]:
+        for line in (folder / name).read_text(encoding="utf-8").splitlines():
+            if line and not line.startswith(";"):
+                yield line.split()
+
+    books = {word for word, count in lines("en-spelling.txt") if int(count) >= _COUNTED}
+    lexicon = {word for word, *tags in lines("en-lexicon.txt") if tags[0] not in ("FW", "NNP", "NNPS")}
+    return frozenset(books | lexicon)
 
 
 def _detected(text: str, codes: Sequence[str]) -> Float64Array:
