@@ -72,6 +72,10 @@ def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: 
     """
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights, device=device)
+    if name in SHIPPED:
+        from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
+
+        return BaseTextEncoder(name, shipped_file(name), text_encoder())
     return sentence_encoder(name, device=device)
 
 
@@ -89,10 +93,6 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
         from limner.encoders.multilingual import MultilingualUSE
 
         return MultilingualUSE()
-    if name in SHIPPED:
-        from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
-
-        return BaseTextEncoder(name, shipped_file(name), text_encoder())
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     from limner.encoders.minilm import MiniLM

@@ -33,7 +33,7 @@ def test_what_the_library_holds(guarded, drawn_library, drawn):
     assert told["files"] == summary.files == summary.pictures + 1
     assert told["captioned"] == summary.captioned
     assert told["channels"] == ["captions", "multilingual"]
-    assert sorted(told["spaces"]) == ["captions", "colour"]
+    assert sorted(told["spaces"]) == ["captions", "colour", "multilingual"]
     assert (told["relations"], told["model"], told["metric"]) == ([], None, None)
     assert told["sources"] == [str(drawn)]
     assert told["left_out_count"] == 1
