@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,22 @@ def test_a_first_run_and_an_idle_one(pictures, library):
     assert counts(run(pictures, library, encoder)) == {"unchanged": 6}
     assert encoder.encoded == 6
     assert {name: library.store.version(name) for name in library.store.names()} == versions
+
+
+def test_rates_are_those_of_the_whole_run(pictures, library):
+    """Encoding captions comes after reading pictures, and counts."""
+
+    class SlowTexts(FakeTexts):
+        def encode_text(self, texts):
+            time.sleep(0.5)
+            return super().encode_text(texts)
+
+    (pictures / "p1.txt").write_text("a goat on a roof")
+    start = time.monotonic()
+    report = run(pictures, library, texts=SlowTexts())
+    assert 0.5 <= report.seconds <= time.monotonic() - start
+    assert report.pictures_per_s == pytest.approx(6 / report.seconds)
+    assert report.files_per_s == pytest.approx(6 / report.seconds)
 
 
 def test_pictures_are_stored_as_they_are(pictures, library):

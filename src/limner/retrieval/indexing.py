@@ -180,7 +180,7 @@ class _Run:
         )
         self.captions_encoded = 0
         self.unlisted: list[bytes] = []
-        self.started, self.read_s = time.monotonic(), 0.0
+        self.started = time.monotonic()
 
     def agree(self) -> None:
         """Make library and encoders agree: a space made by another encoder, or another version, is emptied.
@@ -244,7 +244,6 @@ class _Run:
         if not self.stopped():
             self.batches.encode(chunk)
         self.batches.commit()
-        self.read_s = time.monotonic() - self.started
 
     def _count(self, follow_links: bool) -> None:
         try:
@@ -322,8 +321,7 @@ class _Run:
                 self.library.save(reader=reader_version())
         groups, grouped = group_counts(self.store)
         summary = self.library.summary()
-        read_s = max(self.read_s, 1e-9)
-        return IndexReport(
+        report = IndexReport(
             **self.count,
             skipped=tuple(Problem(path=one.path, reason=one.reason) for one in self.library.skipped()),
             warnings=tuple(self.batches.warnings),
@@ -338,10 +336,15 @@ class _Run:
             incomplete=lacking(
                 self.store, [space for space in summary.spaces if space not in CAPTION_SPACES]
             ),
-            seconds=time.monotonic() - self.started,
-            files_per_s=self.count["found"] / read_s,
-            pictures_per_s=self.batches.pictures_read / read_s,
             interrupted=self.stopped(),
+        )
+        seconds = max(time.monotonic() - self.started, 1e-9)
+        return report.model_copy(
+            update={
+                "seconds": seconds,
+                "files_per_s": self.count["found"] / seconds,
+                "pictures_per_s": self.batches.pictures_read / seconds,
+            }
         )
 
     def _captions(self) -> None:

@@ -77,7 +77,7 @@ class IndexReport(Record):
             language as the reason; in the whole library.
         incomplete: vector space → present pictures that still lack a vector in it.
         seconds: wall time.
-        files_per_s, pictures_per_s: files looked at and pictures read, per second of the first stage.
+        files_per_s, pictures_per_s: files looked at and pictures read, per second of the whole run.
         interrupted: True after Ctrl-C; the same command continues.
     """
 
