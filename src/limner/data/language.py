@@ -294,7 +294,7 @@ def _english_words_of(text: str) -> tuple[int, int]:
 
 @cache
 def _english_words() -> frozenset[str]:
-    """Words that books in English use often, and those of a lexicon that are no names; both come with textblob."""
+    """Words that English books use often, and those of a lexicon that are no names, both of textblob."""
     from importlib.util import find_spec
 
     found = find_spec("textblob")

@@ -1,0 +1,65 @@
+"""Captions in six languages against the 1,000 test photographs of Flickr8k: by their English captions, by pixels.
+
+    python benchmarks/translated_captions.py [--pixels ENCODER]
+
+The gallery has each photograph's second caption. English words are asked with both sentence encoders, the
+others with the multilingual one. With --pixels the captions are hidden, and the photographs themselves are
+compared, by an encoder that comes with limner.
+"""
+
+import argparse
+
+import numpy as np
+from embeddings import data_folder
+from ordinary.translated import LANGUAGES, read_translated
+
+from limner.data.captions import read_captions
+from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
+from limner.similarity import FloatArray, TextEncoder
+
+
+def ranks(texts: FloatArray, gallery: FloatArray, own: list[int]) -> np.ndarray:
+    """1-based rank of each text's own picture; ties count against it."""
+    scores = texts @ gallery.T
+    right = scores[np.arange(len(own)), own]
+    return (scores >= right[:, None]).sum(axis=1)
+
+
+def line(name: str, found: np.ndarray) -> str:
+    """Recalls in percent and the median rank."""
+    return (
+        f"{name:28s} R@1 {100 * (found <= 1).mean():5.1f}  R@10 {100 * (found <= 10).mean():5.1f}"
+        f"  MedR {np.median(found):5.1f}  n {len(found)}"
+    )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--pixels", help="an encoder of 'limner models list' that comes with limner")
+    asked = options.parse_args()
+    photographs = read_captions(data_folder() / "flickr8k").split("test")
+    place = {one.name: row for row, one in enumerate(photographs)}
+    told = read_translated()
+    own = [place[one.file_name] for one in told]
+    gallery: dict[str, FloatArray] = {}
+    readers: dict[str, TextEncoder] = {}
+    for kind in (SENTENCES, MULTILINGUAL):
+        readers[kind] = text_encoder(kind)
+        gallery[kind] = readers[kind].encode_text([one.captions[1] for one in photographs])
+    print(
+        line(
+            "en, minilm",
+            ranks(readers[SENTENCES].encode_text([one.en for one in told]), gallery[SENTENCES], own),
+        )
+    )
+    every = []
+    for code in LANGUAGES:
+        words = readers[MULTILINGUAL].encode_text([one.told(code) for one in told])
+        found = ranks(words, gallery[MULTILINGUAL], own)
+        print(line(f"{code}, use", found))
+        every += [found] if code != "en" else []
+    print(line("all but English, use", np.concatenate(every)))
+
+
+if __name__ == "__main__":
+    main()
