@@ -22,7 +22,7 @@ from limner.similarity import FloatArray, ImageEncoder, TextEncoder
 
 BATCH = 32
 CHUNK = 512
-SETS = ("storybook", "flickr8k", "howto", "recipes")
+SETS = ("storybook", "flickr8k", "howto", "recipes", "headers")
 
 
 def data_folder() -> Path:
@@ -136,14 +136,16 @@ def parser(description: str) -> argparse.ArgumentParser:
     return arguments
 
 
-def encoders(options: argparse.Namespace) -> tuple[CachedText, list[ImageEncoder]]:
-    """Sentences, and the picture encoders: ResNet-50 (visual, labels) and colour."""
+def encoders(
+    options: argparse.Namespace, names: Sequence[str] = ("resnet50", "colour")
+) -> tuple[CachedText, list[ImageEncoder]]:
+    """Sentences, and picture encoders by name: unless said otherwise ResNet-50 (visual, labels), colour."""
     import torch
 
     torch.set_num_threads(min(2, os.cpu_count() or 1))
     sentences = text_encoder()
-    pixels = image_encoder("resnet50", weights=options.weights, sentences=sentences)
-    return CachedText(sentences, options.cache), [pixels, image_encoder("colour")]
+    pixels = [image_encoder(name, weights=options.weights, sentences=sentences) for name in names]
+    return CachedText(sentences, options.cache), pixels
 
 
 def main() -> None:

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
-from embeddings import CachedText, data_folder, files_of, picture_vectors, save
+from embeddings import CachedText, files_of, open_set, picture_vectors, save
 
-from limner.data.captions import read_captions
+from limner.data.captions import CaptionSet
 from limner.data.coherence import split_pairs
 from limner.data.hashes import near_groups, phash
 from limner.data.illustrated import split_by_source, story_pairs
 from limner.data.images import decode, read_file
 from limner.data.records import Caption, Picture, Story
-from limner.data.stories import StorySet, read_stories
+from limner.data.stories import StorySet
 from limner.data.synthetic import PictureBook, SyntheticStory, draw
 from limner.retrieval.gallery import Gallery, Space
 from limner.similarity import FloatArray, ImageEncoder
@@ -35,7 +35,7 @@ STORY_SETS = ("storybook", "howto", "recipes", "headers")
 ONE_SOURCE = ("headers",)  # two sources only: parted by article, as no split by source exists
 SEEDS: dict[Part, int] = {"fit": 3000, "choose": 4000, "report": 5000}
 BOOKS: dict[Part, int] = {"fit": 120, "choose": 120, "report": 250}
-LOOK_ALIKES = 8
+LOOK_ALIKES = 4
 SIDE_PX = 224
 CAPTION_OF_LIBRARY = 1  # the second caption is what the library says of a photograph
 TRAIN_QUARTERS: dict[Part, tuple[int, ...]] = {"fit": (0,), "choose": (1,), "report": (2, 3)}
@@ -194,48 +194,57 @@ class Supply:
     def __init__(self, encoders: Encoders, folder: Path) -> None:
         self.encoders, self.folder = encoders, folder
         self.text = encoders[0]
-        self._pools: dict[str, Pool] = {}
+        self._pools: dict[tuple[str, str], Pool] = {}
+        self._data: dict[str, CaptionSet | StorySet] = {}
         self._sets: dict[str, dict[Part | Literal["train"], list[Story]]] = {}
         self._books: dict[Part, tuple[list[SyntheticStory], list[list[str]], list[list[str]], Pool]] = {}
 
-    def _photographs(self) -> Pool:
-        if "flickr8k" not in self._pools:
-            data = read_captions(data_folder() / "flickr8k")
-            captions = {one.name: one.captions for one in data.pictures}
-            self._split = {one.name: one.split for one in data.pictures}
-            pool = pool_of(
-                "flickr8k", files_of(data), captions, self.encoders, self.folder, said=CAPTION_OF_LIBRARY
+    def _open(self, name: str) -> CaptionSet | StorySet:
+        if name not in self._data:
+            self._data[name] = open_set(name)
+        return self._data[name]
+
+    def _photographs(self, name: str, kept: Callable[[str, str], bool]) -> Pool:
+        """Those of Flickr8k whose name and split pass; only these are encoded."""
+        if ("flickr8k", name) not in self._pools:
+            data = self._open("flickr8k")
+            assert isinstance(data, CaptionSet)
+            chosen = {one.name: one.captions for one in data.pictures if kept(one.name, one.split)}
+            files = {one: file for one, file in files_of(data).items() if one in chosen}
+            self._pools["flickr8k", name] = pool_of(
+                f"flickr8k-{name}", files, chosen, self.encoders, self.folder, said=CAPTION_OF_LIBRARY
             )
-            self._pools["flickr8k"] = pool
-        return self._pools["flickr8k"]
+        return self._pools["flickr8k", name]
 
     def photographs(self, part: Part) -> Pool:
         """Flickr8k: test for the report; validation, halved by name, for the others."""
         if part == "report":
-            return self._photographs().where(lambda one: self._split[one] == "test")
+            return self._photographs(part, lambda _, split: split == "test")
         half = 0 if part == "fit" else 1
-        return self._photographs().where(lambda one: self._split[one] == "val" and dealt(one, 2) == half)
+        return self._photographs(part, lambda one, split: split == "val" and dealt(one, 2) == half)
 
     def further(self, part: Part) -> Pool:
         """Photographs of Flickr8k's training part, as distractors only: a quarter, a quarter and a half."""
         quarters = TRAIN_QUARTERS[part]
-        return self._photographs().where(
-            lambda one: self._split[one] == "train" and dealt(one, 4) in quarters
+        return self._photographs(
+            f"further-{part}", lambda one, split: split == "train" and dealt(one, 4) in quarters
         )
 
     def stories(self, name: str, part: Part) -> list[Story]:
         """Stories of a set and part; pages whose picture a later part shows too are left out."""
         if name not in self._sets:
-            self._sets[name] = parted(read_stories(data_folder() / name), name)
+            data = self._open(name)
+            assert isinstance(data, StorySet)
+            self._sets[name] = parted(data, name)
         return self._sets[name][part]
 
     def pages(self, name: str, part: Part) -> Pool:
         """The pictures of those stories."""
-        if name not in self._pools:
-            data = read_stories(data_folder() / name)
-            self._pools[name] = pool_of(name, files_of(data), {}, self.encoders, self.folder)
-        own = {own_of(story, s) for story in self.stories(name, part) for s in range(len(story.steps))}
-        return self._pools[name].where(own.__contains__)
+        if (name, part) not in self._pools:
+            own = {own_of(story, s) for story in self.stories(name, part) for s in range(len(story.steps))}
+            files = {one: file for one, file in files_of(self._open(name)).items() if one in own}
+            self._pools[name, part] = pool_of(f"{name}-{part}", files, {}, self.encoders, self.folder)
+        return self._pools[name, part]
 
     def books(self, part: Part) -> tuple[list[SyntheticStory], list[list[str]], list[list[str]], Pool]:
         """Drawn books; per book the ids of its pages and of its look-alikes; and all their pictures."""

@@ -1,0 +1,228 @@
+"""Jobs illustrated as limner does it, and each step alone by plain search.
+
+A job's gallery stands in for a library on disk; everything else is the `Illustrator` of the command and the
+studio, with its channels, calibration, prices of blanks and default options.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from embeddings import save
+
+from limner.apps.equipment import channels_of
+from limner.apps.illustrator import Illustrator, kept
+from limner.apps.languages import language_of_query, unread
+from limner.data.records import Picture
+from limner.data.storyboards import BoardStep
+from limner.retrieval import calibration
+from limner.retrieval.channels import Channel, EncodedChannel
+from limner.retrieval.gallery import Gallery
+from limner.retrieval.library import Library, LibrarySummary
+from limner.retrieval.settings import Settings, SpaceInfo
+from limner.retrieval.store import PICTURES, pictures_schema
+from limner.retrieval.storyboard import step_texts
+from limner.similarity import FloatArray, TextEncoder
+from ordinary.jobs import Job
+from ordinary.pictures import Encoders
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step was given.
+
+    Attributes:
+        text: id of the text it belongs to.
+        chosen: id of its picture on the board; None for a blank.
+        alone: id of the picture that plain search gives it.
+        stated: what the board states, see `stated`.
+        own, fits: as in `Job`.
+        lack: as in `Job`.
+    """
+
+    text: str
+    chosen: str | None
+    alone: str | None
+    stated: float | None
+    own: frozenset[str]
+    fits: frozenset[str]
+    lack: str
+
+
+def stated(step: BoardStep) -> float | None:
+    """The probability that a step states: the one place that says which number is judged."""
+    return step.probability
+
+
+class Memory:
+    """A text encoder that encodes every text once, in large batches, and keeps them in a folder."""
+
+    def __init__(self, encoder: TextEncoder, folder: Path) -> None:
+        self.encoder = encoder
+        self.name, self.dim, self.fingerprint = encoder.name, encoder.dim, encoder.fingerprint
+        self._folder = folder / "texts" / f"{encoder.name}-{encoder.fingerprint[:12]}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._read: set[Path] = set()
+        self._known: dict[str, FloatArray] = {}
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """Encode what neither this process nor another has encoded."""
+        if all(text in self._known for text in texts):
+            return
+        for path in sorted(self._folder.glob("*.npy")):
+            if path not in self._read:
+                listed = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+                self._known |= zip(listed, np.load(path, allow_pickle=False), strict=True)
+                self._read.add(path)
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            vectors = self.encoder.encode_text(new)
+            self._known |= zip(new, vectors, strict=True)
+            written = json.dumps(new)
+            path = self._folder / f"{hashlib.sha256(written.encode()).hexdigest()[:24]}.npy"
+            path.with_suffix(".json").write_text(written, encoding="utf-8")
+            save(path, vectors)  # last, so that whoever sees it finds its texts
+            self._read.add(path)
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) unit rows."""
+        self.learn(texts)
+        return np.stack([self._known[text] for text in texts])
+
+
+class Tables:
+    """The table of pictures of a library that is not on disk."""
+
+    def __init__(self, pictures: Sequence[Picture]) -> None:
+        self._pictures = pictures
+
+    def scan(self, table: str, columns: Sequence[str], where: str = "") -> Iterator[pa.RecordBatch]:
+        """All pictures, whatever the condition: each has a file."""
+        assert table == PICTURES
+        rows = [one.model_dump() for one in self._pictures]
+        for row in rows:
+            row["labels"] = [{"name": name, "probability": share} for name, share in row["labels"]]
+        yield pa.RecordBatch.from_pylist(rows, schema=pictures_schema()).select(list(columns))
+
+
+class JobLibrary(Library):
+    """A gallery of a job where a library is expected."""
+
+    def __init__(self, job: Job, encoders: Encoders) -> None:
+        text, eyes = encoders
+        info = {"captions": SpaceInfo(encoder=text.name, fingerprint=text.fingerprint, dim=text.dim)}
+        for eye in eyes:
+            for space, dim in eye.spaces.items():
+                info[space] = SpaceInfo(encoder=eye.name, fingerprint=eye.fingerprint, dim=dim)
+        gallery = job.gallery
+        if not gallery.space("captions").present.any():
+            del info["captions"]  # a library without words has no such space
+        self.folder = Path(f"{job.kind}-{job.words}-{job.size}")
+        self.settings = Settings(spaces=info)
+        self.store = Tables(job.records(gallery.ids))  # type: ignore[assignment]
+        self._gallery = gallery
+
+    def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
+        """The vectors asked for."""
+        assert ids is None
+        held = self._gallery
+        return Gallery(held.ids, held.groups, {name: held.space(name) for name in spaces})
+
+    def summary(self) -> LibrarySummary:
+        """Counts, as of a library with a file for every picture."""
+        held = self._gallery
+        vectors = {name: int(held.space(name).present.sum()) for name in self.settings.spaces}
+        return LibrarySummary(
+            pictures=len(held),
+            files=len(held),
+            skipped=0,
+            deleted=0,
+            duplicates=0,
+            captioned=vectors.get("captions", 0),
+            spaces=self.settings.spaces,
+            vectors=vectors,
+            sources=(),
+        )
+
+
+class Desk:
+    """Illustrates jobs; encoders and their vectors are kept from library to library."""
+
+    def __init__(self, encoders: Encoders, folder: Path, overrides: Sequence[str] = ()) -> None:
+        self.encoders, self.folder, self.overrides = encoders, folder, tuple(overrides)
+        self._channels: dict[tuple[str, ...], tuple[Channel, ...]] = {}
+        self._memory: dict[str, Memory] = {}
+
+    def channels(self, library: JobLibrary) -> tuple[Channel, ...]:
+        """Those that limner takes for a library with these spaces, their encoders with a memory."""
+        held = tuple(name for name, count in library.summary().vectors.items() if count)
+        if held not in self._channels:
+            found = channels_of(library, (), calibration.load())
+            self._channels[held] = tuple(replace(one, encoder=self._kept(one.encoder)) for one in found)
+        return self._channels[held]
+
+    def _kept(self, encoder: TextEncoder) -> Memory:
+        if encoder.fingerprint not in self._memory:
+            self._memory[encoder.fingerprint] = Memory(encoder, self.folder)
+        return self._memory[encoder.fingerprint]
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[list[Outcome]]:
+        """Per job what its steps were given, in the order of the jobs."""
+        told = [text for job in jobs for text in step_texts(job.story)]
+        alone = [step.text for job in jobs for step in job.story.steps]
+        last: JobIllustrator | None = None
+        for job in jobs:
+            if last is None or last.gallery is not job.gallery:
+                last = JobIllustrator(job, self)
+                for channel in last.channels:
+                    assert isinstance(channel.encoder, Memory)
+                    channel.encoder.learn([*told, *alone])
+            yield last.outcome(job)
+
+
+class JobIllustrator(Illustrator):
+    """The illustrator of a job's library."""
+
+    def __init__(self, job: Job, desk: Desk) -> None:
+        super().__init__(JobLibrary(job, desk.encoders))
+        self.gallery, self._desk = job.gallery, desk
+        self._options = self.options(overrides=desk.overrides)
+
+    @kept
+    def channels(self) -> tuple[Channel, ...]:
+        """As `Illustrator.channels`, with the desk's encoders."""
+        assert isinstance(self.library, JobLibrary)
+        return self._desk.channels(self.library)
+
+    def outcome(self, job: Job) -> list[Outcome]:
+        """What the steps of a job are given."""
+        board = self.board(job.story, self._options)
+        alone = self.alone(step_texts(job.story))
+        return [
+            Outcome(
+                job.story.id,
+                None if step.chosen is None else step.chosen.picture.id,
+                alone[s],
+                stated(step),
+                job.own[s],
+                job.fits[s],
+                job.lacks[s],
+            )
+            for s, step in enumerate(board.steps)
+        ]
+
+    def alone(self, texts: Sequence[str]) -> list[str | None]:
+        """What `Illustrator.search` finds first for each text by itself, in one search."""
+        codes = [language_of_query(text, self.library.settings) for text in texts]
+        plain = [replace(one, context=0.0) for one in self.channels]
+        encoded = [EncodedChannel.encode(one, list(texts), codes) for one in plain]
+        rows = self.index.search(encoded, 1).rows
+        dark = set(unread(codes, plain))
+        return [
+            None if place in dark or not len(row) else self.index.gallery.ids[row[0]]
+            for place, row in enumerate(rows)
+        ]

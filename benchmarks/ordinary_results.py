@@ -1,0 +1,273 @@
+"""Ordinary jobs, illustrated whole, against each step alone by plain search: docs/results/ordinary.md.
+
+Whole texts go through limner as a person's do, with default options unless --set says otherwise. Use
+--part choose while something is being changed; --part report is for the final table.
+
+    python benchmarks/ordinary_results.py --cache vectors
+    python benchmarks/ordinary_results.py --cache vectors --part choose --kinds books --set decoder=off
+"""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from embeddings import encoders, parser
+from ordinary.boards import Desk, Outcome
+from ordinary.jobs import KINDS, PARTS, SIZES, WORDS, jobs
+from ordinary.measures import Figures, Share, figures
+from ordinary.pictures import Part, Words
+
+from limner.data.records import Record
+from limner.errors import DataError, LimnerError
+from limner.evaluation.result_files import write_whole
+from limner.evaluation.stories import commit
+from limner.evaluation.uncertainty import Difference
+
+COLUMNS = (
+    "kind", "words", "library", "texts", "steps", "alone: own", "own", "gain in own",
+    "alone: fits", "fits", "gain in fits", "blank, something fits", "shown, foreign", "shown, withheld",
+    "calibration error",
+)  # fmt: skip
+
+
+class Cell(Record):
+    """Figures of one kind, words and size; "all" where they are pooled."""
+
+    kind: str
+    words: str
+    size: int | None
+    figures: Figures
+
+
+class Result(Record):
+    """What a run found, and how it was made.
+
+    Attributes:
+        part: of the data.
+        encoders: name and fingerprint of those of pictures.
+        options: set in place of the defaults.
+        commit: of the repository.
+        cells: by kind, words and size.
+        kinds: all cells of a kind together; the bootstrap draws a text with all its libraries.
+        absent: cells that do not exist, with the reason.
+    """
+
+    part: str
+    encoders: dict[str, str]
+    options: tuple[str, ...]
+    commit: str | None
+    cells: tuple[Cell, ...]
+    kinds: tuple[Cell, ...]
+    absent: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell to fill."""
+
+    kind: str
+    words: Words
+    size: int
+
+
+class Bench:
+    """The encoders and the desk of one process."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.encoders = encoders(options, options.encoders)
+        self.desk = Desk(self.encoders, options.cache, options.set)
+
+    def fill(self, task: Task) -> list[Outcome]:
+        """Illustrate all jobs of a cell."""
+        part: Part = self.options.part
+        made = jobs(
+            task.kind,
+            task.words,
+            task.size,
+            part,
+            encoders=self.encoders,
+            cache=self.options.cache,
+            limit=self.options.limit,
+        )
+        return [one for outcomes in self.desk.outcomes(made) for one in outcomes]
+
+
+_bench: Bench | None = None
+
+
+def start(options: argparse.Namespace) -> None:
+    global _bench  # noqa: PLW0603  (one per process)
+    _bench = Bench(options)
+
+
+def fill(task: Task) -> list[Outcome] | str:
+    """The outcomes of a cell, or why there are none."""
+    assert _bench is not None
+    try:
+        return _bench.fill(task)
+    except DataError as error:
+        return str(error)
+
+
+def tasks(options: argparse.Namespace) -> list[Task]:
+    """Cells asked for, in the order of the table."""
+    return [
+        Task(kind, words, size)
+        for kind in options.kinds
+        for words in WORDS[kind]
+        for size in options.sizes
+        if words in options.words
+    ]
+
+
+def filled(options: argparse.Namespace, asked: Sequence[Task]) -> Iterator[tuple[Task, list[Outcome] | str]]:
+    """Every cell as it is ready; the longest first where several processes share the work."""
+    if options.workers == 1:
+        start(options)
+        yield from ((task, fill(task)) for task in asked)
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
+        waiting = {pool.submit(fill, task): task for task in sorted(asked, key=lambda task: -task.size)}
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+
+
+def measure(options: argparse.Namespace) -> Result:
+    """Fill the cells asked for."""
+    asked = tasks(options)
+    began = time.perf_counter()
+    found: dict[Task, list[Outcome]] = {}
+    absent: dict[Task, str] = {}
+    for number, (task, outcome) in enumerate(filled(options, asked), start=1):
+        if isinstance(outcome, str):
+            absent[task] = outcome
+        else:
+            found[task] = outcome
+        took = time.perf_counter() - began
+        print(
+            f"\r{number} of {len(asked)} cells, {took:.0f} s, about"
+            f" {took / number * (len(asked) - number):.0f} s to go   ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(file=sys.stderr)
+    pooled = {
+        kind: [one for task in asked if task.kind == kind for one in found.get(task, ())]
+        for kind in options.kinds
+    }
+    return Result(
+        part=options.part,
+        encoders={one.name: one.fingerprint for one in encoders(options, options.encoders)[1]},
+        options=tuple(options.set),
+        commit=commit(),
+        cells=tuple(
+            Cell(kind=task.kind, words=task.words, size=task.size, figures=figures(found[task]))
+            for task in asked
+            if task in found
+        ),
+        kinds=tuple(
+            Cell(kind=kind, words="all", size=None, figures=figures(outcomes))
+            for kind, outcomes in pooled.items()
+            if outcomes
+        ),
+        absent=tuple(
+            f"{task.kind}, {task.words}, {task.size}: {absent[task]}" for task in asked if task in absent
+        ),
+    )
+
+
+def percent(share: Share | None) -> str:
+    return "–" if share is None or share.share is None else f"{100 * share.share:.1f}"
+
+
+def points(gain: Difference | None) -> str:
+    return (
+        "–" if gain is None else f"{100 * gain.value:+.1f} ({100 * gain.low:+.1f} … {100 * gain.high:+.1f})"
+    )
+
+
+def row(cell: Cell) -> str:
+    """One line of the table."""
+    one = cell.figures
+    error = one.calibrated.error
+    values = (
+        cell.kind,
+        cell.words,
+        "all" if cell.size is None else f"{cell.size:,}",
+        f"{one.texts:,}",
+        f"{one.steps:,}",
+        percent(one.alone_own),
+        percent(one.own),
+        points(one.own_gain),
+        percent(one.alone_fits),
+        percent(one.fits),
+        points(one.fits_gain),
+        percent(one.blank_fits),
+        percent(one.wrong.get("foreign")),
+        percent(one.wrong.get("withheld")),
+        "–" if error is None else f"{error:.3f}",
+    )
+    return f"| {' | '.join(values)} |"
+
+
+def table(result: Result) -> str:
+    """Markdown: all kinds, then every cell."""
+    head = f"| {' | '.join(COLUMNS)} |\n|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}"
+    named = ", ".join(f"{name} {print_[:12]}" for name, print_ in result.encoders.items()) or "none"
+    options = " ".join(result.options) or "defaults"
+    lines = [
+        f"Part {result.part}; encoders of pictures: {named}; options: {options};"
+        f" commit {result.commit}. Shares in percent of the steps they are about; gains in points over each"
+        " step alone, with 95 % intervals by bootstrap over texts.",
+        "",
+        head,
+        *(row(cell) for cell in result.kinds),
+        "",
+        head,
+        *(row(cell) for cell in result.cells),
+        "",
+        *(f"- not there: {line}" for line in result.absent),
+    ]
+    return "\n".join(lines)
+
+
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    options = parser(__doc__.splitlines()[0])
+    options.add_argument("--part", choices=PARTS, default="report")
+    options.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    options.add_argument(
+        "--words", nargs="+", choices=("shown", "hidden", "third"), default=["shown", "hidden", "third"]
+    )
+    options.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    options.add_argument("--encoders", nargs="*", default=["base"], help="of pictures; none for words alone")
+    options.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="options of the storyboard"
+    )
+    options.add_argument("--limit", type=int, help="texts per cell at most")
+    options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options.add_argument("--json", type=Path, help="write all figures there")
+    return options.parse_args(arguments)
+
+
+def main() -> None:
+    options = parsed()
+    try:
+        result = measure(options)
+    except LimnerError as error:
+        raise SystemExit(str(error)) from error
+    if options.json:
+        write_whole(result, options.json)
+    print(table(result))
+
+
+if __name__ == "__main__":
+    main()
