@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 
+import numpy as np
 import pytest
 
 from limner.apps.cli import run as limner
@@ -16,6 +17,7 @@ from limner.data.storyboards import Storyboard
 from limner.data.synthetic import PictureBook
 from limner.data.texts import parse_story
 from limner.errors import ConfigError, DataError
+from limner.retrieval.lattice import Decoding
 from limner.retrieval.library import Library
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
@@ -36,6 +38,20 @@ def home(tmp_path_factory):
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         index(folder / "drawn", library=folder / "lib", encoder=("colour",))
     return folder / "lib"
+
+
+def test_a_choice_that_is_not_proven_best_says_so(home, tmp_path, monkeypatch, capsys):
+    text, out = tmp_path / "tale.md", tmp_path / "tale.json"
+    text.write_text(TEXT)
+    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--overwrite"]
+    assert limner(words) == 0
+    assert "nats of the best" not in capsys.readouterr().err
+    assert "gap" not in Storyboard.model_validate_json(out.read_text(), strict=False).settings
+    cut = Decoding(np.arange(4), 10.0, 12.5, anchor=0)
+    monkeypatch.setattr("limner.retrieval.storyboard.decode", lambda *_, **__: cut)
+    assert limner(words) == 0
+    assert "tale.md: the choice is proven to be within 2.5 nats of the best one" in capsys.readouterr().err
+    assert Storyboard.model_validate_json(out.read_text(), strict=False).settings["gap"] == 2.5
 
 
 @pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])

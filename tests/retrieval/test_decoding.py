@@ -1,5 +1,6 @@
 """Decoders against enumeration of every choice."""
 
+import time
 from itertools import product
 
 import numpy as np
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.retrieval.anchor import leading, pull_of
+from limner.retrieval.assignment import assign, prices
 from limner.retrieval.decoding import decode, max_marginals, pulls
 from limner.retrieval.lattice import BLANK, NoPull, TablePull, lattice
 
@@ -278,6 +281,71 @@ def test_bound_stays_valid_when_the_work_is_cut_short():
         assert cut.objective <= full.objective + 1e-9 <= cut.bound + 2e-9
     one = decode(problem, "anchor", limit=1)
     assert one.objective <= decode(problem, "anchor").objective <= one.bound + 1e-9
+
+
+def crowded(steps, seed=0, total=60, width=20):
+    """Many steps that want the same pictures, which pull each other."""
+    rng = np.random.default_rng(seed)
+    items = np.array([rng.permutation(total)[:width] for _ in range(steps)])
+    vectors = rng.normal(size=(total, 6))
+    unary = 2 * rng.normal(size=total)[items] + 0.5 * rng.normal(size=items.shape)
+    blank = np.full(steps, -6.0)
+    groups = rng.integers(0, total, size=total)
+    return lattice(unary, groups, TablePull(vectors @ vectors.T), items=items, blank=blank)
+
+
+@pytest.mark.parametrize("steps", [12, 30, 70])
+def test_bounded_anchors_are_those_of_an_assignment_for_every_anchor(steps):
+    problem = crowded(steps)
+    values = [assign(problem.unary + pull_of(problem, a), problem.group, problem.blank)[1] for a in range(60)]
+    found = decode(problem, "anchor")
+    assert found.exact
+    assert found.objective == pytest.approx(max(values), abs=1e-9)
+    assert value(problem, "anchor", found.columns, found.anchor) == pytest.approx(found.objective, abs=1e-9)
+    for limit in (1, 2, 4):
+        cut = decode(problem, "anchor", limit=limit)
+        assert cut.objective <= max(values) + 1e-9 <= cut.bound + 2e-9
+        assert value(problem, "anchor", cut.columns, cut.anchor) == pytest.approx(cut.objective, abs=1e-9)
+
+
+@given(arguments=problems(), seed=st.integers(0, 100))
+@settings(deadline=None, max_examples=80)
+def test_prices_prove_an_assignment_best_and_bound_every_other(arguments, seed):
+    try:
+        problem = lattice(**arguments)
+        group = np.unique(problem.group, return_inverse=True)[1].reshape(problem.group.shape)
+        columns, best = assign(problem.unary, group, problem.blank)
+    except DataError:
+        return
+    found = prices(problem.unary, group, problem.blank, columns)
+    assert (found >= 0).all()
+
+    def bound(unary):
+        return np.maximum((unary - found[group]).max(axis=1), problem.blank).sum() + found.sum()
+
+    assert bound(problem.unary) == pytest.approx(best, abs=1e-7)
+    moved = problem.unary + np.random.default_rng(seed).normal(size=problem.unary.shape)
+    assert assign(moved, group, problem.blank)[1] <= bound(moved) + 1e-7
+
+
+def test_of_very_many_anchors_the_leading_ones_are_tried():
+    problem = crowded(12)
+    assert leading(problem, 60).tolist() == list(range(60))
+    best = problem.items[np.arange(12), problem.unary.argmax(axis=1)]
+    assert set(best) <= set(leading(problem, 20)) <= set(range(60))
+    assert len(leading(problem, 20)) == 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoder", ["anchor", "chain"])
+def test_a_thousand_steps_are_decoded_in_seconds(decoder):
+    problem = crowded(1000, total=3000, width=200)
+    start = time.process_time()
+    found = decode(problem, decoder)
+    assert time.process_time() - start < 60
+    assert found.bound >= found.objective
+    shown = problem.group[np.arange(1000), found.columns][found.columns != BLANK]
+    assert len(set(shown)) == len(shown)
 
 
 @pytest.mark.parametrize("decoder", ["off", "greedy", "chain", "anchor"])

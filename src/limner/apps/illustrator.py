@@ -278,7 +278,7 @@ class Illustrator:
                 languages=codes,
                 library=self.name,
             )
-            settings = options.settings()
+            settings = board.settings | options.settings()
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}

@@ -71,7 +71,8 @@ class Storyboard(Record):
         anchor: id of the picture whose world all steps share, for the anchor decoder.
         library: name of the library folder, without its parents.
         channels: channels that took part.
-        settings: the options it was made with, as given.
+        settings: the options it was made with, as given; and `gap`, nats by which a better choice may
+            exceed this one, where it is not proven best.
         objective: value the decoder maximised, nats.
         version: limner version.
     """

@@ -101,6 +101,11 @@ class Decoding:
     anchor: int | None = None
 
     @property
+    def gap(self) -> float:
+        """How much better the best choice may be, nats; 0 where this one is proven best."""
+        return 0.0 if self.exact else self.bound - self.objective
+
+    @property
     def exact(self) -> bool:
         """Whether the choice is proven best."""
         return self.bound - self.objective <= 1e-6 * max(1.0, abs(self.objective))

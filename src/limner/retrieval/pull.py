@@ -5,8 +5,6 @@ The cosine of two pictures is standardised against the whole gallery from both s
 similarity replaces this class by offering the same `block`.
 """
 
-from functools import cached_property
-
 import numpy as np
 
 from limner.retrieval.channels import Evidence
@@ -17,6 +15,8 @@ from limner.shapes import expect
 from limner.similarity import FloatArray, scores
 
 BLOCK_ROWS = 1_024
+CELLS = 131_072
+"""Pair scores worked out together: they should fit a core's cache."""
 
 
 class CosinePull:
@@ -55,8 +55,12 @@ class CosinePull:
             std=(std, "C"),
         )
         self._vectors, self._present, self._groups = vectors, present, groups
-        self._evidence, self._weight, self._mean = evidence, weight, mean
-        self._inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
+        # Of both candidates: nats = (gain + gain) · cosine + shift + shift.
+        inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
+        standard = evidence.z_slope / 2 * inverse
+        self._gain = weight * (evidence.slope / 2 + standard)
+        self._shift = weight * (evidence.offset / 2 - standard * mean)
+        self._ceiling: Float64Array = np.full(len(vectors), np.nan)
 
     @classmethod
     def of(cls, index: Index, space: str, rows: IntArray, evidence: Evidence, weight: float) -> "CosinePull":
@@ -92,29 +96,46 @@ class CosinePull:
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) nats."""
         nats = self._raw(rows, columns)
-        alike = self._groups[rows][:, None] == self._groups[columns]
-        if alike.any():
-            capped = np.minimum(self._ceiling[rows][:, None], self._ceiling[columns])
-            nats = np.where(alike, capped, nats)
+        i, j = _alike(self._groups[rows], self._groups[columns])
+        if len(i):
+            nats[i, j] = np.minimum(self._ceilings(rows[i]), self._ceilings(columns[j]))
         return nats
 
     def _raw(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        cosines = scores(self._vectors[rows], self._vectors[columns]).astype(np.float64)
-        left = (cosines - self._mean[rows][:, None]) * self._inverse[rows][:, None]
-        right = (cosines - self._mean[columns]) * self._inverse[columns]
-        evidence = self._evidence
-        nats = evidence.slope * cosines + evidence.z_slope * (left + right) / 2 + evidence.offset
-        both = self._present[rows][:, None] & self._present[columns]
-        return np.where(both, self._weight * nats, 0.0)
+        """The same, near-duplicates not held down; sums are made a few rows at a time, in the cache."""
+        cosines = scores(self._vectors[rows], self._vectors[columns])
+        nats = np.empty(cosines.shape)
+        gain, shift = self._gain[columns], self._shift[columns]
+        size = max(1, CELLS // max(1, len(columns)))
+        for start in range(0, len(rows), size):
+            part, own = nats[start : start + size], rows[start : start + size]
+            np.add(self._gain[own, None], gain, out=part)
+            part *= cosines[start : start + size]
+            part += self._shift[own, None]
+            part += shift
+        nats[~self._present[rows]] = 0.0
+        nats[:, ~self._present[columns]] = 0.0
+        return nats
 
-    @cached_property
-    def _ceiling(self) -> Float64Array:
-        """(C,) pull of the closest candidate of another group; 0 where there is none."""
+    def _ceilings(self, numbers: IntArray) -> Float64Array:
+        """Pull of the closest candidate of another group on each of some; 0 where there is none."""
         everything = np.arange(len(self._vectors))
-        ceiling = np.zeros(len(everything))
-        for start in range(0, len(everything), BLOCK_ROWS):
-            rows = everything[start : start + BLOCK_ROWS]
-            other = self._groups[rows][:, None] != self._groups
-            best = np.where(other, self._raw(rows, everything), -np.inf).max(axis=1)
-            ceiling[rows] = np.where(np.isfinite(best), best, 0.0)
-        return ceiling
+        due = np.unique(numbers[np.isnan(self._ceiling[numbers])])
+        for start in range(0, len(due), BLOCK_ROWS):
+            rows = due[start : start + BLOCK_ROWS]
+            nats = self._raw(rows, everything)
+            nats[_alike(self._groups[rows], self._groups)] = -np.inf
+            best = nats.max(axis=1)
+            self._ceiling[rows] = np.where(np.isfinite(best), best, 0.0)
+        return self._ceiling[numbers]
+
+
+def _alike(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
+    """Where groups (R,) and (Q,) are the same: indices of rows and of columns."""
+    order = np.argsort(columns, kind="stable")
+    ordered = columns[order]
+    first = np.searchsorted(ordered, rows, side="left")
+    counts = np.searchsorted(ordered, rows, side="right") - first
+    i = np.repeat(np.arange(len(rows)), counts)
+    ahead = np.arange(len(i)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return i, order[first[i] + ahead]

@@ -154,7 +154,7 @@ def illustrate(
         anchor=None if choice.anchor is None else index.gallery.ids[pool.rows[choice.anchor]],
         library=library,
         channels=tuple(one.name for one in encoded),
-        settings=options.settings(),
+        settings=options.settings() | ({"gap": round(choice.gap, 3)} if 0 < choice.gap < np.inf else {}),
         objective=choice.objective - UNAVOIDABLE * int(blanks.sum()),
         version=__version__,
     )

@@ -111,6 +111,8 @@ def illustrate(
     for note in (*opened.notes, opened.language_note(reading.story)):
         if note:
             say(note)
+    if "gap" in board.settings:
+        say(f"{text.name}: the choice is proven to be within {board.settings['gap']} nats of the best one")
     written = export(board, out, overwrite=overwrite)
     for line in written.warnings:
         say(f"{out.name}: {line}")
