@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from limner.encoders.base import BaseCard, load_base, save_base
@@ -65,9 +66,35 @@ def test_a_text_does_not_depend_on_its_batch(minilm):
         words.encode_text([" "])
 
 
+class Many:
+    """A multilingual encoder with one fixed vector per text."""
+
+    name, fingerprint, dim = "many", "m", 512
+
+    def encode_text(self, texts):
+        rows = [np.random.default_rng(sum(map(ord, text))).normal(size=512) for text in texts]
+        return np.stack([row / np.linalg.norm(row) for row in rows]).astype(np.float32)
+
+
+def test_each_text_goes_to_the_encoder_of_its_language(minilm):
+    file, texts = shipped_file("base"), ["a dog", "ein Hund", "a cat"]
+
+    def foreign(found):
+        return [text.startswith("ein") for text in found]
+
+    both = BaseTextEncoder("base", file, minilm, multilingual=Many(), foreign=foreign)
+    rows = both.encode_text(texts)
+    english = BaseTextEncoder("base", file, minilm)
+    np.testing.assert_allclose(rows[[0, 2]], english.encode_text(["a dog", "a cat"]), atol=1e-5)
+    side = load_base(file.path).multilingual(torch.from_numpy(Many().encode_text(texts[1:2]))).numpy()
+    np.testing.assert_allclose(rows[1:2], side, atol=1e-5)
+    np.testing.assert_allclose(both.encode_text(["ein Hund"]), side, atol=1e-5)
+    assert both.fingerprint != english.fingerprint
+
+
 def test_words_of_another_width_are_refused(minilm):
     with pytest.raises(ShapeError, match="minilm gives 384 numbers, expected 512"):
-        BaseTextEncoder("base", shipped_file("base"), minilm, multilingual=True)
+        BaseTextEncoder("base", shipped_file("base"), minilm, multilingual=minilm)
 
 
 def test_the_fingerprint_changes_with_file_and_precision_alone(tmp_path, eyes, minilm):

@@ -9,6 +9,7 @@ import torch
 from torchvision import models
 
 from limner.encoders import catalogue
+from limner.encoders.weights import of_clip
 from limner.errors import ConfigError, MissingError
 
 
@@ -71,7 +72,8 @@ def test_unknown_names():
 
 def test_what_is_at_hand_is_listed(tmp_path):
     rows = {row.name: row for row in catalogue.at_hand({"resnet18": saved(tmp_path, 3)})}
-    assert set(rows) == {"colour", *catalogue.TORCHVISION}
+    assert set(rows) == {*catalogue.SHIPPED, "colour", *catalogue.TORCHVISION}
+    assert all(rows[name].file.path.is_file() and not rows[name].missing for name in catalogue.SHIPPED)
     assert rows["colour"].missing == ""
     file = rows["resnet18"].file
     assert file is not None
@@ -97,3 +99,24 @@ def test_fetch_goes_to_the_hub_cache_where_find_looks(monkeypatch, tmp_path):
             tmp_path / "torch" / "hub" / "checkpoints",
         )
     ]
+
+
+def test_base_needs_nothing_and_is_run_by_torch_alone():
+    assert catalogue.image_encoder("base").spaces.keys() == {"base", "looks"}
+    with pytest.raises(ConfigError, match="base is run by torch alone"):
+        catalogue.image_encoder("base", engine="openvino")
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "mine"),
+    [
+        ("CLIP-ViT-B-32-laion2B-s34B-b79K", "ViT-B-32", True),
+        ("ViT-B-16-SigLIP2", "ViT-B-16-SigLIP2", True),
+        ("ViT-B-16-SigLIP2", "ViT-B-16", False),
+        ("ViT-B-16-SigLIP2-256", "ViT-B-16-SigLIP2", False),
+        ("vit_b_16-c867db91", "ViT-B-16", False),
+    ],
+)
+def test_a_model_belongs_to_the_longest_architecture_in_its_name(name, architecture, mine):
+    known = ("ViT-B-16", "ViT-B-16-SigLIP2", "ViT-B-16-SigLIP2-256", "ViT-B-32")
+    assert of_clip(name, architecture, known) is mine

@@ -16,8 +16,8 @@ def shipped() -> Calibration:
 
 def test_it_is_read_once_and_covers_what_untrained_use_needs(shipped):
     assert load() is shipped
-    assert set(shipped.channels) == {"captions", "multilingual", "labels", "clip"}
-    assert set(shipped.pulls) >= {"visual"}
+    assert set(shipped.channels) == {"captions", "multilingual", "clip", "base", "labels"}
+    assert set(shipped.pulls) >= {"looks", "visual"}
     for pull in shipped.pulls.values():
         assert set(pull.weights) == set(STRENGTH)
         for weights in pull.weights.values():
@@ -86,6 +86,8 @@ def test_every_number_says_where_it_comes_from(shipped):
         "captions",
         "labels",
         "clip",
+        "base",
+        "pull looks",
         "pull visual",
         "weights visual, labels",
         "suitability captions",

@@ -9,20 +9,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from limner.apps.languages import foreign
 from limner.apps.terminal import say
 from limner.apps.trained import MODEL, TrainedRun
 from limner.data.language import ENGLISH
 from limner.encoders.catalogue import (
     CLIP,
-    COLOUR,
+    MULTILINGUAL,
     SENTENCES,
+    SHIPPED,
+    clip_models,
     image_encoder,
     image_encoders,
     sentence_encoder,
     text_encoder,
     weight_file,
 )
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.retrieval.calibration import Calibration
 from limner.retrieval.channels import Channel
 
@@ -31,17 +34,19 @@ if TYPE_CHECKING:
     from limner.similarity import ImageEncoder, TextEncoder
 
 AUTO = "auto"
+DEFAULT = SHIPPED[0]
 DEFAULT_BACKBONE = "resnet50"
 # Channel → gallery space, the most telling first. Captions and class names are both sentences.
 CHANNELS: dict[str, str] = {
     "captions": "captions",
     "multilingual": "multilingual",
     "clip": "clip",
+    "base": "base",
     "labels": "labels",
 }
 # Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
 # more about their story than how they look, where most of them have words.
-PAIR_SPACES = ("captions", "visual", "clip", "colour")
+PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
 CAPTIONED = 0.5
 
 
@@ -75,8 +80,8 @@ def picture_encoders(
     """Encoders for indexing.
 
     Args:
-        names: of the catalogue, or ``auto``: the default backbone where its weights are at hand,
-            else the colour descriptor, and a line that says so.
+        names: of the catalogue, or ``auto``: what ``--weights`` names; else CLIP where it is installed and
+            one model is in reach; else the eyes that come with limner.
         weights: as given to ``--weights``.
         precision: of backbones.
         engine: what runs backbones.
@@ -108,21 +113,17 @@ def picture_encoders(
 
 
 def _automatic(places: dict[str, Path]) -> str:
-    """The best encoder that is at hand."""
+    """The best encoder there is."""
     named = [name for name in places if name]
     if named:
         return named[0]
-    try:
-        weight_file(DEFAULT_BACKBONE, places.get(""))
-    except MissingError:
-        if places:
-            raise
-        say(
-            f"no weights of {DEFAULT_BACKBONE} at hand: pictures are found by their captions alone and"
-            f" compared by colour; 'limner models get {DEFAULT_BACKBONE}' lets limner look at the pixels"
-        )
-        return COLOUR
-    return DEFAULT_BACKBONE
+    if places:
+        weight_file(DEFAULT_BACKBONE, places[""])
+        return DEFAULT_BACKBONE
+    found = clip_models()
+    if len(found) > 1:
+        say(f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; --encoder names one")
+    return found[0] if len(found) == 1 else DEFAULT
 
 
 def channels_of(library: Library, names: Sequence[str], calibration: Calibration) -> list[Channel]:
@@ -155,28 +156,47 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     chosen = [name for name, space in CHANNELS.items() if (name in named if names else held.get(space, 0))]
     if not chosen:
         raise DataError(
-            f"{library.folder}: no channel answers words; index with captions or with a classifier's weights"
+            f"{library.folder}: no channel answers words; run 'limner index' on it again, without --encoder"
         )
+    from limner.encoders.base_encoder import made_by as shipped_now
+
     encoders: dict[str, TextEncoder] = {}
     channels = []
     for name in chosen:
         made_by = spaces[CHANNELS[name]]
-        kind = made_by.encoder if name in ("clip", "multilingual") else SENTENCES
-        if kind not in encoders:
-            encoders[kind] = text_encoder(kind)
-        encoder = encoders[kind]
+        kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
+        encoder = _loaded(kind, encoders)
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
-        if name != "labels" and made_by.fingerprint != encoder.fingerprint:
+        same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
+        if not same.get(name, made_by.fingerprint == encoder.fingerprint):
             raise CheckpointError(
                 f"{library.folder}: {name} were encoded by another version of {encoder.name}; index again"
             )
         reads: frozenset[str] | None = frozenset((ENGLISH,))
+        if name == "base":
+            reads = sentence_encoder(MULTILINGUAL).reads
         if name == "multilingual":
             reads = sentence_encoder(kind).reads
             if reads is not None and held.get("captions", 0) >= held.get("multilingual", 0):
                 reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
         channels.append(calibration.channel(name, encoder, CHANNELS[name], reads))
     return channels
+
+
+def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
+    """A text encoder by name; each is loaded once."""
+    if kind not in encoders:
+        encoders[kind] = (
+            text_encoder(
+                kind,
+                sentences=_loaded(SENTENCES, encoders),
+                multilingual=_loaded(MULTILINGUAL, encoders),
+                foreign=foreign,
+            )
+            if kind in SHIPPED
+            else text_encoder(kind)
+        )
+    return encoders[kind]
 
 
 def pair_space(held: LibrarySummary, *, captions: bool = True) -> str | None:

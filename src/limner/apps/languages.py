@@ -34,6 +34,11 @@ def language_of_query(text: str, settings: Settings) -> str:
     return languages_of([text], expected).each[0].code
 
 
+def foreign(texts: Sequence[str]) -> list[bool]:
+    """Which texts are in another language than English."""
+    return [one.code != ENGLISH for one in languages_of(texts).each]
+
+
 def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
     """Numbers, from 0, of the texts that no channel reads.
 

@@ -6,7 +6,7 @@ It needs nothing but what pip installs. The files that come with limner lie besi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -59,6 +59,15 @@ def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
         precision: hashlib.sha256(f"{_METHOD} {file.sha256} {precision} squash".encode()).hexdigest()
         for precision in get_args(Precision)
     }
+
+
+def made_by(name: str, fingerprint: str) -> bool:
+    """Whether pictures with this fingerprint were encoded by a shipped file as it is now, in any precision.
+
+    Raises:
+        ConfigError: there is no file of this name.
+    """
+    return fingerprint in image_fingerprints(shipped_file(name)).values()
 
 
 class BaseImageEncoder:
@@ -140,41 +149,55 @@ class BaseImageEncoder:
 
 
 class BaseTextEncoder:
-    """Texts → the space ``base``: a sentence encoder's vectors through one text side of a file."""
+    """Texts → the space ``base``: a sentence encoder's vectors through one text side of a file.
+
+    English goes through MiniLM, all else through the multilingual encoder where there is one.
+    """
 
     def __init__(
-        self, name: str, file: WeightFile, words: TextEncoder, *, multilingual: bool = False
+        self,
+        name: str,
+        file: WeightFile,
+        english: TextEncoder,
+        *,
+        multilingual: TextEncoder | None = None,
+        foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
     ) -> None:
-        """Load one text side.
+        """Load the text sides.
 
         Args:
             name: of the encoder.
             file: see `limner.encoders.base.save_base`.
-            words: MiniLM, or the multilingual USE.
-            multilingual: whether `words` is the latter.
+            english: MiniLM.
+            multilingual: the multilingual USE, or None.
+            foreign: texts → which of them the multilingual encoder reads; None for none of them.
         Raises:
             MissingError: the file is not there.
             CheckpointError: the file is damaged or of another kind.
-            ShapeError: `words` has another width than the side takes.
+            ShapeError: an encoder has another width than its side takes.
         """
         self.name = name
-        self._words = words
-        self._side = load_text_side(file.path, "foreign" if multilingual else "sentence")
-        inputs = self._side.straight.in_features
-        if words.dim != inputs:
-            raise ShapeError(f"{name}: {words.name} gives {words.dim} numbers, expected {inputs}")
-        settings = f"{_METHOD} text {file.sha256} {words.fingerprint}"
-        self._fingerprint = hashlib.sha256(settings.encode()).hexdigest()
+        self._foreign = foreign
+        self._sides = [(english, load_text_side(file.path, "sentence"))]
+        if multilingual is not None:
+            self._sides.append((multilingual, load_text_side(file.path, "foreign")))
+        for words, side in self._sides:
+            if words.dim != side.straight.in_features:
+                raise ShapeError(
+                    f"{name}: {words.name} gives {words.dim} numbers, expected {side.straight.in_features}"
+                )
+        known = " ".join(words.fingerprint for words, _ in self._sides)
+        self._fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the file and the sentence encoder."""
+        """Hash of the file and the sentence encoders."""
         return self._fingerprint
 
     @property
     def dim(self) -> int:
         """D of the space ``base``."""
-        return self._side.straight.out_features
+        return self._sides[0][1].straight.out_features
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length.
@@ -182,6 +205,13 @@ class BaseTextEncoder:
         Raises:
             DataError: a text has no words.
         """
-        with torch.inference_mode():
-            rows: FloatArray = self._side(torch.from_numpy(self._words.encode_text(texts))).numpy()
+        other = np.zeros(len(texts), dtype=bool)
+        if self._foreign is not None and len(self._sides) > 1:
+            other[:] = self._foreign(texts)
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for (words, side), mask in zip(self._sides, (~other, other), strict=False):
+            if mask.any():
+                own = words.encode_text([text for text, one in zip(texts, mask, strict=True) if one])
+                with torch.inference_mode():
+                    rows[mask] = side(torch.tensor(own)).numpy()
         return unit_rows(self.name, rows)

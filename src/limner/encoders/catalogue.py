@@ -6,13 +6,22 @@ nothing: missing weights are an error that says what to run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from limner.encoders.downloads import Progress, fetch
-from limner.encoders.weights import WeightFile, find, find_clip, hub_folder, read_sentence_files, read_state
+from limner.encoders.weights import (
+    WeightFile,
+    clip_names,
+    find,
+    find_clip,
+    hub_folder,
+    of_clip,
+    read_sentence_files,
+    read_state,
+)
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
 
@@ -58,14 +67,25 @@ def text_encoders() -> list[str]:
     return [SENTENCES, MULTILINGUAL, *SHIPPED, f"{CLIP}ViT-B-32"]
 
 
-def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: str = "cpu") -> TextEncoder:
+def text_encoder(
+    name: str = SENTENCES,
+    *,
+    weights: Path | None = None,
+    device: str = "cpu",
+    sentences: TextEncoder | None = None,
+    multilingual: TextEncoder | None = None,
+    foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
+) -> TextEncoder:
     """A ready text encoder.
 
     Args:
-        name: ``minilm`` (English), ``use`` (sixteen languages), one of `SHIPPED` (its English side) or
+        name: ``minilm`` (English), ``use`` (sixteen languages), one of `SHIPPED` or
             ``clip:ARCHITECTURE``.
         weights: for CLIP, as in `image_encoder`.
         device: torch device that computes.
+        sentences: MiniLM where it is loaded already; the shipped files' text side stands upon it.
+        multilingual: takes part in the shipped files' text side, for what is not English.
+        foreign: texts → which of them it reads.
     Raises:
         ConfigError: unknown name.
         MissingError: its package or weights are not there.
@@ -75,7 +95,8 @@ def text_encoder(name: str = SENTENCES, *, weights: Path | None = None, device: 
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
 
-        return BaseTextEncoder(name, shipped_file(name), text_encoder())
+        file, words = shipped_file(name), sentences or text_encoder(device=device)
+        return BaseTextEncoder(name, file, words, multilingual=multilingual, foreign=foreign)
     return sentence_encoder(name, device=device)
 
 
@@ -130,6 +151,10 @@ def image_encoder(
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 
+        if engine != "torch":
+            raise ConfigError(
+                f"encoder: {name} is run by torch alone; name another encoder or drop --engine {engine}"
+            )
         return BaseImageEncoder(name, shipped_file(name), precision=precision, device=device)
     if engine not in get_args(Engine):
         raise ConfigError("encoder: " + unknown("engine", engine, get_args(Engine)))
@@ -172,7 +197,7 @@ def clip_encoder(
     architecture = name.removeprefix(CLIP)
     if architecture not in architectures():
         raise ConfigError("clip: " + unknown("architecture", architecture, architectures()))
-    file = find_clip(architecture, weights)
+    file = find_clip(architecture, weights, architectures())
     return ClipEncoder(
         architecture,
         read_state(file),
@@ -181,6 +206,18 @@ def clip_encoder(
         precision=precision,
         device=device,
     )
+
+
+def clip_models() -> list[str]:
+    """CLIP encoders that can be used at once: the extra is installed, and one file of weights is in reach."""
+    from importlib.util import find_spec
+
+    if find_spec("open_clip") is None or not (names := clip_names()):
+        return []
+    from limner.encoders.clip import architectures
+
+    known = architectures()
+    return [f"{CLIP}{one}" for one in known if any(of_clip(name, one, known) for name in names)]
 
 
 def weight_file(name: str, given: Path | None = None) -> WeightFile:
@@ -223,7 +260,9 @@ def at_hand(weights: Mapping[str, Path] | None = None) -> list[AtHand]:
     Args:
         weights: name → file or folder, as given by ``--weights NAME=FILE``.
     """
-    rows = [AtHand(COLOUR, None)]
+    from limner.encoders.base_encoder import shipped_file
+
+    rows = [AtHand(name, shipped_file(name)) for name in SHIPPED] + [AtHand(COLOUR, None)]
     for name in TORCHVISION:
         try:
             rows.append(AtHand(name, weight_file(name, (weights or {}).get(name))))

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 VARIABLE = "LIMNER_WEIGHTS"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 _SHOWN_KEYS = 3
+_CLIP_STEMS = ("vit-", "rn50", "rn101", "convnext_base_w", "convnext_large_d", "convnext_xxlarge", "eva0")
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,13 @@ def find(name: str, given: Path | None = None, official: str = "") -> WeightFile
     )
 
 
-def find_clip(architecture: str, given: Path | None = None) -> WeightFile:
+def find_clip(architecture: str, given: Path | None = None, known: Sequence[str] = ()) -> WeightFile:
     """The weights of an open_clip architecture: as `find`, then the cache of Hugging Face.
 
+    Args:
+        architecture: open_clip's name.
+        given: as in `find`.
+        known: all of open_clip's names, so that a name is not taken for a longer one.
     Raises:
         MissingError: there are none.
         CheckpointError: several and none of them is the obvious one.
@@ -149,19 +154,49 @@ def find_clip(architecture: str, given: Path | None = None) -> WeightFile:
     except MissingError:
         if given is not None and not given.exists():
             raise
-        cached = sorted(
-            path
-            for snapshot in hf_folder().glob("models--*/snapshots/*")
-            if f"-{architecture}-".lower() in snapshot.parents[1].name.lower()
-            for path in (snapshot / "open_clip_model.safetensors", snapshot / "open_clip_pytorch_model.bin")
-            if path.is_file()
-        )
+        cached = [path for name, path in _cached_clip() if of_clip(name, architecture, known)]
         if given is None and cached:
             return WeightFile(_one_snapshot(architecture, cached), "open_clip cache")
     raise MissingError(
         f"no weights of clip:{architecture}; get open_clip's file of this architecture "
         f"and pass --weights clip:{architecture}=FILE"
     )
+
+
+def of_clip(name: str, architecture: str, known: Sequence[str] = ()) -> bool:
+    """Whether a model or file is named after an open_clip architecture and not after a longer one.
+
+    Args:
+        name: such as ``CLIP-ViT-B-32-laion2B-s34B-b79K`` or ``ViT-B-16-SigLIP2``.
+        architecture: such as ``ViT-B-32``.
+        known: all architectures.
+    """
+    whole = f"-{name}-".lower()
+    named = [one for one in (architecture, *known) if f"-{one}-".lower() in whole]
+    return architecture in named and len(max(named, key=len)) == len(architecture)
+
+
+def clip_names() -> list[str]:
+    """Names of models in the cache of Hugging Face, and of files in the other places, that may be CLIP's."""
+    places = [place for one in (*named_places(), hub_folder()) for place in (one, *_listed_files(one))]
+    files = [path.stem for path in places if path.is_file() and path.suffix.lower() in SUFFIXES]
+    likely = [stem for stem in files if stem.lower().startswith(_CLIP_STEMS)]
+    return [name for name, _ in _cached_clip()] + likely
+
+
+def _cached_clip() -> list[tuple[str, Path]]:
+    """(model, file) of open_clip's files in the cache of Hugging Face."""
+    return sorted(
+        (snapshot.parents[1].name.rpartition("--")[2], path)
+        for snapshot in hf_folder().glob("models--*/snapshots/*")
+        for path in (snapshot / "open_clip_model.safetensors", snapshot / "open_clip_pytorch_model.bin")
+        if path.is_file()
+    )
+
+
+def _listed_files(place: Path) -> list[Path]:
+    """What lies in a folder; nothing where it is none."""
+    return sorted(place.iterdir()) if place.is_dir() else []
 
 
 def _one_snapshot(architecture: str, cached: list[Path]) -> Path:

@@ -18,7 +18,7 @@ from limner.retrieval.suitability import Suitability
 from limner.similarity import TextEncoder
 
 FILE_NAME = "calibration.json"
-STRENGTH = ("captions", "clip", "labels")
+STRENGTH = ("captions", "clip", "base", "labels")
 """Channels by how much they tell, the strongest first."""
 
 

@@ -20,7 +20,7 @@ NOTICEABLE = 0.05
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
-PLAIN = {"model": "the trained model", "relation": "the relation asked for"}
+PLAIN = {"base": "what the picture shows", "model": "the trained model", "relation": "the relation asked for"}
 """Channels that a sentence does not name as channels."""
 
 WORDED = {"captions", "labels"}

@@ -73,7 +73,7 @@ def evaluate(
     split
         Stories to use; a set that states no split is divided by source, always the same way.
     channel
-        captions, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable); all the library has unless given.
     decoder
         off, chain or anchor (repeatable); all three unless given.
     json

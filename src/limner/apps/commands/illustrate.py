@@ -67,7 +67,7 @@ def illustrate(
     ban
         A picture not to use (repeatable).
     channel
-        captions, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable); all the library has unless given.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
         The page then tells the relations between text and picture and where the model looked.

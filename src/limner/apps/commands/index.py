@@ -43,9 +43,9 @@ def index(
     library
         Folder of the library; made if absent.
     encoder
-        What looks at the pixels (repeatable); 'auto' takes resnet50 where its weights are at hand,
-        else a colour descriptor. See 'limner models list'; clip:ViT-B-32 and its like need the extra
-        'clip'.
+        What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
+        it is installed with its weights. See 'limner models list'; clip:ViT-B-32 and its like need the
+        extra 'clip'.
     weights
         NAME=FILE, or a folder to look in (repeatable).
     model

@@ -4,19 +4,19 @@ Fetching happens only here and only when asked. It runs no encoder.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from limner.apps.terminal import emit_json, emit_table, say
-from limner.encoders.catalogue import at_hand, fetch_weights
+from limner.encoders.catalogue import SHIPPED, at_hand, fetch_weights
 
 models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
 
 
 @models.command(name="list")
 def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=False)] = False) -> None:
-    """List the picture encoders and where their weights are.
+    """List the picture encoders and where their weights are; of those that come with limner, their terms.
 
     Example: limner models list
 
@@ -25,13 +25,14 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
     json
         Print JSON instead of a table.
     """
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": one.name,
             "file": str(one.file.path) if one.file else None,
             "found_in": one.file.origin if one.file else None,
             "missing": one.missing,
         }
+        | (_card(one.name, one.file.path) if one.name in SHIPPED and one.file else {})
         for one in at_hand()
     ]
     if json:
@@ -39,6 +40,10 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
         return
     from rich.table import Table
 
+    for row in rows:
+        if "terms" in row:
+            figures = ", ".join(f"{name} {value:g}" for name, value in row["figures"].items())
+            row["file"] = f"{row['megabytes']} MB; {row['terms']}; {figures}"
     cells = [
         [str(r["name"]), r["file"] or ("not at hand" if r["missing"] else "needs none"), r["found_in"] or "–"]
         for r in rows
@@ -64,3 +69,11 @@ def get(name: str, *, to: Path | None = None) -> None:
     with BytesProgress(name) as progress:
         path = fetch_weights(name, to, progress=progress)
     say(f"{name}: {path}")
+
+
+def _card(name: str, path: Path) -> dict[str, Any]:
+    """What a shipped file says of itself, and its size."""
+    from limner.encoders.base_encoder import card
+
+    told = card(name).model_dump(exclude={"name"})
+    return {"megabytes": round(path.stat().st_size / 1e6, 1), **told}

@@ -49,7 +49,7 @@ def search(
     k
         Pictures to print.
     channel
-        captions, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable); all the library has unless given.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
     json

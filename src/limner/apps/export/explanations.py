@@ -16,7 +16,8 @@ from limner.data.storyboards import BoardStep, Candidate
 CHANNELS = {
     "captions": "words of the picture",
     "labels": "things seen in it",
-    "clip": "text and picture compared",
+    "base": "text and picture compared",
+    "clip": "text and picture compared by CLIP",
     "model": "the trained model",
     "relation": "the relation asked for",
 }
