@@ -20,7 +20,7 @@ class Curve(Record):
     Attributes:
         largest: the weight is below it.
         offset: log-odds at features of 0.
-        ambiguity: per nat of `Reading.ambiguity`.
+        ambiguity: per unit of `Reading.ambiguity`.
         agreement: per nat of `Reading.agreement`.
     """
 
@@ -34,7 +34,8 @@ class Reading(Record):
     """What the plain reading of a text's steps says of how they hang together.
 
     Attributes:
-        ambiguity: mean over the steps of the entropy, in nats, of which candidate is meant.
+        ambiguity: mean over the steps of the entropy of which picture is meant, as a share of the largest
+            there can be: 0 where one picture stands out everywhere, 1 where all are alike.
         agreement: mean over pairs of steps of the expected evidence of their pictures for each other, in
             nats; 0 with one step.
     """
@@ -65,7 +66,7 @@ def weight(curve: Curve, reading: Reading) -> float:
     return float(curve.largest / (1 + np.exp(-np.clip(odds, -500, 500))))
 
 
-def read(unary: Float64Array, items: IntArray, groups: IntArray, pair: PairTerm) -> Reading:
+def read(unary: Float64Array, items: IntArray, groups: IntArray, pair: PairTerm, available: int) -> Reading:
     """Ambiguity and agreement of a text.
 
     Args:
@@ -73,6 +74,7 @@ def read(unary: Float64Array, items: IntArray, groups: IntArray, pair: PairTerm)
         items: (S, K) candidate numbers.
         groups: (C,) near-duplicate groups; pictures of one group say nothing about agreement.
         pair: what candidates say for each other, with weight 1.
+        available: pictures searched, of which the candidates are the best.
     """
     width = unary.shape[1]
     full = np.flatnonzero((unary > -np.inf).any(axis=1))
@@ -81,7 +83,7 @@ def read(unary: Float64Array, items: IntArray, groups: IntArray, pair: PairTerm)
     shares = np.exp(unary[full] - unary[full].max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    ambiguity = float(-(shares * logs).sum(axis=1).mean())
+    ambiguity = float(-(shares * logs).sum(axis=1).mean()) / np.log(max(available, 2))
     if len(full) < 2:
         return Reading(ambiguity=ambiguity, agreement=0.0)
     kept = min(CONSIDERED, width)

@@ -123,7 +123,7 @@ class CosinePull:
         return twin
 
     def _raw(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        """The same with weight 1, near-duplicates not held down; summed a few rows at a time, in the cache."""
+        """The same with weight 1, near-duplicates not held down; summed a few rows at a time in the cache."""
         cosines = scores(self._vectors[rows], self._vectors[columns])
         nats = np.empty(cosines.shape)
         gain, shift = self._gain[columns], self._shift[columns]

@@ -127,7 +127,8 @@ def illustrate(
     readings = [one.both_readings() for one in encoded]
     hits = index.search(readings, options.candidates, exclude=barred)
     pool = _pool(index, readings, hits, fixed=fixed, options=options, barred=barred)
-    reading = read(pool.unary, pool.items, pool.groups, pool.pair)
+    available = int(np.count_nonzero(~barred))
+    reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
     context, weight = _weights(
         reading, options, coherence, pinned=any(row is not None for row in fixed.values())
     )
@@ -136,7 +137,7 @@ def illustrate(
     prices: Float64Array = np.full(len(texts), UNAVOIDABLE)
     unary = pool.unary
     if suitability is not None:
-        searched = Found(hits.evidence[: len(texts)], pool.unary, int(np.count_nonzero(~barred)))
+        searched = Found(hits.evidence[: len(texts)], pool.unary, available)
         chances = Chances(suitability, searched, threshold=options.min_probability)
         columns = {step: pool.column(step, row) for step, row in fixed.items() if row is not None}
         admitted = chances.admitted(pool.support([row for row in fixed.values() if row is not None]))
