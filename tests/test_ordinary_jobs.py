@@ -265,6 +265,8 @@ def test_a_library_without_words_or_of_no_size_is_said(made):
         made("storybook", "shown")
     with pytest.raises(ConfigError, match="unknown kind 'novel'"):
         made("novel")
+    with pytest.raises(DataError, match="the report alone, not of choose"):
+        made("translated", part="choose")
     with pytest.raises(DataError, match="pictures for a library of 5000"):
         made("unrelated", size=5000)
 

@@ -19,8 +19,10 @@ from limner.apps.illustrator import Illustrator, kept
 from limner.apps.languages import language_of_query, unread
 from limner.data.records import Picture
 from limner.data.storyboards import BoardStep
+from limner.encoders.catalogue import MULTILINGUAL
 from limner.retrieval import calibration
 from limner.retrieval.channels import Channel, EncodedChannel
+from limner.retrieval.completion import CAPTION_SPACES
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.library import Library, LibrarySummary
 from limner.retrieval.settings import Settings, SpaceInfo
@@ -119,8 +121,14 @@ class JobLibrary(Library):
             for space, dim in eye.spaces.items():
                 info[space] = SpaceInfo(encoder=eye.name, fingerprint=eye.fingerprint, dim=dim)
         gallery = job.gallery
+        if "multilingual" in gallery.spaces:
+            space = gallery.space("multilingual")
+            info["multilingual"] = SpaceInfo(
+                encoder=MULTILINGUAL, fingerprint=space.fingerprint, dim=space.matrix.shape[1]
+            )
         if not gallery.space("captions").present.any():
-            del info["captions"]  # a library without words has no such space
+            for name in CAPTION_SPACES:  # a library without words has no such space
+                info.pop(name, None)
         self.folder = Path(f"{job.kind}-{job.words}-{job.size}")
         self.settings = Settings(spaces=info)
         self.store = Tables(job.records(gallery.ids))  # type: ignore[assignment]

@@ -14,7 +14,10 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from embeddings import CachedText
+
 from limner.data.records import Picture, Story
+from limner.encoders.catalogue import MULTILINGUAL, text_encoder
 from limner.errors import ConfigError, DataError, unknown
 from limner.retrieval.gallery import Gallery
 from ordinary import texts
@@ -23,7 +26,7 @@ from ordinary.texts import CAPTIONS, TARGET_STEPS, Lack, Photographs, Text
 
 SIZES = (30, 300, 1000, 5000)
 PARTS: tuple[Part, ...] = ("fit", "choose", "report")
-OF_CAPTIONS = ("unrelated", "same-noun", "one-photograph", "magazine")
+OF_CAPTIONS = ("unrelated", "same-noun", "one-photograph", "magazine", "translated")
 WORDS: dict[str, tuple[Words, ...]] = {
     "books": ("shown", "hidden", "third"),
     **dict.fromkeys(STORY_SETS, ("hidden",)),
@@ -43,7 +46,7 @@ class Job:
         size: pictures of the library, as asked for.
         part: fit, choose or report.
         gallery: the library; one object for all jobs of it. Space ``captions`` has a row for every picture,
-            present where its words are shown.
+            present where its words are shown; so has ``multilingual``, for texts in other languages.
         records: ids → pictures, as `illustrate` needs them.
         story: the text.
         own: per step the ids of its own picture; empty where the library has none.
@@ -93,15 +96,22 @@ def jobs(
     if words not in WORDS[kind]:
         raise ConfigError(f"jobs: pictures of {kind} have no words of their own; use {WORDS[kind][0]!r}")
     stock = supply(encoders[0], tuple(encoders[1]), cache)
+    others = []
+    if kind == "translated":
+        if part != "report":
+            raise DataError(
+                f"jobs: told in other languages are photographs of the report alone, not of {part}"
+            )
+        others = [CachedText(text_encoder(MULTILINGUAL), cache)]
     judged = None
     if kind in OF_CAPTIONS:
         judged = Photographs(stock, Pool.joined([stock.photographs(part), stock.further(part)]))
     made: list[Job] = []
     steps = 0
     for number, told in enumerate(rounds(stock, kind, part, judged)):
-        others = partial(fillers, stock, kind, part)
-        for library, chosen in packed(told, size, others, f"{kind}/{part}/{number}"):
-            gallery = library.gallery(library.ids, words, stock.text)
+        other = partial(fillers, stock, kind, part)
+        for library, chosen in packed(told, size, other, f"{kind}/{part}/{number}"):
+            gallery = library.gallery(library.ids, words, stock.text, others)
             records = library.records(words)
             for text in chosen:
                 own, fits = answers(text, gallery, judged)
@@ -122,6 +132,8 @@ def rounds(stock: Supply, kind: str, part: Part, judged: Photographs | None) -> 
         yield texts.books(stock, part)
     elif judged is None:
         yield texts.stories(stock, kind, part)
+    elif kind == "translated":
+        yield texts.translated(judged)
     else:
         for number in range(len(CAPTIONS)):
             if kind == "magazine":

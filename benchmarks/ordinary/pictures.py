@@ -105,14 +105,28 @@ class Pool:
         first = {one: row for row, one in reversed(list(enumerate(whole.ids)))}
         return whole if len(first) == len(whole.ids) else whole.take(sorted(first.values()))
 
-    def gallery(self, ids: Sequence[str], words: Words, sentences: CachedText) -> Gallery:
-        """Some pictures as a library would hold them, in order of their ids."""
+    def gallery(
+        self, ids: Sequence[str], words: Words, sentences: CachedText, others: Sequence[CachedText] = ()
+    ) -> Gallery:
+        """Some pictures as a library would hold them, in order of their ids.
+
+        Args:
+            ids: which.
+            words: which of them keep their words.
+            sentences: made `told`.
+            others: an encoder of further languages, for a second space of the same words.
+        """
         place = {one: row for row, one in enumerate(self.ids)}
         chosen = sorted(ids)
         rows = [place[one] for one in chosen]
         here = np.array([bool(self.words[row]) and has_words(self.ids[row], words) for row in rows])
         told = np.where(here[:, None], self.told[rows], 0).astype(np.float16)
         spaces = {"captions": Space(told, here, sentences.fingerprint)}
+        for other in others:
+            said = np.zeros((len(rows), other.dim), np.float16)
+            if here.any():
+                said[here] = other.encode_text([self.words[row] for row in np.array(rows)[here]])
+            spaces["multilingual"] = Space(said, here, other.fingerprint)
         for name, vectors in self.spaces.items():
             spaces[name] = Space(vectors[rows].astype(np.float16), np.ones(len(rows), dtype=bool))
         groups = [chosen[first] for first in near_groups(self.hashes[rows])]

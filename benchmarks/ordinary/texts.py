@@ -15,6 +15,7 @@ from limner.data.sentences import split_sentences
 from limner.retrieval.words import stem, words
 from limner.similarity import unit_rows
 from ordinary.pictures import LOOK_ALIKES, STORY_SETS, Part, Pool, Supply, dealt, own_of
+from ordinary.translated import LANGUAGES, read_translated
 
 EIGHT = 8
 TARGET_STEPS = 2000
@@ -245,6 +246,30 @@ def magazine(supply: Supply, part: Part, number: int, judged: Photographs) -> li
                 photographs=True,
             )
         )
+    return found
+
+
+def translated(judged: Photographs) -> list[Text]:
+    """Test photographs told in other languages, eight to a text; the English words say what fits."""
+    told = read_translated()
+    near = judged.fitting([one.en for one in told])
+    found = []
+    for language in LANGUAGES[1:]:
+        for start in range(0, len(told) - EIGHT + 1, EIGHT):
+            chosen = told[start : start + EIGHT]
+            own = tuple(frozenset((one.file_name,)) for one in chosen)
+            found.append(
+                Text(
+                    Story(
+                        id=f"translated-{language}-{start}",
+                        steps=tuple(Step(text=one.told(language)) for one in chosen),
+                    ),
+                    own,
+                    tuple(near[start : start + EIGHT]),
+                    ("",) * len(own),
+                    frozenset().union(*own),
+                )
+            )
     return found
 
 
