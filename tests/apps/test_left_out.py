@@ -33,7 +33,7 @@ def test_a_list_is_written_whole_and_goes_when_nothing_is_left_out(tmp_path):
     ]
     run = tmp_path / "runs" / "one"
     line = write_left_out(missing, run)
-    assert line == f"{run / LEFT_OUT}: 5 pairs of 3 missing or unreadable pictures left out"
+    assert line == f"{run / LEFT_OUT}: 5 pairs of 3 pictures left out, each with its reason"
     read = [MissingPicture.model_validate_json(one) for one in (run / LEFT_OUT).read_text().splitlines()]
     assert read == missing
     assert write_left_out([], run) == ""
@@ -62,4 +62,4 @@ def test_training_lists_what_it_left_out(tmp_path, capsys, monkeypatch):
     found = [json.loads(line) for line in (tmp_path / "run" / LEFT_OUT).read_text().splitlines()]
     assert [(one["id"], Path(one["image"]).name) for one in found] == [("3", "3.jpg"), ("5", "5.jpg")]
     assert found[0]["reason"] == "no such file"
-    assert "2 pairs of 2 missing or unreadable pictures left out" in capsys.readouterr().err
+    assert "2 pairs of 2 pictures left out, each with its reason" in capsys.readouterr().err

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from limner.apps.picture_features import Layer
     from limner.data.coherence import PairSet
     from limner.training.pictures import PictureRows
-    from limner.training.settings import DataConfig
+    from limner.training.settings import DataConfig, SourceConfig
 
 
 def open_corpus(
@@ -23,6 +23,7 @@ def open_corpus(
     *,
     files: bool = False,
     layer: "Layer" = "pooled",
+    mirrored: bool = False,
     weights: Path | None = None,
     device: str = "cpu",
     report: Callable[[int, int], None] = lambda done, total: None,
@@ -33,6 +34,7 @@ def open_corpus(
         config: which.
         files: pictures are decoded from files each time, instead of stored features.
         layer: which features are stored.
+        mirrored: store those of mirrored training pictures as well; of the layer "blocks" alone.
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
         report: called with pictures done and due while features are computed.
@@ -40,8 +42,7 @@ def open_corpus(
         ConfigError: a set needs a folder that is not named.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
-    from limner.data.coherence import split_pairs
-    from limner.data.illustrated import split_by_source
+    from limner.data.mixture import licensed
     from limner.data.worlds import picture_book, shuffle_relations
     from limner.training.pictures import ArrayRows, FileRows
 
@@ -50,21 +51,19 @@ def open_corpus(
         if config.shuffle_relations:
             data = shuffle_relations(data, config.world_seed)
         return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
-    data = read_corpus(config)
-    if config.by_source:
-        if config.split != "grouped":
-            raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")
-        data = split_by_source(data, config.split_seed)
-    if not all(pair.split and pair.group for pair in data.pairs):
-        data = split_pairs(data, config.split, config.split_seed)
+    data = _mixture(config) if config.set == "mixture" else licensed(_parted(config), config.licences)
     if config.shuffle_relations:
         data = shuffle_relations(data, config.split_seed)
     if config.limit is not None:
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs})
-    from limner.apps.picture_features import picture_features
+    from limner.apps.picture_features import block_features, picture_features
 
+    if layer == "blocks":
+        return data, block_features(
+            data, Path(config.features), mirrored=mirrored, device=device, report=report
+        )
     features = picture_features(
         data,
         Path(config.features),
@@ -77,7 +76,44 @@ def open_corpus(
     return data, features
 
 
-def read_corpus(config: "DataConfig", *, texts_alone: bool = False) -> "PairSet":
+def _parted(config: "SourceConfig") -> "PairSet":
+    """A set that lies in files, with a split, and all of its pairs."""
+    from limner.data.coherence import split_pairs
+    from limner.data.illustrated import split_by_source
+
+    data = read_corpus(config)
+    if config.by_source:
+        if config.split != "grouped":
+            raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")
+        data = split_by_source(data, config.split_seed)
+    if not all(pair.split and pair.group for pair in data.pairs):
+        data = split_pairs(data, config.split, config.split_seed)
+    return data
+
+
+def _mixture(config: "DataConfig") -> "PairSet":
+    """Several sets as one, each split by itself."""
+    from limner.data.mixture import mixed
+
+    if not config.mixture:
+        raise ConfigError('data: set "mixture" without sets; add tables [data.mixture.NAME]')
+    entries = {}
+    for name, entry in config.mixture.items():
+        place = os.environ.get("LIMNER_DATA")
+        if not entry.annotations and not place:
+            raise ConfigError(
+                f"data.mixture.{name}: no folder given; set data.mixture.{name}.annotations or $LIMNER_DATA"
+            )
+        folder = entry.annotations or str(Path(place or "") / "data" / name)
+        entries[name] = entry.model_copy(update={"annotations": folder})
+    return mixed(
+        {name: _parted(entry) for name, entry in entries.items()},
+        {name: entry.weight for name, entry in entries.items()},
+        {name: entry.licences for name, entry in entries.items()},
+    )
+
+
+def read_corpus(config: "SourceConfig", *, texts_alone: bool = False) -> "PairSet":
     """The pairs of a set that lies in files, as read: with the split its files state, if any.
 
     Args:
@@ -85,11 +121,13 @@ def read_corpus(config: "DataConfig", *, texts_alone: bool = False) -> "PairSet"
         texts_alone: look for no pictures of a published set; those of other sets are always opened, because
             their texts lie beside them.
     Raises:
-        ConfigError: a set needs a folder that is not named, or is drawn and lies in no files.
+        ConfigError: a set needs a folder that is not named, or lies in no files of its own.
         MissingError, DataError: see the readers.
     """
-    if config.set == "picturebook":
-        raise ConfigError("data: set 'picturebook' is drawn, not read; use open_corpus")
+    name: str = config.set  # may be one of `DataConfig`, which a source alone cannot be
+    if name in ("picturebook", "mixture"):
+        made = "drawn" if name == "picturebook" else "made of several"
+        raise ConfigError(f"data: set {name!r} is {made}, not read; use open_corpus")
     if config.set in ("pairs", "stories", "captions", "folder"):
         return _own(config)
     if config.set in ("coco", "goodnews", "politics", "conceptual", "recipeqa", "vist"):
@@ -97,7 +135,7 @@ def read_corpus(config: "DataConfig", *, texts_alone: bool = False) -> "PairSet"
     return _annotated(config, texts_alone=texts_alone)
 
 
-def _plain(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
+def _plain(config: "SourceConfig", *, texts_alone: bool) -> "PairSet":
     """A published set without relations."""
     from limner.data.coco import read_coco
     from limner.data.conceptual import read_conceptual
@@ -129,7 +167,7 @@ def _plain(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
     return published[config.set](place, pictures=pictures, missing=missing, max_missing=share)
 
 
-def _own(config: "DataConfig") -> "PairSet":
+def _own(config: "SourceConfig") -> "PairSet":
     """A set that is no published one: a file of pairs, or a folder of stories or captions."""
     from limner.data.captioned_folder import read_captioned_folder
     from limner.data.captions import read_captions
@@ -162,7 +200,7 @@ def _own(config: "DataConfig") -> "PairSet":
     return with_pictures(data, root, names, missing=missing, max_missing=share)
 
 
-def _annotated(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
+def _annotated(config: "SourceConfig", *, texts_alone: bool) -> "PairSet":
     """A published set with its pictures."""
     from limner.data.cite import read_cite, read_cite_plus
     from limner.data.clue import read_clue, read_clue_tsv
@@ -180,7 +218,7 @@ def _annotated(config: "DataConfig", *, texts_alone: bool) -> "PairSet":
     return read(folder, pictures=pictures, missing=missing, max_missing=share)
 
 
-def _pictures(config: "DataConfig", place: Path) -> Path:
+def _pictures(config: "SourceConfig", place: Path) -> Path:
     """The folder of the pictures: as stated, or ``images`` beside the annotations."""
     beside = place if place.is_dir() else place.parent
     pictures = Path(config.pictures).expanduser() if config.pictures else beside / "images"
@@ -192,7 +230,7 @@ def _pictures(config: "DataConfig", place: Path) -> Path:
     return pictures
 
 
-def _folder(config: "DataConfig") -> Path:
+def _folder(config: "SourceConfig") -> Path:
     """Where the annotation files of a set lie."""
     if config.annotations:
         return Path(config.annotations).expanduser()

@@ -1,4 +1,4 @@
-"""The pairs a run had to leave out because of their pictures, listed whole in its folder.
+"""The pairs a run had to leave out, for want of their pictures or lest it train on what it is tested on.
 
 A note counts them by reason; only a list lets a person mend them. It reads no picture and leaves none out.
 """
@@ -30,4 +30,4 @@ def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
     part.write_text("".join(json.dumps(one.model_dump()) + "\n" for one in missing), encoding="utf-8")
     part.replace(target)
     pictures = len({one.image for one in missing})
-    return f"{target}: {len(missing):,} pairs of {pictures:,} missing or unreadable pictures left out"
+    return f"{target}: {len(missing):,} pairs of {pictures:,} pictures left out, each with its reason"

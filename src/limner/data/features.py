@@ -112,6 +112,33 @@ class Features:
         return self.stored[places].astype(np.float32)
 
 
+class MirroredFeatures(Features):
+    """A store, and beside it one of the same pictures mirrored, for training alone."""
+
+    def __init__(self, plain: Features, mirrored: Features) -> None:
+        """Take both; `mirrored` may hold fewer pictures.
+
+        Raises:
+            ShapeError: rows of different shapes.
+        """
+        super().__init__(plain.key, plain.ids, plain.stored)
+        if plain.shape != mirrored.shape:
+            raise ShapeError(
+                f"{plain.key.data}: rows {plain.shape}, mirrored {mirrored.shape}; make both again"
+            )
+        held = {name: place for place, name in enumerate(mirrored.ids)}
+        self._mirrored = mirrored.stored
+        self._rows = np.array([held.get(name, -1) for name in plain.ids], np.int64)
+
+    def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
+        """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
+        found = self.take(places)
+        other = self._rows[places]
+        chosen = which & (other >= 0)
+        found[chosen] = self._mirrored[other[chosen]]
+        return found
+
+
 def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None = None) -> Features:
     """Open a complete store.
 

@@ -33,7 +33,7 @@ def story_pairs(
             split=story.split,
             seq=story.id,
             pos=number,
-            meta={"author": story.author, "source": story.source},
+            meta={"author": story.author, "source": story.source, "license": story.license},
         )
         for story in stories.stories
         for number, step in enumerate(story.steps)

@@ -33,6 +33,31 @@ def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
     return 0.5 * (cross_entropy(masked, due) + cross_entropy(masked.t(), due))
 
 
+def info_nce_of_many(logits: Tensor, owners: Tensor, neg: Tensor) -> Tensor:
+    """Cross entropy of a text's picture among wrong ones, and of each of a picture's texts among wrong ones.
+
+    Args:
+        logits: (T, B) text rows, image columns, divided by the temperature.
+        owners: (T,) int64, the column of each text's picture; every picture owns a text.
+        neg: (T, B) bool, the truly wrong pairs.
+    Returns:
+        (): mean of both directions, each picture's texts weighing as much as any other's in the second.
+    Raises:
+        ShapeError: sizes do not fit.
+        NumericsError: a logit is not finite.
+    Source: as `info_nce`; of several right texts each stands alone against the wrong ones.
+    """
+    expect("info_nce_of_many", logits=(logits, "T B"), owners=(owners, "T"), neg=(neg, "T B"))
+    finite("info_nce_of_many", "logit", logits)
+    own = torch.zeros_like(neg).scatter_(1, owners[:, None], value=True)
+    texts = cross_entropy(logits.masked_fill(~(neg | own), -torch.inf), owners)
+    true = logits.gather(1, owners[:, None])[:, 0]
+    wrong = logits.masked_fill(~neg, -torch.inf).logsumexp(dim=0)[owners]
+    costs = torch.logaddexp(wrong, true) - true
+    counts = own.sum(dim=0).clamp(min=1)[owners]
+    return 0.5 * (texts + (costs / counts).sum() / logits.shape[1])
+
+
 def same_group(vectors: Tensor, groups: Tensor, image_ids: Tensor, temperature: float) -> Tensor:
     """Cross entropy of the other members of an item's group among all other items.
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 from torch import nn
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.config import Config
 from limner.errors import NumericsError
@@ -33,8 +34,12 @@ class LoopConfig(Config):
         epochs: passes over the training data.
         optimiser, lr, weight_decay: adam or adadelta.
         betas: of adam.
-        rates: parts of the model, by the beginning of their names, with a rate of their own; it never falls.
+        rates: parts of the model, by the beginning of their names, with a rate of their own; on a plateau it
+            never falls.
         clip_norm: largest gradient norm, or None.
+        schedule: of all rates: "plateau" cuts them when validation stops to improve, "cosine" lets them fall
+            to 0 along half a cosine over `epochs`.
+        restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
         plateau_patience: validations without a better value before the rate is cut.
         plateau_factor: what the rate is multiplied with then.
         stop_after_stale: epochs in a row without a better value that end training; None for never.
@@ -50,12 +55,21 @@ class LoopConfig(Config):
     rates: dict[str, float] = Field(default_factory=dict)
     weight_decay: float = 0.0
     clip_norm: float | None = None
+    schedule: Literal["plateau", "cosine"] = "plateau"
+    restarts: tuple[int, ...] = ()
     plateau_patience: int = 5
     plateau_factor: float = 0.1
     stop_after_stale: int | None = Field(default=None, ge=1)
     metric: str = "MedR"
     save_every_steps: int = 200
     seed: int = 0
+
+    def share_of_rate(self, epoch: int) -> float:
+        """What the rates of an epoch are multiplied with under "cosine"."""
+        ends = [0, *self.restarts, max(self.epochs, *self.restarts, 1)]
+        start = max(end for end in ends[:-1] if end <= epoch)
+        length = max(min((end for end in ends if end > epoch), default=ends[-1]) - start, 1)
+        return 0.5 * (1 + math.cos(math.pi * min((epoch - start) / length, 1)))
 
 
 class Loop:
@@ -92,8 +106,12 @@ class Loop:
         own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
         # a rate of its own is its own floor: it never falls
         floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
-        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
-            own, "max", factor=config.plateau_factor, patience=config.plateau_patience, min_lr=floors
+        schedule: ReduceLROnPlateau | LambdaLR = (
+            ReduceLROnPlateau(
+                own, "max", factor=config.plateau_factor, patience=config.plateau_patience, min_lr=floors
+            )
+            if config.schedule == "plateau"
+            else LambdaLR(own, config.share_of_rate)
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         remembering = task if isinstance(task, Remembering) else None
@@ -178,7 +196,11 @@ class Loop:
         if not math.isfinite(value):
             raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")
         lr = self._state.optimiser.param_groups[0]["lr"]
-        self._state.schedule.step(value)
+        schedule = self._state.schedule
+        if isinstance(schedule, ReduceLROnPlateau):
+            schedule.step(value)
+        else:
+            schedule.step()
         if position.best is None or value > self._sign * position.best:
             position.best, position.best_epoch = figures[metric], position.epoch
             if self._rank == 0:

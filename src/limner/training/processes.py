@@ -60,6 +60,11 @@ def rank() -> int:
     return distributed.get_rank() if several() else 0
 
 
+def count() -> int:
+    """How many processes train together."""
+    return distributed.get_world_size() if several() else 1
+
+
 def share(model: nn.Module) -> None:
     """Give every process the weights and buffers of the first."""
     if several():

@@ -18,60 +18,91 @@ from limner.training.loop import LoopConfig
 Preset = Literal["paper", "release", "sound"]
 
 
-class DataConfig(Config):
-    """Which pairs, and how they become batches.
+SetName = Literal[
+    "cite",
+    "cite++",
+    "clue",
+    "clue-tsv",
+    "pairs",
+    "stories",
+    "captions",
+    "folder",
+    "coco",
+    "goodnews",
+    "politics",
+    "conceptual",
+    "recipeqa",
+    "vist",
+]
+"""Sets that lie in files."""
+
+
+class SourceConfig(Config):
+    """Where pairs come from, and how they are split.
 
     Attributes:
-        set: cite, cite++, clue, clue-tsv, picturebook, pairs (a file of JSON lines), stories or captions (a
-            folder with stories.jsonl or captions.jsonl), folder (pictures with captions), coco, goodnews,
-            politics, conceptual, recipeqa or vist; those after pairs have no relations.
+        set: cite, cite++, clue, clue-tsv, pairs (a file of JSON lines), stories or captions (a folder with
+            stories.jsonl or captions.jsonl), folder (pictures with captions), coco, goodnews, politics,
+            conceptual, recipeqa or vist; those after pairs have no relations.
         annotations: folder of the files, or the file of pairs; "" looks below $LIMNER_DATA.
         pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
         missing, max_missing: what to do about missing pictures, and the share that may be.
-        features: folder of the feature stores.
-        backbone: whose features are stored, or what is trained along.
+        licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
+            Empty allows all.
         split, split_seed: see `limner.data.coherence.split_pairs`.
         by_source: a grouped split parts no source of stories either.
+        every_caption: of captions, folder and coco, take all of a picture, not one alone.
+        caption_seed: of coco, which one.
+    """
+
+    set: SetName
+    annotations: str = ""
+    pictures: str = ""
+    missing: MissingPolicy = "abort"
+    max_missing: float = Field(default=MAX_MISSING, ge=0, le=1)
+    licences: tuple[str, ...] = ()
+    split: SplitKind = "grouped"
+    split_seed: int = Field(default=0, ge=0)
+    by_source: bool = False
+    every_caption: bool = False
+    caption_seed: int = Field(default=0, ge=0)
+
+
+class MixtureEntry(SourceConfig):
+    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+
+    Attributes:
+        weight: how often a training row of it comes in an epoch.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=100)
+
+
+class DataConfig(SourceConfig):
+    """Which pairs, and how they become batches.
+
+    Attributes:
+        set: as in `SourceConfig`, or picturebook, which is drawn, or mixture.
+        mixture: name → data set, of the set mixture; each has a split of its own, and what one of them
+            validates or tests on, none trains on.
+        features: folder of the feature stores.
+        backbone: whose features are stored, or what is trained along.
         relations: those to predict; empty for all of the set.
         shuffle_relations: deal the labels anew inside each split: the control.
         tokeniser, min_count: of the vocabulary.
         max_length: words of a text that count.
         vectors: start of the word vectors, learned on the training texts or random.
         vector_epochs: passes over the texts to learn them.
-        every_caption: of captions, folder and coco, take all of a picture, not one alone.
-        caption_seed: of coco, which one.
         batch: pairs per step.
         mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
         limit: pairs per split at most; None for all.
         stories, world_seed, picture_px: of picturebook.
     """
 
-    set: Literal[
-        "cite",
-        "cite++",
-        "clue",
-        "clue-tsv",
-        "picturebook",
-        "pairs",
-        "stories",
-        "captions",
-        "folder",
-        "coco",
-        "goodnews",
-        "politics",
-        "conceptual",
-        "recipeqa",
-        "vist",
-    ]
-    annotations: str = ""
-    pictures: str = ""
-    missing: MissingPolicy = "abort"
-    max_missing: float = Field(default=MAX_MISSING, ge=0, le=1)
+    set: SetName | Literal["picturebook", "mixture"]  # type: ignore[assignment]
+    mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
     features: str = "features"
     backbone: str = "resnet50"
-    split: SplitKind = "grouped"
-    split_seed: int = Field(default=0, ge=0)
-    by_source: bool = False
     relations: tuple[str, ...] = ()
     shuffle_relations: bool = False
     tokeniser: TokeniserName = "default"
@@ -79,8 +110,6 @@ class DataConfig(Config):
     max_length: int = Field(default=200, ge=1)
     vectors: Literal["cbow", "random"] = "cbow"
     vector_epochs: int = Field(default=50, ge=1)
-    every_caption: bool = False
-    caption_seed: int = Field(default=0, ge=0)
     batch: int = Field(default=32, ge=2)
     mask_duplicates: bool = True
     limit: int | None = Field(default=None, ge=4)
@@ -118,10 +147,11 @@ class RunConfig(Config):
 
     def deviations(self) -> list[str]:
         """``key=value`` of every setting that is not what the preset alone would give, data set aside."""
+        given = {"set", "mixture"}  # what is trained on is no deviation
         plain = type(self).model_validate(
-            {"system": self.system, "preset": self.preset, "data": {"set": self.data.set}}
+            {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
         )
-        skip = {"row", "data.annotations", "data.pictures", "data.features"}
+        skip = {"row", "terms", "data.annotations", "data.pictures", "data.features"}
         mine, due = flat(self.model_dump(mode="json")), flat(plain.model_dump(mode="json"))
         return [f"{key}={value}" for key, value in mine.items() if key not in skip and value != due.get(key)]
 

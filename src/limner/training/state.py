@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.errors import CheckpointError
 from limner.training import checkpoint, randomness
@@ -73,7 +73,7 @@ class State:
 
     model: nn.Module
     optimiser: Optimizer
-    schedule: ReduceLROnPlateau
+    schedule: ReduceLROnPlateau | LambdaLR
     position: Position
     settings: dict[str, Any]
     remembering: Remembering | None = None

@@ -43,6 +43,7 @@ _SYSTEMS = {
     "cnsi": ("limner.training.cnsi", "CnsiConfig"),
     "lda": ("limner.training.lda", "LdaConfig"),
     "dual": ("limner.training.dual", "DualConfig"),
+    "base": ("limner.training.base", "BaseConfig"),
     "document": ("limner.training.document", "DocumentConfig"),
 }
 

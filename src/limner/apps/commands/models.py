@@ -52,6 +52,25 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
 
 
 @models.command
+def export(run: Path, *, output: Annotated[Path, Parameter(name=("--output", "-o"))]) -> None:
+    """Write a trained run of the encoder base as the small file that limner ships.
+
+    Example: limner models export runs/base -o base.safetensors
+
+    Parameters
+    ----------
+    run
+        Folder of the run, see 'limner train'.
+    output
+        The file; replaced if there.
+    """
+    from limner.apps.base_export import export_base
+
+    card = export_base(run, output)
+    say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")
+
+
+@models.command
 def get(name: str, *, to: Path | None = None) -> None:
     """Download the published weights of a picture encoder.
 

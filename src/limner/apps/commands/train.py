@@ -88,6 +88,7 @@ def train(
             settings.data,
             files=tuned,
             layer=getattr(settings, "layer", "pooled"),
+            mirrored=getattr(settings, "mirrored", False),
             weights=weights,
             device=device,
             report=_Report(progress),
@@ -107,7 +108,7 @@ def train(
     if system(settings.system).fit is not None:
         _fit(settings, corpus, to, judge, maximise=more_is_better, tensorboard=tensorboard, as_json=json)
         return
-    brought = {"sentences": _sentences()} if getattr(settings, "needs_sentences", False) else {}
+    brought = _brought(settings)
     prepared = system(settings.system).prepare(
         settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None, **brought
     )
@@ -200,11 +201,16 @@ def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
     return FromBytes(grid_trunk(built.trunk, name) if as_grid else built.trunk), built.width
 
 
-def _sentences() -> Any:  # noqa: ANN401
-    """The frozen encoder of sentences that needs no download."""
-    from limner.encoders.catalogue import SENTENCES, text_encoder
+def _brought(settings: RunConfig) -> dict[str, Any]:
+    """The frozen encoders of sentences that a system asks for; none needs a download."""
+    from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
 
-    return text_encoder(SENTENCES)
+    wanted = {"sentences": SENTENCES, "multilingual": MULTILINGUAL}
+    return {
+        name: text_encoder(encoder)
+        for name, encoder in wanted.items()
+        if getattr(settings, f"needs_{name}", False)
+    }
 
 
 def _refinement(settings: RunConfig, to: Path, corpus: Any, device: str) -> dict[str, Any] | None:  # noqa: ANN401

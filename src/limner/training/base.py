@@ -1,0 +1,393 @@
+"""Training of the encoder base: texts with their pictures, looks, and the backbone's last blocks.
+
+The blocks before are computed once. It measures nothing itself and never sees a test row.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from limner.data.features import MirroredFeatures
+from limner.data.mixture import WEIGHT
+from limner.data.tokens import Vocabulary
+from limner.encoders.base import BLOCKS, BaseNet, BaseShape, published_backbone
+from limner.encoders.base_tail import FIRST, MAPS, ROW, features_of, open_blocks
+from limner.errors import ConfigError, ShapeError
+from limner.losses.contrastive import info_nce_of_many, same_group
+from limner.models.encoding import encode_pictures
+from limner.similarity import FloatArray, TextEncoder, scores
+from limner.training import processes
+from limner.training.corpus import Corpus
+from limner.training.kept_texts import KeptTexts
+from limner.training.prepared import Prepared, feature_moments, read_saved, saved_with
+from limner.training.sampling import epoch_order
+from limner.training.settings import Preset, RunConfig
+
+_LOOP = {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR"}
+_PRESET: Mapping[str, Any] = {"loop": _LOOP, "data": {"backbone": "efficientnet-lite2", "batch": 256}}
+
+
+class BaseArchitecture(BaseShape):
+    """Sizes of the network, and what is left out of it in training.
+
+    Attributes:
+        dropout: share of the picture's features, and of hidden units.
+        text_dropout: share of a sentence vector's entries.
+        look_dropout: share of the features that looks read.
+    """
+
+    changed_from: int = Field(default=FIRST, ge=FIRST, le=BLOCKS + 1)
+    looks: int = Field(default=256, ge=1, le=4096)
+    last_stage: int = Field(default=4, ge=0, le=7)
+    dropout: float = Field(default=0.7, ge=0, lt=1)
+    text_dropout: float = Field(default=0.1, ge=0, lt=1)
+    look_dropout: float = Field(default=0.5, ge=0, lt=1)
+
+    @property
+    def shape(self) -> BaseShape:
+        """The sizes alone."""
+        return BaseShape(**{name: getattr(self, name) for name in BaseShape.model_fields})
+
+
+class BaseConfig(RunConfig):
+    """One run of the encoder base; it is of no paper, so all presets are the same.
+
+    Attributes:
+        terms: what may be done with the weights, in one sentence, for the card of the exported file.
+        model: see `BaseArchitecture`.
+        heads_epochs: first epochs, in which the projections learn and the backbone stays as published.
+        mirrored: show half of the pictures mirrored.
+        apart: whether a batch holds pictures of one data set alone, so that no other makes it easy.
+        together: pictures of one story that come into a batch together, at most.
+        temperature: τ of the softmax between texts and pictures.
+        look_temperature: τ of the softmax between pictures of a story and all others.
+        foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
+        "paper": _PRESET,
+        "release": _PRESET,
+        "sound": _PRESET,
+    }
+
+    system: Literal["base"] = "base"
+    terms: str = ""
+    model: BaseArchitecture = BaseArchitecture()
+    heads_epochs: int = Field(default=10, ge=0)
+    mirrored: bool = True
+    apart: bool = True
+    together: int = Field(default=4, ge=1)
+    temperature: float = Field(default=0.045, gt=0)
+    look_temperature: float = Field(default=0.1, gt=0)
+    foreign_weight: float = Field(default=1.0, ge=0)
+    look_weight: float = Field(default=1.0, ge=0)
+
+    @property
+    def layer(self) -> Literal["blocks"]:
+        """What is stored of the backbone."""
+        return "blocks"
+
+    @property
+    def needs_sentences(self) -> bool:
+        """Whether `prepare` has to be given an encoder of sentences."""
+        return True
+
+    @property
+    def needs_multilingual(self) -> bool:
+        """Whether `prepare` has to be given a multilingual encoder of sentences."""
+        return True
+
+    def smoke(self) -> "BaseConfig":
+        """See `RunConfig.smoke`."""
+        small = super().smoke()
+        sizes = {"width": 16, "looks": 8}
+        return small.model_copy(
+            update={"model": self.model.model_copy(update=sizes), "heads_epochs": min(self.heads_epochs, 1)}
+        )
+
+
+class BaseModel(nn.Module):
+    """The network over stored rows, with the encoder of English sentences; what validation ranks with.
+
+    Attributes:
+        as_published: the last blocks are still as published, so the features in the rows are theirs.
+    """
+
+    name = "base"
+
+    def __init__(self, architecture: BaseArchitecture, sentences: TextEncoder) -> None:
+        """Draw the projections from torch's generator.
+
+        Args:
+            architecture: sizes, and which blocks are trained.
+            sentences: frozen; MiniLM.
+        """
+        super().__init__()
+        self.architecture, self.sentences = architecture, sentences
+        self.net = BaseNet(architecture.shape, published_backbone(), architecture.dropout)
+        for side in (self.net.sentence, self.net.foreign):
+            side.dropout.p = architecture.text_dropout
+        self.net.look.dropout.p = architecture.look_dropout
+        self.as_published = False
+        open_blocks(self.net, architecture.changed_from)
+
+    def features(self, rows: Tensor) -> Tensor:
+        """(B, R) stored rows → (B, F) features.
+
+        Raises:
+            ShapeError: rows of another width.
+        """
+        if rows.ndim != 2 or rows.shape[1] != ROW:
+            raise ShapeError(f"base: rows have shape {tuple(rows.shape)}, expected (B, {ROW})")
+        return rows[:, MAPS:] if self.as_published else features_of(self.net, rows)
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self.architecture.width
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.net.feature_mean.device
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of sentence encoder and weights: equal fingerprints give equal vectors."""
+        digest = hashlib.sha256(
+            f"{self.architecture.model_dump_json()} {self.sentences.fingerprint}".encode()
+        )
+        for name, tensor in self.net.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """English texts → (N, D) float32 unit rows."""
+        vectors = torch.from_numpy(self.sentences.encode_text(texts)).to(self.device)
+        training = self.training
+        self.eval()
+        with torch.no_grad():
+            found: FloatArray = self.net.sentences(vectors).cpu().numpy()
+        self.train(training)
+        return found
+
+    def encode_image(self, pictures: np.ndarray) -> FloatArray:
+        """(M, R) stored rows → (M, D) float32 unit rows."""
+        return encode_pictures(
+            self, pictures, lambda rows: self.net.joint(self.features(rows)), (self.dim,), self.device
+        )
+
+    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) unit rows → (N, M) cosines."""
+        return scores(texts, images)
+
+
+@dataclass(frozen=True)
+class PictureBatch:
+    """B pictures, each with all of its texts: T texts together.
+
+    Attributes:
+        ids: of the pairs, (T,).
+        texts: (T,) int64, which training pairs they are.
+        owners: (T,) int64, which of the B pictures a text is of.
+        rows: (B, R) stored rows.
+        neg: (T, B) bool, the pictures that are truly wrong for a text.
+        stories: (B,) int64, equal for pictures of one story.
+    """
+
+    ids: tuple[str, ...]
+    texts: Tensor
+    owners: Tensor
+    rows: Tensor
+    neg: Tensor
+    stories: Tensor
+
+
+class BaseTask:
+    """What the loop trains; see `limner.training.task.Task`."""
+
+    def __init__(
+        self, model: BaseModel, corpus: Corpus, config: BaseConfig, english: FloatArray, foreign: FloatArray
+    ) -> None:
+        """Take what is trained and what it trains on.
+
+        Args:
+            model: on its device.
+            corpus: training rows.
+            config: settings.
+            english: (N, 384) unit rows of the training texts.
+            foreign: (N, 512) unit rows of the same.
+        """
+        self.model: BaseModel = model
+        self._config, self._corpus = config, corpus
+        self._english, self._foreign = torch.from_numpy(english), torch.from_numpy(foreign)
+        rows = corpus.train
+        _, first, pictures = np.unique(rows.image_ids, return_index=True, return_inverse=True)
+        self._texts = [np.flatnonzero(pictures == picture) for picture in range(len(first))]
+        pairs = [rows.pairs[row] for row in first]
+        self._places = rows.places[first]
+        self._weights = np.array([float(pair.meta.get(WEIGHT) or 1.0) for pair in pairs])
+        self._sets = [pair.group.partition(":")[0] for pair in pairs]
+        names = {pair.seq: number for number, pair in enumerate(pairs) if pair.seq}
+        self._stories = np.array(
+            [names[pair.seq] if pair.seq else -1 - number for number, pair in enumerate(pairs)], np.int64
+        )
+        self._size = min(config.data.batch, len(pairs))
+        self._rank, self._processes = processes.rank(), processes.count()
+        self._steps = len(self._dealt(0)) // self._processes
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches of one process."""
+        return self._steps
+
+    def batches(self, epoch: int) -> Iterator[PictureBatch]:
+        """Batches of an epoch; they follow from seed, process and epoch."""
+        self.model.as_published = epoch < self._config.heads_epochs
+        dealt = self._dealt(epoch)
+        for step in range(self._steps):
+            number = step * self._processes + self._rank
+            random = np.random.default_rng([self._config.loop.seed, epoch, number])
+            yield self._batch(dealt[number], random)
+
+    def _dealt(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The pictures of every batch of an epoch; in each epoch as many batches."""
+        config, seed = self._config, self._config.loop.seed
+        order = epoch_order(self._weights, seed, epoch)
+        random = np.random.default_rng([seed, epoch, 1])
+        dealt: list[NDArray[np.int64]] = []
+        for name in dict.fromkeys(self._sets) if config.apart else [None]:
+            own = [int(row) for row in order if name is None or self._sets[row] == name]
+            waiting: dict[int, list[int]] = {}
+            chunks: list[list[int]] = []
+            for row in own:
+                begun = waiting.setdefault(int(self._stories[row]), [])
+                begun.append(row)
+                if len(begun) == config.together:
+                    chunks.append(waiting.pop(int(self._stories[row])))
+            chunks += waiting.values()
+            joined = [row for chunk in random.permutation(len(chunks)) for row in chunks[chunk]]
+            count = max(1, round(len(joined) / self._size))
+            dealt += [part for part in np.array_split(np.array(joined, np.int64), count) if len(part) > 1]
+        return [dealt[number] for number in random.permutation(len(dealt))]
+
+    def _batch(self, chosen: NDArray[np.int64], random: np.random.Generator) -> PictureBatch:
+        # a picture can come twice in an epoch; twice in a batch it would be its own wrong answer
+        chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
+        rows, device = self._corpus.train, self.model.device
+        turned = random.random(len(chosen)) < 0.5
+        values = self._rows(self._places[chosen], turned)
+        texts = np.concatenate([self._texts[picture] for picture in chosen])
+        owners = np.repeat(np.arange(len(chosen)), [len(self._texts[picture]) for picture in chosen])
+        told = rows.text_ids[texts]
+        right = np.zeros((len(texts), len(chosen)), bool)
+        for column in range(len(chosen)):  # a picture is right for every text that equals one of its own
+            right[:, column] = np.isin(told, told[owners == column])
+        return PictureBatch(
+            tuple(rows.pairs[row].id for row in texts),
+            torch.from_numpy(texts),
+            torch.from_numpy(owners).to(device),
+            torch.from_numpy(values).to(device),
+            torch.from_numpy(~right).to(device),
+            torch.from_numpy(self._stories[chosen]).to(device),
+        )
+
+    def _rows(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> FloatArray:
+        pictures = self._corpus.pictures
+        if isinstance(pictures, MirroredFeatures):
+            return pictures.turned(places, turned)
+        found: FloatArray = pictures.take(places).astype(np.float32)
+        return found
+
+    def step(self, batch: PictureBatch) -> Mapping[str, Tensor]:
+        """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
+        config, net = self._config, self.model.net
+        features = self.model.features(batch.rows)
+        pictures = net.joint(features)
+        device = self.model.device
+        english = net.sentences(self._english[batch.texts].to(device))
+        foreign = net.multilingual(self._foreign[batch.texts].to(device))
+        losses = {
+            "english": info_nce_of_many(english @ pictures.t() / config.temperature, batch.owners, batch.neg),
+            "foreign": info_nce_of_many(foreign @ pictures.t() / config.temperature, batch.owners, batch.neg),
+        }
+        total = losses["english"] + config.foreign_weight * losses["foreign"]
+        stories = batch.stories
+        if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
+            # looks follow the backbone and do not bend it
+            looks = net.looks(features.detach())
+            own = torch.arange(len(stories), device=device)
+            losses["looks"] = same_group(looks, stories, own, config.look_temperature)
+            total = total + config.look_weight * losses["looks"]
+        return losses | {"total": total}
+
+    def describe(self, batch: PictureBatch) -> str:
+        """Ids of the pairs."""
+        return ", ".join(batch.ids)
+
+
+def prepare(
+    config: BaseConfig,
+    corpus: Corpus,
+    *,
+    device: str = "cpu",
+    backbone: tuple[nn.Module, int] | None = None,
+    sentences: TextEncoder | None = None,
+    multilingual: TextEncoder | None = None,
+) -> Prepared[BaseTask]:
+    """Model and task of a run.
+
+    Args:
+        config: settings.
+        corpus: training and validation rows; its pictures are rows of `limner.encoders.base_tail.rows_of`.
+        device: torch device that trains.
+        backbone: not taken: the published one of the package is.
+        sentences: MiniLM.
+        multilingual: the encoder of sentences in many languages.
+    Raises:
+        ConfigError: an encoder of sentences is not given.
+        MissingError: the backbone's package is not installed.
+        ShapeError: the stored rows are not such rows.
+    """
+    if sentences is None or multilingual is None:
+        raise ConfigError("base: it takes an encoder of English sentences and a multilingual one")
+    torch.manual_seed(config.loop.seed)
+    folder = Path(config.data.features)
+    kept = KeptTexts(sentences, folder)
+    model = BaseModel(config.model, kept).to(device)
+    english = kept.encode_text(corpus.train.texts)
+    kept.encode_text(corpus.val.texts)
+    foreign = KeptTexts(multilingual, folder).encode_text(corpus.train.texts)
+    task = BaseTask(model, corpus, config, english, foreign)
+    mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:])
+    model.net.feature_mean.copy_(mean)
+    model.net.feature_deviation.copy_(deviation)
+    saved = saved_with(config, Vocabulary.build([]), ROW, corpus.backbone)
+    return Prepared(task, corpus, saved | {"sentences": sentences.fingerprint})
+
+
+def load(
+    path: Path, device: str = "cpu", sentences: TextEncoder | None = None
+) -> tuple[BaseModel, BaseConfig]:
+    """A trained model in evaluation mode, and the settings it was trained with.
+
+    Args:
+        path: folder of a run, or the file of its best weights.
+        device: where it goes.
+        sentences: encoder of texts; None for the one that needs no download.
+    Raises:
+        MissingError: nothing was trained there yet.
+        CheckpointError: not a checkpoint of this system, damaged, or of another encoder of sentences.
+    """
+    saved = read_saved(path, BaseConfig, "base")
+    model = BaseModel(saved.config.model, saved.same_sentences(sentences))
+    return saved.into(model, device), saved.config
