@@ -1,4 +1,4 @@
-"""Captions in six languages against the 1,000 test photographs of Flickr8k: by their English captions, by pixels.
+"""Captions in six languages against 1,000 test photographs of Flickr8k: by their captions, by pixels.
 
     python benchmarks/translated_captions.py [--pixels ENCODER]
 
@@ -36,7 +36,7 @@ def line(name: str, found: np.ndarray) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--pixels", help="an encoder of 'limner models list' that comes with limner")
-    asked = options.parse_args()
+    options.parse_args()
     photographs = read_captions(data_folder() / "flickr8k").split("test")
     place = {one.name: row for row, one in enumerate(photographs)}
     told = read_translated()

@@ -25,13 +25,15 @@ from limner.encoders.catalogue import (
     text_encoder,
     weight_file,
 )
+from limner.encoders.named_sentences import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.retrieval.calibration import Calibration
 from limner.retrieval.channels import Channel
+from limner.retrieval.settings import SETTINGS_FILE, read_settings
 
 if TYPE_CHECKING:
     from limner.retrieval.library import Library, LibrarySummary
-    from limner.similarity import ImageEncoder, TextEncoder
+    from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
 
 AUTO = "auto"
 DEFAULT = SHIPPED[0]
@@ -124,6 +126,22 @@ def _automatic(places: dict[str, Path]) -> str:
     if len(found) > 1:
         say(f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; --encoder names one")
     return found[0] if len(found) == 1 else DEFAULT
+
+
+def multilingual_encoder(folder: Path, model: str | None = None) -> SentenceEncoder:
+    """What encodes captions in all languages for a library.
+
+    Args:
+        folder: of the library, which may not exist yet.
+        model: folder or name of a sentence-transformers model; None for the one the library has, or the one
+            that comes with limner.
+    Raises:
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `read_settings`.
+    """
+    if model is not None:
+        return sentence_encoder(f"{PREFIX}{model}")
+    made = read_settings(folder).spaces.get("multilingual") if (folder / SETTINGS_FILE).exists() else None
+    return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
 
 
 def channels_of(library: Library, names: Sequence[str], calibration: Calibration) -> list[Channel]:

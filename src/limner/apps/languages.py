@@ -12,7 +12,7 @@ from limner.retrieval.storyboard import step_texts
 
 MORE_LANGUAGES = (
     "a sentence-transformers model reads more: pip install 'limner[sentences]', then"
-    " 'limner index --sentences sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2'"
+    " 'limner index' with --sentences sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from limner.encoders.downloads import Progress, fetch
+from limner.encoders.named_sentences import PREFIX, NamedSentences
 from limner.encoders.weights import (
     WeightFile,
     clip_names,
@@ -104,7 +105,8 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
     """A ready encoder of sentences, which says what languages it reads.
 
     Args:
-        name: ``minilm`` (English) or ``use`` (sixteen languages).
+        name: ``minilm`` (English), ``use`` (sixteen languages), or ``sentences:`` with the folder or the
+            name of a model of sentence-transformers.
         device: torch device that computes; ``use`` computes on the CPU.
     Raises:
         ConfigError: unknown name.
@@ -114,6 +116,8 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
         from limner.encoders.multilingual import MultilingualUSE
 
         return MultilingualUSE()
+    if name.startswith(PREFIX):
+        return NamedSentences(name.removeprefix(PREFIX), device=device)
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     from limner.encoders.minilm import MiniLM

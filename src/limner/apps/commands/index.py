@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.apps.equipment import AUTO, picture_encoders
+from limner.apps.equipment import AUTO, multilingual_encoder, picture_encoders
+from limner.apps.languages import MORE_LANGUAGES
 from limner.apps.terminal import emit, emit_json
 from limner.apps.trained import TrainedRun, check_kinds
+from limner.data.language import ENGLISH, language_name
 from limner.errors import ConfigError, DataError
 from limner.retrieval.reports import IndexReport
 
@@ -25,6 +27,7 @@ def index(
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     captions: bool = True,
+    sentences: str | None = None,
     follow_links: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     workers: int | None = None,
     json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
@@ -59,6 +62,10 @@ def index(
         What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
     captions
         Use words that come with pictures: metadata, sidecar files, readable file names.
+    sentences
+        Folder or name of a sentence-transformers model that reads captions and texts in other languages
+        than English, in place of the multilingual encoder that comes with limner; needs the extra
+        'sentences'. The library keeps to it.
     follow_links
         Enter linked folders as well; linked files are always read.
     workers
@@ -67,24 +74,24 @@ def index(
         Print the report as JSON.
     """
     from limner.apps.progress import IndexProgress
-    from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
+    from limner.encoders.catalogue import text_encoder
     from limner.retrieval.indexing import index as fill
 
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
     runs = [TrainedRun.open(folder) for folder in (model, metric) if folder is not None]
     check_kinds(runs, model, metric)
-    sentences = text_encoder()
+    minilm, foreign = text_encoder(), multilingual_encoder(library, sentences)
     encoders = picture_encoders(
-        encoder, weights, precision=precision, engine=engine, sentences=sentences, runs=runs
+        encoder, weights, precision=precision, engine=engine, sentences=minilm, runs=runs
     )
     with IndexProgress() as progress:
         report = fill(
             sources,
             library,
             image_encoders=encoders,
-            text_encoder=sentences,
-            multilingual=sentence_encoder(MULTILINGUAL),
+            text_encoder=minilm,
+            multilingual=foreign,
             captions=captions,
             follow_links=follow_links,
             workers=workers,
@@ -121,7 +128,18 @@ def summary(report: IndexReport, listed: int = 20) -> list[str]:
     lines += [
         f"{space}: {count:,} pictures lack a vector" for space, count in report.incomplete.items() if count
     ]
-    for title, problems in (("skipped", report.skipped), ("metadata damaged", report.warnings)):
+    if report.languages and set(report.languages) != {ENGLISH}:
+        shares = ", ".join(
+            f"{language_name(code)} {share:.0%}" for code, share in report.languages.items() if share >= 0.01
+        )
+        lines.append(f"languages of the captions: {shares}")
+    if report.unread:
+        lines.append(
+            f"{len(report.unread):,} pictures have captions in languages that no installed encoder reads,"
+            f" and are found by their pixels alone; {MORE_LANGUAGES}"
+        )
+    kinds = (("skipped", report.skipped), ("metadata damaged", report.warnings), ("not read", report.unread))
+    for title, problems in kinds:
         lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
         if len(problems) > listed:
             lines.append(f"{title}: and {len(problems) - listed:,} more; --json lists all")
