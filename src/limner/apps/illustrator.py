@@ -265,7 +265,8 @@ class Illustrator:
         told = languages_of_story(story)
         codes = [one.code for one in told.each]
         if not story.language:
-            story = story.model_copy(update={"language": told.main, "direction": direction(told.main)})
+            runs = story.direction if story.direction == "rtl" else direction(told.main)
+            story = story.model_copy(update={"language": told.main, "direction": runs})
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
             board = illustrate(
                 story,
