@@ -51,15 +51,6 @@ def test_likeness_never_speaks_against(shipped):
         assert pull.evidence.affine(np.array([0.5]), np.array([0.12]))[0][0] > 0
 
 
-def test_captions_may_abstain_and_labels_alone_never_do(shipped):
-    captions = shipped.suitable(["captions"])
-    assert 0 < captions.threshold < 0.5
-    assert captions.slope > 0
-    assert captions.probability(np.array([-5.0]))[0] < captions.threshold
-    assert captions.probability(np.array([5.0]))[0] > 0.9
-    assert shipped.suitable(["labels"]).threshold == 0
-
-
 def test_suitability_goes_by_the_set_of_channels(shipped):
     both = shipped.suitability["captions+labels"]
     assert shipped.suitable(["labels", "captions", "labels"]) == both
@@ -101,7 +92,8 @@ def test_every_number_says_where_it_comes_from(shipped):
         ({"channels": {"captions": {"slope": 1}}}, "channels.captions.z_slope"),
         ({"extra": 1}, "extra"),
         ({"schema_version": 2}, "schema_version"),
-        ({"suitability": {}}, "no entry '\\*'"),
+        ({"suitability": {}}, "suitability: no entry '\\*'"),
+        ({"coherence": {}}, "coherence: no entry '\\*'"),
     ],
 )
 def test_a_damaged_file_is_one_line(shipped, change, message):

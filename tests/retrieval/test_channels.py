@@ -59,16 +59,21 @@ def test_the_right_caption_among_few_is_evidence_for_its_picture(captioned):
 
 def test_context_adds_the_mean_of_all_steps():
     channel = Channel("captions", Letters(), "captions", EVEN, context=1.0)
-    made = EncodedChannel.encode(channel, ["a", "b"]).texts
+    encoded = EncodedChannel.encode(channel, ["a", "b"])
+    assert np.array_equal(encoded.texts, Letters().encode_text(["a", "b"]))
+    made = encoded.context
     due = np.array([1.5, 0.5, 0.0]) / np.sqrt(2.5)
     assert np.allclose(made[0], due, atol=1e-6)
     assert np.allclose(made[1], due[[1, 0, 2]], atol=1e-6)
+    assert np.array_equal(encoded.both_readings().texts, np.concatenate([encoded.texts, made]))
 
 
 def test_context_leaves_a_single_step_and_no_context_leaves_all_alone():
     for context, texts in ((1.0, ["ab"]), (0.0, ["ab", "c"])):
         channel = Channel("captions", Letters(), "captions", EVEN, context=context)
-        assert np.array_equal(EncodedChannel.encode(channel, texts).texts, Letters().encode_text(texts))
+        encoded = EncodedChannel.encode(channel, texts)
+        assert encoded.context is None
+        assert np.array_equal(encoded.both_readings().texts, np.tile(Letters().encode_text(texts), (2, 1)))
 
 
 def test_what_overlaps_counts_only_in_part_and_only_where_it_overlaps():

@@ -8,7 +8,7 @@ from limner.errors import DataError
 from limner.retrieval.channels import Evidence
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.index import Index
-from limner.retrieval.pull import CosinePull
+from limner.retrieval.pull import MIXING, CosinePull
 
 
 def made(groups=None, present=None, **evidence):
@@ -27,7 +27,8 @@ def test_value_by_hand():
     mean, std = cosines.mean(axis=1), cosines.std(axis=1)
     a, b = 1, 4
     z = ((cosines[a, b] - mean[a]) / std[a] + (cosines[a, b] - mean[b]) / std[b]) / 2
-    due = 2.0 * (3.0 * cosines[a, b] + 1.5 * z - 0.2)
+    nats = 3.0 * cosines[a, b] + 1.5 * z - 0.2
+    due = 2.0 * np.log(1 - MIXING + MIXING * np.exp(nats))
     assert pull.block(np.array([a]), np.array([b]))[0, 0] == pytest.approx(due, abs=1e-4)
 
 
@@ -61,3 +62,13 @@ def test_unknown_space_is_named():
     _, gallery = made()
     with pytest.raises(DataError, match="did you mean 'visual'"):
         CosinePull.of(Index(gallery), "visul", np.arange(2), Evidence(slope=1, z_slope=0, offset=0), 1.0)
+
+
+def test_unlike_pictures_speak_against_each_other_only_so_much():
+    pull, _ = made(slope=0.0, offset=-1e6)
+    table = pull.block(np.arange(6), np.arange(6))
+    assert pull.lowest == pytest.approx(2.0 * np.log(1 - MIXING))
+    assert np.delete(table[0], 0) == pytest.approx(np.full(5, pull.lowest))
+    half = pull.weighing(1.0)
+    assert half.lowest == pytest.approx(pull.lowest / 2)
+    assert half.block(np.arange(6), np.arange(6)) == pytest.approx(table / 2)

@@ -116,12 +116,38 @@ def test_bans_hold_and_are_said():
     assert board.settings["bans"] == picture_id("kite-0")
 
 
-def test_abstention_follows_the_threshold_without_pull():
+def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
+    story, gallery, channels, shelf = two_worlds()
+    curve = Suitability(slope=1.0, offset=0.0, deficit=1.0, threshold=0.5)
+    four = Story(id="four", steps=(*story.steps, story.steps[0]))
+    options = BoardOptions(
+        decoder="off", pins={2: None}, bans=tuple(picture_id(f"beach-{hand}") for hand in (0, 1))
+    )
+    twins = Gallery(
+        gallery.ids,
+        ["kite", "beach", "boat"] * 2,
+        gallery.spaces,
+    )
+    board = illustrate(four, twins, channels, shelf, options, suitability=curve)
+    assert {board.steps[0].blank, board.steps[3].blank} == {None, "all used"}
+    assert [step.blank for step in board.steps[1:3]] == ["ruled out", "asked for"]
+    reasons = [step.reason for step in board.steps]
+    assert reasons[1] == "You ruled out the pictures that fit this step."
+    assert "All pictures that fit this step are shown at other steps." in (reasons[0], reasons[3])
+    assert board.blanks() == {"asked for": 1, "all used": 1, "ruled out": 1}
+    strict = options.model_copy(update={"min_probability": 0.999})
+    assert illustrate(four, twins, channels, shelf, strict, suitability=curve).blanks() == {
+        "asked for": 1,
+        "nothing fits": 3,
+    }
+
+
+def test_abstention_follows_the_threshold():
     story, gallery, channels, shelf = two_worlds()
     options = BoardOptions(decoder="off")
+    curve = Suitability(slope=1.0, offset=0.0, deficit=0.2, threshold=0.5)
     evidence = Index(gallery).search([_encode(channels[0], story)], 2).evidence
-    curve = Suitability(slope=1.0, offset=0.0, threshold=0.5)
-    probability = curve.probability(evidence)
+    probability = 1 / (1 + np.exp(-evidence))
     for threshold in (probability.min() - 0.01, probability.max() + 0.01):
         board = illustrate(
             story,
@@ -137,6 +163,22 @@ def test_abstention_follows_the_threshold_without_pull():
     assert "fits well enough" in board.steps[0].reason
     assert len(board.steps[0].runners_up) == 3
     assert board.steps[0].gap is None
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "chain", "anchor"])
+def test_fixing_one_picture_turns_no_perfect_step_into_a_blank(decoder):
+    """A pinned picture of the other hand speaks against hand 0, and may not cost what fits."""
+    story, gallery, channels, shelf = two_worlds()
+    curve = Suitability(slope=0.0, offset=0.5, threshold=0.5)
+    harsh = Evidence(slope=200.0, z_slope=0.0, offset=-150.0)
+    options = BoardOptions(
+        decoder=decoder,
+        pair_evidence=harsh,
+        pins={0: picture_id("kite-1")},
+        bans=(picture_id("beach-1"), picture_id("boat-1")),
+    )
+    board = illustrate(story, gallery, channels, shelf, options, suitability=curve)
+    assert names(board, shelf) == ["kite-1", "beach-0", "boat-0"]
 
 
 def _encode(channel, story):
@@ -164,7 +206,7 @@ def test_more_steps_than_pictures_leaves_blanks_not_errors():
         shown = [s.chosen.picture.id for s in board.steps if s.chosen]
         assert len(shown) == len(set(shown)) == 6
         blank = next(s for s in board.steps if s.origin == "blank")
-        assert blank.reason == "No picture is left that is not shown elsewhere or banned."
+        assert blank.reason == "All pictures that fit this step are shown at other steps."
         assert abs(board.objective) < 1000
         again = illustrate(
             long, gallery, channels, shelf, BoardOptions(decoder=decoder, allow_repeats=True, pair_weight=0)

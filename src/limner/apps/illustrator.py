@@ -32,6 +32,7 @@ from limner.errors import ConfigError, DataError, LimnerError
 from limner.retrieval import calibration
 from limner.retrieval.catalogue import Catalogue
 from limner.retrieval.channels import Channel, EncodedChannel
+from limner.retrieval.coherence import Coherence
 from limner.retrieval.index import Index
 from limner.retrieval.library import Library, LibrarySummary, SkippedFile
 from limner.retrieval.storyboard import BoardOptions, illustrate
@@ -159,6 +160,12 @@ class Illustrator:
         telling = [one.name for one in reading if gallery.space(one.space).present.any()]
         return calibration.load().suitable(telling or [one.name for one in reading])
 
+    def coherence(self, options: BoardOptions) -> Coherence | None:
+        """How much context and agreement count; None where a trained run or metric compares."""
+        if self._runs:
+            return None
+        return calibration.load().coherent(options.pair_space if options.pair_weight != 0 else "*")
+
     @property
     def channel_names(self) -> tuple[str, ...]:
         """Names of the channels; none in an empty library, or where nothing answers words."""
@@ -275,11 +282,12 @@ class Illustrator:
                 self.catalogue.pictures,
                 blanked,
                 suitability=self._suitability(codes),
+                coherence=self.coherence(options),
                 given=shown.inside,
                 languages=codes,
                 library=self.name,
             )
-            settings = board.settings | options.settings()
+            settings = board.settings | {"pins": options.settings()["pins"]}
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}
@@ -387,9 +395,10 @@ class Illustrator:
             return {"pair_weight": 0.0}
         pull = calibration.load().pull(LOOKS if self.metric is not None else space)
         channels = (MODEL,) if self.model is not None else self._named or self.library.settings.spaces
+        strength = "pair_weight" if self._runs else "pinned_weight"
         found: dict[str, Any] = {
             "pair_evidence": pull.evidence,
-            "pair_weight": pull.weight(chosen.decoder, channels),
+            strength: pull.weight(chosen.decoder, channels),
             **self._metric_evidence,
         }
         return {"pair_space": space} | {name: value for name, value in found.items() if name not in said}

@@ -4,13 +4,15 @@ The JSON form of `Storyboard` is the exchange format of limner (`schema_version`
 and the studio read it. Nothing here chooses or draws.
 """
 
-from typing import Annotated, Literal
+from collections import Counter
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
 from limner.data.records import Picture, Record, Story
 
 SCHEMA_VERSION: Literal[1] = 1
+Blank = Literal["asked for", "nothing fits", "all used", "ruled out"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -40,8 +42,10 @@ class BoardStep(Record):
         chosen: the picture, or None for a blank.
         origin: who decided: the decoder, a pin of the user, the text itself, or nobody (blank).
         reason: one plain sentence.
-        probability: calibrated probability that the library holds a fitting picture, 0 to 1; None
-            where the step was pinned or no calibration applies.
+        blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
+            shown at other steps, or the user ruled them out; None where a picture is shown.
+        probability: calibrated probability that the chosen picture fits the step, 0 to 1, and of a blank,
+            that the best candidate would; None where the step was fixed or no calibration applies.
         gap: score + pull of the choice minus that of the best runner-up; None without either.
         runners_up: other candidates, best first.
         relations: relation → probability that it holds between the text and the chosen picture, as a
@@ -54,6 +58,7 @@ class BoardStep(Record):
     chosen: Candidate | None = None
     origin: Literal["decoded", "pinned", "given", "blank"]
     reason: str = ""
+    blank: Blank | None = None
     probability: float | None = Field(default=None, ge=0, le=1)
     gap: float | None = None
     runners_up: tuple[Candidate, ...] = ()
@@ -87,3 +92,8 @@ class Storyboard(Record):
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     objective: float = 0.0
     version: str = ""
+
+    def blanks(self) -> dict[Blank, int]:
+        """Why steps show no picture → how many, in the order of `Blank`; only what occurs."""
+        found = Counter(step.blank for step in self.steps if step.blank is not None)
+        return {reason: found[reason] for reason in get_args(Blank) if found[reason]}

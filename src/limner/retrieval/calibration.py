@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from limner.data.records import Record
 from limner.errors import ConfigError, DataError, unknown
 from limner.retrieval.channels import Channel, Evidence
+from limner.retrieval.coherence import Coherence
 from limner.retrieval.suitability import Suitability
 from limner.similarity import TextEncoder
 
@@ -62,6 +63,8 @@ class Calibration(Record):
         context: channel → `Channel.context`.
         beside: channel → `Channel.beside`.
         pulls: gallery space that compares pictures → pull.
+        coherence: the same space → how much context and agreement count; ``*`` for every other space, and
+            where pictures are not compared.
         suitability: channels joined by ``+`` in alphabetical order → when a library holds nothing
             fitting; ``*`` for every other set of channels.
         provenance: what each number was fitted on, and how it did on data it had not seen.
@@ -72,6 +75,7 @@ class Calibration(Record):
     context: dict[str, float]
     beside: dict[str, float]
     pulls: dict[str, Pull]
+    coherence: dict[str, Coherence]
     suitability: dict[str, Suitability]
     provenance: dict[str, str]
 
@@ -113,6 +117,10 @@ class Calibration(Record):
             raise ConfigError("calibration: " + unknown("space of pictures", space, self.pulls))
         return self.pulls[space]
 
+    def coherent(self, space: str) -> Coherence:
+        """How much context and agreement count where a space compares pictures."""
+        return self.coherence.get(space, self.coherence["*"])
+
     def suitable(self, channels: Collection[str]) -> Suitability:
         """When to leave a step blank, for the channels that take part.
 
@@ -153,6 +161,7 @@ def parse(text: str) -> Calibration:
         raise DataError(
             f"{FILE_NAME}: {key}: {first['msg']}; make it with benchmarks/calibrate.py"
         ) from error
-    if "*" not in found.suitability:
-        raise DataError(f"{FILE_NAME}: suitability: no entry '*'; make it with benchmarks/calibrate.py")
+    for name, table in (("suitability", found.suitability), ("coherence", found.coherence)):
+        if "*" not in table:
+            raise DataError(f"{FILE_NAME}: {name}: no entry '*'; make it with benchmarks/calibrate.py")
     return found

@@ -7,7 +7,7 @@ a picture adds 0, so absence neither helps nor hurts. It does not search; `index
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +78,8 @@ class Channel:
         encoder: turns a step's text into a vector of the space.
         space: name of the gallery space it is compared with.
         evidence: how its cosine becomes nats.
-        context: how much of the whole text enters each step's vector: times the mean of all steps'
-            vectors, added before the length is made 1 again. A text of one step is not changed by it.
+        context: how much of the whole text enters the second reading of each step: times the mean of all
+            steps' vectors, added before the length is made 1 again; none with 0, or in a text of one step.
         beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
             say of one picture overlaps, and must not count twice.
         reads: ISO 639 codes of the languages its encoder reads; None for all.
@@ -100,8 +100,9 @@ class EncodedChannel:
 
     Attributes:
         name, space, evidence, beside: as in `Channel`.
-        texts: (N, D) float32 rows of unit length; a row of zeros stands for a text in a language that the
-            channel does not read, for which it gives no evidence.
+        texts: (N, D) float32 rows of unit length, each text read alone; a row of zeros stands for a text in
+            a language that the channel does not read, for which it gives no evidence.
+        context: (N, D) the same, each text read with all others; None where the channel has no such reading.
     """
 
     name: str
@@ -109,12 +110,13 @@ class EncodedChannel:
     evidence: Evidence
     texts: FloatArray
     beside: float = 1.0
+    context: FloatArray | None = None
 
     @classmethod
     def encode(
         cls, channel: Channel, texts: list[str], languages: Sequence[str] | None = None
     ) -> "EncodedChannel":
-        """Run the channel's text encoder over the N steps of one text, each in the context of all.
+        """Run the channel's text encoder over the N steps of one text.
 
         Args:
             channel: what to ask.
@@ -124,12 +126,21 @@ class EncodedChannel:
         codes = channel.reads
         read = [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
         vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)
+        context = None
         if any(read):
             own = channel.encoder.encode_text(
                 [text for text, known in zip(texts, read, strict=True) if known]
             )
+            vectors[read] = own
             if channel.context and len(own) > 1:
                 whole = own.mean(axis=0, dtype=np.float32)
-                own = unit_rows(f"channel {channel.name}", own + np.float32(channel.context) * whole)
-            vectors[read] = own
-        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside)
+                context = vectors.copy()
+                context[read] = unit_rows(
+                    f"channel {channel.name}", own + np.float32(channel.context) * whole
+                )
+        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside, context)
+
+    def both_readings(self) -> "EncodedChannel":
+        """(2N, D) texts: all read alone, then all read in context, or alone again where there is none."""
+        again = self.texts if self.context is None else self.context
+        return replace(self, texts=np.concatenate([self.texts, again]), context=None)

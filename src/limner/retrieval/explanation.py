@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limner.data.records import Picture, Story
-from limner.data.storyboards import BoardStep, Candidate
+from limner.data.storyboards import Blank, BoardStep, Candidate
 from limner.retrieval.index import Scored
 from limner.retrieval.lattice import BLANK, Float64Array, IntArray
+from limner.retrieval.suitability import Chances
 from limner.retrieval.words import matched
 
 NOTICEABLE = 0.05
@@ -41,8 +43,8 @@ class Considered:
         pull: (S, K) nats the other steps add, all else fixed.
         scored: shares of all candidates for all steps.
         columns: (S,) chosen columns or `BLANK`.
-        probability: (S,) that the library holds a fitting picture; None without a calibration.
-        threshold: below it a step is left blank.
+        chances: that candidates fit; None without a calibration.
+        ruled_out: (S,) whether a picture that the user banned would have fitted.
         pinned: steps the user fixed.
         given: steps the text itself illustrates.
         allow_repeats: whether runners-up may be used elsewhere.
@@ -58,8 +60,8 @@ class Considered:
     pull: Float64Array
     scored: Scored
     columns: IntArray
-    probability: Float64Array | None
-    threshold: float
+    chances: Chances | None
+    ruled_out: NDArray[np.bool_]
     pinned: frozenset[int]
     given: frozenset[int]
     allow_repeats: bool
@@ -107,13 +109,15 @@ def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Pictu
     others = tuple(_candidate(board, s, rival, records) for rival in rivals)
     gap = None if chosen is None or not others else _total(chosen) - _total(others[0])
     fixed = s in board.pinned or s in board.given
-    probability = None if board.probability is None or fixed else float(board.probability[s])
+    probability = None if board.chances is None or fixed else _probability(board.chances, s, column)
+    blank: Blank | None = None
     if s in board.pinned:
+        blank = "asked for" if chosen is None else None
         reason = "No picture here, as you asked." if chosen is None else "You fixed this picture here."
     elif s in board.given:
         reason = "The text itself shows this picture here."
     elif chosen is None:
-        reason = _why_blank(board, probability, others)
+        blank, reason = _why_blank(board, s, probability)
     else:
         reason = _why(board, s, chosen, gap)
     origin = "blank" if chosen is None else "pinned" if s in board.pinned else "given" if fixed else "decoded"
@@ -122,10 +126,16 @@ def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Pictu
         chosen=chosen,
         origin=origin,  # type: ignore[arg-type]
         reason=reason,
+        blank=blank,
         probability=probability,
         gap=gap,
         runners_up=others,
     )
+
+
+def _probability(chances: Chances, s: int, column: int) -> float:
+    """That the chosen picture fits, or for a blank, that the best candidate would."""
+    return float(chances.best_probability[s] if column == BLANK else chances.probability[s, column])
 
 
 def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
@@ -198,14 +208,17 @@ def _quoted(found: tuple[str, ...]) -> str:
     return f"word {listed} matches" if len(found) == 1 else f"words {listed} match"
 
 
-def _why_blank(board: Considered, probability: float | None, others: tuple[Candidate, ...]) -> str:
-    if not others and not len(board.ids):
-        return "The library holds no picture that may be shown."
-    if probability is not None and probability < board.threshold:
-        return (
-            "Nothing in the library fits well enough: "
-            f"probability {probability:.2f}, threshold {board.threshold:.2f}."
+def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
+    """Which of three: all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
+    if board.ruled_out[s]:
+        return "ruled out", "You ruled out the pictures that fit this step."
+    if not len(board.ids):
+        return "nothing fits", "The library holds no picture that may be shown."
+    if not (board.unary[s] > -np.inf).any():
+        return "nothing fits", "No picture in the library can be compared with this step."
+    if board.chances is not None and probability is not None and probability < board.chances.threshold:
+        return "nothing fits", (
+            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.2f},"
+            f" the threshold is {board.chances.threshold:.2f}."
         )
-    if probability is not None and others:
-        return "What fits is shown elsewhere or clashes with the other steps; the rest fits too poorly."
-    return "No picture is left that is not shown elsewhere or banned."
+    return "all used", "All pictures that fit this step are shown at other steps."

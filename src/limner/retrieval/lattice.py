@@ -24,6 +24,11 @@ BLANK = -1
 class PairTerm(Protocol):
     """What two pictures of one storyboard say for each other, in nats; symmetric."""
 
+    @property
+    def lowest(self) -> float:
+        """Nats that one picture takes off another at the most; at most 0."""
+        ...
+
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) finite nats."""
         ...
@@ -32,6 +37,8 @@ class PairTerm(Protocol):
 @dataclass(frozen=True)
 class NoPull:
     """Pictures are indifferent to each other."""
+
+    lowest: float = 0.0
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Zeros, (R, Q)."""
@@ -47,6 +54,11 @@ class TablePull:
     """
 
     table: Float64Array
+
+    @property
+    def lowest(self) -> float:
+        """The smallest entry, or 0."""
+        return float(self.table.min(initial=0.0))
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """The part of the table, (R, Q)."""

@@ -5,6 +5,8 @@ The cosine of two pictures is standardised against the whole gallery from both s
 similarity replaces this class by offering the same `block`.
 """
 
+from copy import copy
+
 import numpy as np
 
 from limner.retrieval.channels import Evidence
@@ -17,6 +19,9 @@ from limner.similarity import FloatArray, scores
 BLOCK_ROWS = 1_024
 CELLS = 131_072
 """Pair scores worked out together: they should fit a core's cache."""
+
+MIXING = 0.9
+"""Share of pictures of one story that are taken to be alike."""
 
 
 class CosinePull:
@@ -31,6 +36,8 @@ class CosinePull:
         groups: (C,) near-duplicate groups.
         evidence: how the cosine becomes nats.
         weight: times the evidence; 0 switches the pull off.
+        mixing: ρ < 1 of log(1 − ρ + ρ · exp(evidence)): two pictures that look different may belong
+            together all the same, so likeness says much for a picture and little against it.
         mean: (C,) mean cosine of each candidate with the gallery.
         std: (C,) its standard deviation.
     """
@@ -45,6 +52,7 @@ class CosinePull:
         weight: float,
         mean: Float64Array,
         std: Float64Array,
+        mixing: float = MIXING,
     ) -> None:
         expect(
             "CosinePull",
@@ -55,11 +63,12 @@ class CosinePull:
             std=(std, "C"),
         )
         self._vectors, self._present, self._groups = vectors, present, groups
+        self._weight, self._mixing = weight, mixing
         # Of both candidates: nats = (gain + gain) · cosine + shift + shift.
         inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
         standard = evidence.z_slope / 2 * inverse
-        self._gain = weight * (evidence.slope / 2 + standard)
-        self._shift = weight * (evidence.offset / 2 - standard * mean)
+        self._gain = evidence.slope / 2 + standard
+        self._shift = evidence.offset / 2 - standard * mean
         self._ceiling: Float64Array = np.full(len(vectors), np.nan)
 
     @classmethod
@@ -99,10 +108,22 @@ class CosinePull:
         i, j = _alike(self._groups[rows], self._groups[columns])
         if len(i):
             nats[i, j] = np.minimum(self._ceilings(rows[i]), self._ceilings(columns[j]))
+        nats *= self._weight
         return nats
 
+    @property
+    def lowest(self) -> float:
+        """Nats that one picture takes off another at the most: weight · log(1 − ρ)."""
+        return float(self._weight * np.log1p(-self._mixing))
+
+    def weighing(self, weight: float) -> "CosinePull":
+        """The same pictures with another weight; what is known of them is shared."""
+        twin = copy(self)
+        twin._weight = weight
+        return twin
+
     def _raw(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        """The same, near-duplicates not held down; sums are made a few rows at a time, in the cache."""
+        """The same with weight 1, near-duplicates not held down; summed a few rows at a time in the cache."""
         cosines = scores(self._vectors[rows], self._vectors[columns])
         nats = np.empty(cosines.shape)
         gain, shift = self._gain[columns], self._shift[columns]
@@ -113,6 +134,10 @@ class CosinePull:
             part *= cosines[start : start + size]
             part += self._shift[own, None]
             part += shift
+            np.exp(part, out=part)
+            part *= self._mixing
+            part += 1 - self._mixing
+            np.log(part, out=part)
         nats[~self._present[rows]] = 0.0
         nats[:, ~self._present[columns]] = 0.0
         return nats

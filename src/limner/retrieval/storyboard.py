@@ -5,7 +5,7 @@ are fixed; blanks have a calibrated price. It writes no files and draws no pages
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,14 @@ from limner.data.records import Picture, Record, Story
 from limner.data.storyboards import Storyboard
 from limner.errors import ConfigError, DataError
 from limner.retrieval.channels import Channel, EncodedChannel, Evidence
+from limner.retrieval.coherence import Coherence, Reading, read
 from limner.retrieval.decoding import Decoder, decode, pulls
 from limner.retrieval.explanation import Considered, explain
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.index import Hits, Index, Scored
 from limner.retrieval.lattice import BLANK, Float64Array, IntArray, NoPull, PairTerm, lattice
 from limner.retrieval.pull import CosinePull
-from limner.retrieval.suitability import UNAVOIDABLE, Suitability
+from limner.retrieval.suitability import UNAVOIDABLE, Chances, Found, Suitability
 
 Pictures = Callable[[Sequence[str]], list[Picture]]
 
@@ -31,8 +32,12 @@ class BoardOptions(Record):
 
     Attributes:
         decoder: off, greedy, beam, chain or anchor.
-        candidates: pictures considered per step.
-        pair_weight: times the evidence of two pictures for each other; 0 switches it off.
+        candidates: pictures considered per step and reading.
+        context: share of reading each step with the whole text, against reading it alone; None infers it
+            from the text where a calibration of coherence is given, and takes 1 without.
+        pair_weight: times the evidence of two pictures for each other; 0 switches it off; None infers it
+            likewise, and takes 1 without a calibration.
+        pinned_weight: in place of an inferred pair weight that is smaller, where a picture is fixed.
         pair_space: gallery space in which pictures are compared.
         pair_evidence: how their cosine becomes nats.
         allow_repeats: whether a picture, or a near-duplicate of it, may be shown twice.
@@ -45,7 +50,9 @@ class BoardOptions(Record):
 
     decoder: Decoder = "anchor"
     candidates: int = Field(default=200, ge=1)
-    pair_weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    context: float | None = Field(default=None, ge=0, le=1)
+    pair_weight: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    pinned_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     pair_space: str = "visual"
     pair_evidence: Evidence = Evidence(slope=0.0, z_slope=0.5, offset=0.0)
     allow_repeats: bool = False
@@ -81,6 +88,7 @@ def illustrate(
     options: BoardOptions | None = None,
     *,
     suitability: Suitability | None = None,
+    coherence: Coherence | None = None,
     given: Mapping[int, str] | None = None,
     languages: Sequence[str] | None = None,
     library: str = "",
@@ -94,6 +102,7 @@ def illustrate(
         pictures: ids → records in the same order, for those that end up on the board.
         options: how; None for the defaults.
         suitability: calibration of blanks; None leaves a step blank only when nothing is left.
+        coherence: calibration of how much context and agreement count; None takes both in full.
         given: 0-based step → id of the picture the text itself shows there; a pin goes first.
         languages: ISO 639 code of each step; a step in one that no channel reads is left blank, where no
             picture is fixed elsewhere that others may be like. None takes all for readable.
@@ -115,12 +124,29 @@ def illustrate(
     encoded = [one for one in encoded if one.texts.any()] or encoded
     barred = np.zeros(len(index.gallery), dtype=bool)
     barred[_rows(index.gallery, options.bans, "ban")] = True
-    hits = index.search(encoded, options.candidates, exclude=barred)
-    pool = _pool(index, encoded, hits, fixed=fixed, options=options, barred=barred)
-
-    prices = _prices(hits, suitability, options)
+    readings = [one.both_readings() for one in encoded]
+    hits = index.search(readings, options.candidates, exclude=barred)
+    pool = _pool(index, readings, hits, fixed=fixed, options=options, barred=barred)
+    available = int(np.count_nonzero(~barred))
+    reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
+    context, weight = _weights(
+        reading, options, coherence, pinned=any(row is not None for row in fixed.values())
+    )
+    pool = pool.weighing(context, weight)
+    chances = None
+    prices: Float64Array = np.full(len(texts), UNAVOIDABLE)
+    unary = pool.unary
+    if suitability is not None:
+        searched = Found(hits.evidence[: len(texts)], pool.unary, available)
+        chances = Chances(suitability, searched, threshold=options.min_probability)
+        columns = {step: pool.column(step, row) for step, row in fixed.items() if row is not None}
+        admitted = chances.admitted(pool.support([row for row in fixed.values() if row is not None]))
+        admitted[list(columns), list(columns.values())] = True
+        unary = np.where(admitted, pool.unary, -np.inf)
+        neighbours = 2 if options.decoder in ("chain", "greedy", "beam") else 1
+        prices = chances.blank_prices(neighbours * pool.pair.lowest)
     problem = lattice(
-        pool.unary,
+        unary,
         pool.groups,
         pool.pair,
         items=pool.items,
@@ -140,8 +166,8 @@ def illustrate(
         pull=pulls(problem, options.decoder, choice),
         scored=pool.scored,
         columns=choice.columns,
-        probability=None if suitability is None else suitability.probability(hits.evidence),
-        threshold=_threshold(suitability, options),
+        chances=chances,
+        ruled_out=_ruled_out(index, readings, np.flatnonzero(barred), context, chances),
         pinned=frozenset(options.pins),
         given=frozenset(given or {}) - frozenset(options.pins),
         allow_repeats=options.allow_repeats,
@@ -154,7 +180,10 @@ def illustrate(
         anchor=None if choice.anchor is None else index.gallery.ids[pool.rows[choice.anchor]],
         library=library,
         channels=tuple(one.name for one in encoded),
-        settings=options.settings() | ({"gap": round(choice.gap, 3)} if 0 < choice.gap < np.inf else {}),
+        settings=options.settings()
+        | {"context": context, "pair_weight": weight}
+        | {f"text_{name}": value for name, value in reading.model_dump().items()}
+        | ({"gap": round(choice.gap, 3)} if 0 < choice.gap < np.inf else {}),
         objective=choice.objective - UNAVOIDABLE * int(blanks.sum()),
         version=__version__,
     )
@@ -169,7 +198,7 @@ class _Pool:
         groups: (C,) near-duplicate groups.
         items: (S, K) candidate numbers of each step; filled up with 0 where `unary` is −inf.
         unary: (S, K) nats.
-        scored: exact scores of all candidates for all steps.
+        scored: exact scores of all candidates: (S, C) of the steps, or (2S, C) of both readings of them.
         pair: what candidates say for each other.
     """
 
@@ -185,20 +214,74 @@ class _Pool:
         number = int(np.searchsorted(self.rows, row))
         return int(np.flatnonzero((self.items[step] == number) & (self.unary[step] > -np.inf))[0])
 
+    def support(self, pinned: Sequence[int]) -> Float64Array:
+        """(S, K) mean nats that fixed pictures, given as gallery rows, add to each candidate."""
+        if not pinned:
+            return np.zeros(self.unary.shape)
+        fixed = np.searchsorted(self.rows, np.unique(pinned))
+        mean = self.pair.block(np.arange(len(self.rows)), fixed).mean(axis=1)
+        return np.asarray(mean[self.items], dtype=np.float64)
+
+    def weighing(self, context: float, weight: float) -> "_Pool":
+        """The steps read alone and in context, mixed, and pictures agreeing with a weight.
+
+        Args:
+            context: share of the reading in context, 0 to 1.
+            weight: times the evidence of two pictures for each other.
+        """
+        steps = len(self.unary)
+        scored = self.scored.mixed(steps, context)
+        unary = np.take_along_axis(scored.scores.astype(np.float64), self.items, axis=1)
+        pair = self.pair.weighing(weight) if isinstance(self.pair, CosinePull) and weight > 0 else NoPull()
+        return replace(self, unary=np.where(self.unary > -np.inf, unary, -np.inf), scored=scored, pair=pair)
+
+
+def _ruled_out(
+    index: Index,
+    readings: Sequence[EncodedChannel],
+    banned: IntArray,
+    context: float,
+    chances: Chances | None,
+) -> NDArray[np.bool_]:
+    """(S,) whether a banned picture would have been likely enough to be shown; any, without a calibration."""
+    steps = len(readings[0].texts) // 2
+    if not len(banned):
+        return np.zeros(steps, dtype=bool)
+    if chances is None:
+        return np.ones(steps, dtype=bool)
+    best = index.score(readings, banned).mixed(steps, context).scores.max(axis=1)
+    return chances.admits(best.astype(np.float64))
+
+
+def _weights(
+    reading: Reading, options: BoardOptions, coherence: Coherence | None, *, pinned: bool
+) -> tuple[float, float]:
+    """Share of context and weight of pictures for each other: as asked, else inferred from the text."""
+    context, weight = (1.0, 1.0) if coherence is None else coherence.weights(reading)
+    if pinned and coherence is not None:
+        weight = max(weight, options.pinned_weight)
+    if options.context is not None:
+        context = options.context
+    if options.decoder == "off":
+        weight = 0.0
+    elif options.pair_weight is not None:
+        weight = options.pair_weight
+    return context, weight
+
 
 def _pool(
     index: Index,
-    encoded: Sequence[EncodedChannel],
+    readings: Sequence[EncodedChannel],
     hits: Hits,
     *,
     fixed: Mapping[int, int | None],
     options: BoardOptions,
     barred: NDArray[np.bool_],
 ) -> _Pool:
-    """Each step's list: what the search found, the fixed pictures, and what looks most like them."""
-    steps = len(hits.rows)
+    """Each step's list: what either reading found, the fixed pictures, and what looks most like them."""
+    steps = len(hits.rows) // 2
     pinned = np.unique(np.array([row for row in fixed.values() if row is not None], dtype=np.int64))
-    pulling = options.decoder != "off" and options.pair_weight > 0
+    pulling = options.decoder != "off" and options.pair_weight != 0
     extra = pinned
     if pulling and len(pinned):
         space = index.gallery.space(options.pair_space)
@@ -208,24 +291,24 @@ def _pool(
             look = EncodedChannel("look", options.pair_space, options.pair_evidence, vectors)
             alike = index.search([look], options.candidates, exclude=barred).rows
             extra = np.union1d(extra, alike.ravel())
-    lists = [np.union1d(row, extra) for row in hits.rows]
-    rows = np.unique(np.concatenate(lists))
-    items = np.zeros((steps, max(len(own) for own in lists)), dtype=np.int64)
+    lists = [np.unique(np.concatenate([hits.rows[s], hits.rows[steps + s], extra])) for s in range(steps)]
+    rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
+    items = np.zeros((steps, max((len(own) for own in lists), default=0)), dtype=np.int64)
     unary = np.full(items.shape, -np.inf)
-    scored = index.score(encoded, rows)
+    scored = index.score(readings, rows)
     for s, own in enumerate(lists):
         items[s, : len(own)] = np.searchsorted(rows, own)
         unary[s, : len(own)] = scored.scores[s, items[s, : len(own)]]
     if not pinned.size:  # a picture that no channel knows is never chosen for want of a better one
-        known = np.zeros(scored.scores.shape, dtype=bool)
-        for channel in encoded:
-            known |= np.outer(channel.texts.any(axis=1), scored.present[channel.name])
+        known = np.zeros((steps, len(rows)), dtype=bool)
+        for channel in readings:
+            known |= np.outer(channel.texts[:steps].any(axis=1), scored.present[channel.name])
         unary[~np.take_along_axis(known, items, axis=1)] = -np.inf
-    names = np.array([index.gallery.groups[row] for row in rows], dtype=str)
+    names = np.array([index.gallery.groups[row] for row in rows.tolist()], dtype=str)
     groups = np.unique(names, return_inverse=True)[1] if len(names) else np.zeros(0, dtype=np.int64)
     pair: PairTerm = NoPull()
     if pulling:
-        pair = CosinePull.of(index, options.pair_space, rows, options.pair_evidence, options.pair_weight)
+        pair = CosinePull.of(index, options.pair_space, rows, options.pair_evidence, 1.0)
     return _Pool(rows, np.asarray(groups, dtype=np.int64), items, unary, scored, pair)
 
 
@@ -255,18 +338,3 @@ def _rows(gallery: Gallery, ids: Sequence[str], where: str) -> IntArray:
     if absent:
         raise DataError(f"{where}: picture {absent[0]} is not in the library; index its folder first")
     return np.array([place[picture] for picture in ids], dtype=np.int64)
-
-
-def _prices(hits: Hits, suitability: Suitability | None, options: BoardOptions) -> Float64Array:
-    """(S,) nats of a blank."""
-    if suitability is None:
-        return np.full(len(hits.rows), UNAVOIDABLE)
-    best = hits.scores[:, 0].astype(np.float64) if hits.rows.shape[1] else np.full(len(hits.rows), -np.inf)
-    return suitability.blank_price(hits.evidence, best, threshold=options.min_probability)
-
-
-def _threshold(suitability: Suitability | None, options: BoardOptions) -> float:
-    """Probability below which a step is left blank; 0 without a calibration."""
-    if suitability is None:
-        return 0.0
-    return suitability.threshold if options.min_probability is None else options.min_probability

@@ -130,6 +130,9 @@ def summary(board: Storyboard) -> list[str]:
     for step in board.steps:
         name = step.chosen.picture.path if step.chosen else "blank"
         lines.append(f"{step.position + 1:3d}  {step.origin:8s} {name}")
-    blank = sum(step.chosen is None for step in board.steps)
-    lines.append(f"{len(board.steps)} steps, {blank} left blank; decoder {board.decoder}")
+    blanks = board.blanks()
+    why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
+    count = f"{len(board.steps)} step{'s' if len(board.steps) != 1 else ''}"
+    left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
+    lines.append(f"{count}, {left}; decoder {board.decoder}")
     return lines
