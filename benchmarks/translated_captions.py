@@ -1,6 +1,6 @@
 """Captions in six languages against 1,000 test photographs of Flickr8k: by their captions, by pixels.
 
-    python benchmarks/translated_captions.py [--pixels ENCODER]
+    python benchmarks/translated_captions.py [--pixels ENCODER --cache DIR]
 
 The gallery has each photograph's second caption. English words are asked with both sentence encoders, the
 others with the multilingual one. With --pixels the captions are hidden, and the photographs themselves are
@@ -8,13 +8,16 @@ compared, by an encoder that comes with limner.
 """
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
-from embeddings import data_folder
-from ordinary.translated import LANGUAGES, read_translated
+from embeddings import data_folder, picture_vectors
+from ordinary.translated import LANGUAGES, Translated, read_translated
 
-from limner.data.captions import read_captions
-from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
+from limner.apps.languages import foreign
+from limner.data.captions import CaptionedPicture, read_captions
+from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, image_encoder, text_encoder
 from limner.similarity import FloatArray, TextEncoder
 
 
@@ -33,14 +36,33 @@ def line(name: str, found: np.ndarray) -> str:
     )
 
 
+def looked_at(
+    name: str, cache: Path, photographs: Sequence[CaptionedPicture], told: list[Translated], own: list[int]
+) -> None:
+    """The same words against the photographs themselves."""
+    files = [str(one.path) for one in photographs]
+    gallery = picture_vectors(image_encoder(name), "flickr8k-test", files, cache)["base"]
+    encoder = text_encoder(name, multilingual=text_encoder(MULTILINGUAL), foreign=foreign)
+    every = []
+    for code in LANGUAGES:
+        found = ranks(encoder.encode_text([one.told(code) for one in told]), gallery, own)
+        print(line(f"{code}, {name}", found))
+        every += [found] if code != "en" else []
+    print(line(f"all but English, {name}", np.concatenate(every)))
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--pixels", help="an encoder of 'limner models list' that comes with limner")
-    options.parse_args()
+    options.add_argument("--pixels", help="an encoder that comes with limner, such as base")
+    options.add_argument("--cache", type=Path, help="folder for vectors of pictures, reused")
+    asked = options.parse_args()
     photographs = read_captions(data_folder() / "flickr8k").split("test")
     place = {one.name: row for row, one in enumerate(photographs)}
     told = read_translated()
     own = [place[one.file_name] for one in told]
+    if asked.pixels:
+        looked_at(asked.pixels, asked.cache, photographs, told, own)
+        return
     gallery: dict[str, FloatArray] = {}
     readers: dict[str, TextEncoder] = {}
     for kind in (SENTENCES, MULTILINGUAL):

@@ -387,3 +387,15 @@ def test_jobs_of_a_studio_that_ends_are_stopped(drawn_library, tmp_path):
     assert not job.thread.is_alive()
     assert job.status.state in ("done", "cancelled")
     jobs.stop()
+
+
+def test_a_language_that_nothing_reads_is_said(guarded):
+    hebrew = "כלב חום רץ על החוף.\n\nרכבת אדומה חוצה גשר.\n"
+    found = guarded.post("/api/search", json={"text": hebrew, "limit": 5}).json()
+    assert found["items"] == []
+    assert "no installed encoder reads: Hebrew (he)" in found["note"]
+    project = guarded.post("/api/projects", json={"text": hebrew, "format": "plain"}).json()
+    assert any("no installed encoder reads: Hebrew (he)" in note for note in project["notes"])
+    assert [step["chosen"] for step in project["board"]["steps"]] == [None, None]
+    assert project["board"]["story"]["language"] == "he"
+    assert guarded.post("/api/search", json={"text": "a rabbit", "limit": 5}).json()["note"] == ""

@@ -230,9 +230,15 @@ class Found(Record):
 
 
 class SearchAnswer(Record):
-    """What was found, best first."""
+    """What was found, best first.
+
+    Attributes:
+        items: pictures.
+        note: a line where nothing reads the language of the words, or "".
+    """
 
     items: tuple[Found, ...]
+    note: str = ""
 
 
 class IllustrateRequest(Record):

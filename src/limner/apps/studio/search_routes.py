@@ -22,10 +22,12 @@ def router(studio: Studio) -> APIRouter:
     def search(question: SearchRequest) -> SearchAnswer:
         """Find pictures by words, or more like a picture."""
         asked = studio.engine.illustrator()
+        note = None
         if question.picture is not None:
             found = asked.like(question.picture, question.limit)
         else:
             found = asked.search(question.text or "", question.limit, question.relation)
+            note = asked.language_note(question.text or "")
         return SearchAnswer(
             items=tuple(
                 Found(
@@ -35,7 +37,8 @@ def router(studio: Studio) -> APIRouter:
                     matched=one.matched,
                 )
                 for one in found
-            )
+            ),
+            note=note or "",
         )
 
     @routes.post("/illustrate")

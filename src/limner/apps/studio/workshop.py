@@ -6,6 +6,7 @@ knows nothing of HTTP.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from limner.apps.illustrator import Illustrator
@@ -77,6 +78,7 @@ class Workshop:
             LimnerError: as `read_text` and `limner.apps.illustrator.Illustrator.board`.
         """
         reading = read_text(text, format, by)
+        library = self.engine.illustrator()
         draft = Draft(
             title=title.strip() or named(reading.story),
             text=text,
@@ -87,9 +89,9 @@ class Workshop:
             relations={},
             bans=(),
             given=given or {},
-            notes=tuple(reading.summary()),
+            notes=(*reading.summary(), *_unread(library, reading.story)),
         )
-        board = self._decoded(self.engine.illustrator(), reading.story, draft)
+        board = self._decoded(library, reading.story, draft)
         now = datetime.now(UTC)
         state = state_of(draft, board, 1, now, None)
         entry = Entry(revision=1, time=now, act="create")
@@ -145,6 +147,7 @@ class Workshop:
             if isinstance(edit, Retext):
                 reading = read_text(draft.text, draft.format, draft.by)
                 draft = carried(draft, story, reading)
+                draft = replace(draft, notes=(*draft.notes, *_unread(library, reading.story)))
                 story = reading.story
             fresh = board if isinstance(edit, Retitle) else self._decoded(library, story, draft)
             now = datetime.now(UTC)
@@ -264,6 +267,12 @@ class Workshop:
             settings=board.settings,
             library=board.library,
         )
+
+
+def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
+    """A line where the text is in a language that nothing reads."""
+    note = library.language_note(story)
+    return () if note is None else (note,)
 
 
 def _named(step: BoardStep) -> tuple[str, ...]:

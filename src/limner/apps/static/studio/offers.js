@@ -98,6 +98,7 @@ export class Offers extends EventTarget {
           : await api.candidates(this.store.id, this.step, { limit: this.limit, relation }, asking.signal);
       if (asking.signal.aborted) return;
       this.found = items(answer);
+      this.note = answer.note;
       this.#draw();
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -118,7 +119,7 @@ export class Offers extends EventTarget {
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
     const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : "Best first; a click takes one.";
-    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”.` : "No other picture is at hand.");
+    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other picture is at hand.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }
 
