@@ -16,6 +16,7 @@ _COMMANDS = {
     "index": "Read folders of pictures into a library.",
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words.",
+    "calibrate": "Fit what a channel says on your own captioned pictures.",
     "evaluate": "Measure retrieval on a data set of illustrated stories.",
     "train": "Train a system as a settings file says.",
     "sweep": "Choose settings on validation by training a grid of them.",

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from limner.apps.document_pull import read_pull
-from limner.apps.equipment import PAIR_SPACES, channels_of, pair_space
+from limner.apps.equipment import CHANNELS, PAIR_SPACES, channels_of, pair_space
 from limner.apps.languages import language_of_query, languages_of_story, unread, unread_note
 from limner.apps.run_channels import check_run, predicted, run_channels, without_vectors
 from limner.apps.shown import Shown, shown_by
@@ -29,12 +29,13 @@ from limner.data.records import Picture, Story
 from limner.data.storyboards import BoardStep, Candidate, Storyboard
 from limner.encoders.remembering import Remembering
 from limner.errors import ConfigError, DataError, LimnerError
-from limner.retrieval import calibration
+from limner.retrieval.calibration import Calibration
 from limner.retrieval.catalogue import Catalogue
 from limner.retrieval.channels import Channel, EncodedChannel
 from limner.retrieval.coherence import Coherence
 from limner.retrieval.index import Index
 from limner.retrieval.library import Library, LibrarySummary, SkippedFile
+from limner.retrieval.own_calibration import calibrated
 from limner.retrieval.storyboard import BoardOptions, illustrate
 from limner.retrieval.suitability import Suitability
 from limner.retrieval.words import matched
@@ -145,7 +146,7 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            found = channels_of(self.library, self._named, calibration.load())
+            found = channels_of(self.library, self._named, self._calibrated[0])
         else:
             found = run_channels(self.model, self.library)
         kept = {one.encoder: Remembering(one.encoder) for one in found}
@@ -158,13 +159,15 @@ class Illustrator:
         gallery = self.index.gallery
         reading = [one for one in self.channels if len(unread(codes, [one])) < len(codes)] or self.channels
         telling = [one.name for one in reading if gallery.space(one.space).present.any()]
-        return calibration.load().suitable(telling or [one.name for one in reading])
+        told: Calibration = self._calibrated[0]
+        return told.suitable(telling or [one.name for one in reading])
 
     def coherence(self, options: BoardOptions) -> Coherence | None:
         """How much context and agreement count; None where a trained run or metric compares."""
         if self._runs:
             return None
-        return calibration.load().coherent(options.pair_space if options.pair_weight != 0 else "*")
+        told: Calibration = self._calibrated[0]
+        return told.coherent(options.pair_space if options.pair_weight != 0 else "*")
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -192,7 +195,7 @@ class Illustrator:
             LimnerError: as `index`.
         """
         found = (without_vectors(run, self.index.gallery, self.library) for run in self._runs)
-        return tuple(line for line in found if line)
+        return (*(line for line in found if line), *self._calibrated[1])
 
     def options(
         self,
@@ -352,7 +355,7 @@ class Illustrator:
             LimnerError: as `index`; there is no such picture, or no vector of it.
         """
         self.catalogue.pictures([picture])
-        index, calibrated = self.index, calibration.load()
+        index, shipped = self.index, self._calibrated[0]
         row = index.gallery.ids.index(picture)
         names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT)
         looks = []
@@ -360,7 +363,7 @@ class Illustrator:
             space = index.gallery.spaces.get(name)
             if space is not None and space.present[row]:
                 vector = np.asarray(space.matrix[row : row + 1], dtype=np.float32)
-                evidence = calibrated.pull(LOOKS if name == DOCUMENT else name).evidence
+                evidence = shipped.pull(LOOKS if name == DOCUMENT else name).evidence
                 looks.append(EncodedChannel(name, name, evidence, vector))
         if not looks:
             raise DataError(
@@ -371,6 +374,11 @@ class Illustrator:
     @property
     def _runs(self) -> tuple[TrainedRun, ...]:
         return tuple(run for run in (self.model, self.metric) if run is not None)
+
+    @kept
+    def _calibrated(self) -> tuple[Calibration, tuple[str, ...]]:
+        """How cosines become nats, with what the library itself was fitted on, and what of that is stale."""
+        return calibrated(self.library, CHANNELS)
 
     @kept
     def _held(self) -> LibrarySummary:
@@ -393,7 +401,7 @@ class Illustrator:
             space = pair_space(self._held, captions=self.model is None)
         if space is None or chosen.decoder == "off":
             return {"pair_weight": 0.0}
-        pull = calibration.load().pull(LOOKS if self.metric is not None else space)
+        pull = self._calibrated[0].pull(LOOKS if self.metric is not None else space)
         channels = (MODEL,) if self.model is not None else self._named or self.library.settings.spaces
         strength = "pair_weight" if self._runs else "pinned_weight"
         found: dict[str, Any] = {

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.apps.equipment import channels_of
+from limner.apps.equipment import CHANNELS, channels_of
 from limner.apps.terminal import emit, emit_json, emit_table, say
 from limner.data.judgements import read_qrels, read_topics
 from limner.data.language import languages_of
 from limner.evaluation.judged import METRICS, PREFERRED, JudgedResult, JudgedTask, evaluate_judged
 from limner.evaluation.uncertainty import Interval
-from limner.retrieval import calibration
 from limner.retrieval.channels import EncodedChannel
 from limner.retrieval.index import Index
 from limner.retrieval.library import Library
+from limner.retrieval.own_calibration import calibrated
 
 
 def judged_search(
@@ -39,7 +39,7 @@ def judged_search(
     """
     judged, words = read_qrels(qrels), read_topics(topics)
     opened = Library.open(library)
-    channels = channels_of(opened, channel, calibration.load())
+    channels = channels_of(opened, channel, calibrated(opened, CHANNELS)[0])
     index = Index(opened.gallery(sorted({one.space for one in channels})))
     task = JudgedTask.of(judged, words, index.gallery.ids)
     if task.absent or task.silent:

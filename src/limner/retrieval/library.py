@@ -275,7 +275,7 @@ class Library:
         )
 
 
-_OWN = frozenset((SETTINGS_FILE, f"{SETTINGS_FILE}.tmp", "tables", "cache", "lock"))
+_OWN = frozenset((SETTINGS_FILE, f"{SETTINGS_FILE}.tmp", "calibration.json", "tables", "cache", "lock"))
 
 
 def picture_of(row: dict[str, Any]) -> Picture:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import numpy as np
 from cyclopts import Parameter
 
-from limner.apps.equipment import channels_of, pair_space
+from limner.apps.equipment import CHANNELS, channels_of, pair_space
 from limner.apps.judged_search import judged_search
 from limner.apps.terminal import emit, emit_json, emit_table, say
 from limner.data.language import ENGLISH
@@ -26,7 +26,7 @@ from limner.evaluation.stories import (
     random_scorer,
 )
 from limner.evaluation.uncertainty import Interval
-from limner.retrieval import calibration
+from limner.retrieval import calibration, own_calibration
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.index import Index
 from limner.retrieval.library import Library
@@ -88,7 +88,9 @@ def evaluate(
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
     opened = Library.open(library)
-    calibrated = calibration.load()
+    calibrated, stale = own_calibration.calibrated(opened, CHANNELS)
+    for line in stale:
+        say(line)
     # The data sets are English: a channel for other languages would only repeat what captions say.
     channels = [
         one for one in channels_of(opened, channel, calibrated) if one.reads is None or ENGLISH in one.reads
