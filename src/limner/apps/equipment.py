@@ -26,6 +26,7 @@ from limner.encoders.catalogue import (
     weight_file,
 )
 from limner.encoders.named_sentences import PREFIX
+from limner.encoders.remembering import Remembering
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.retrieval.calibration import Calibration
 from limner.retrieval.channels import Channel
@@ -202,9 +203,9 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
 
 
 def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
-    """A text encoder by name; each is loaded once."""
+    """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
-        encoders[kind] = (
+        encoders[kind] = Remembering(
             text_encoder(
                 kind,
                 sentences=_loaded(SENTENCES, encoders),

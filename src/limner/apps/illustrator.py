@@ -146,11 +146,9 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            found = channels_of(self.library, self._named, self._calibrated[0])
-        else:
-            found = run_channels(self.model, self.library)
-        kept = {one.encoder: Remembering(one.encoder) for one in found}
-        return tuple(replace(one, encoder=kept[one.encoder]) for one in found)
+            return tuple(channels_of(self.library, self._named, self._calibrated[0]))
+        found = run_channels(self.model, self.library)
+        return tuple(replace(one, encoder=Remembering(one.encoder)) for one in found)
 
     def _suitability(self, codes: Sequence[str]) -> Suitability | None:
         """When a step is left blank, by the channels that read some of a text; None with a trained run."""

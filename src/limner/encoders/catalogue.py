@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -22,6 +23,8 @@ from limner.encoders.weights import (
     of_clip,
     read_sentence_files,
     read_state,
+    sentence_folder,
+    stamp,
 )
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
@@ -102,7 +105,7 @@ def text_encoder(
 
 
 def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceEncoder:
-    """A ready encoder of sentences, which says what languages it reads.
+    """A ready encoder of sentences, which says what languages it reads; loaded once per process.
 
     Args:
         name: ``minilm`` (English), ``use`` (sixteen languages), or ``sentences:`` with the folder or the
@@ -113,13 +116,25 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
         MissingError: its package is not there.
     """
     if name == MULTILINGUAL:
-        from limner.encoders.multilingual import MultilingualUSE
+        from limner.encoders.multilingual import use_files
 
-        return MultilingualUSE()
+        return _sentences(name, device, stamp(use_files()))
     if name.startswith(PREFIX):
         return NamedSentences(name.removeprefix(PREFIX), device=device)
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
+    folder = sentence_folder()
+    files = (folder / one for one in ("model.safetensors", "tokenizer.json", "config.json"))
+    return _sentences(name, device, stamp(files))
+
+
+@lru_cache(maxsize=4)
+def _sentences(name: str, device: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
+    """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
+    if name == MULTILINGUAL:
+        from limner.encoders.multilingual import MultilingualUSE
+
+        return MultilingualUSE()
     from limner.encoders.minilm import MiniLM
 
     return MiniLM(read_sentence_files(), device=device)

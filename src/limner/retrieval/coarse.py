@@ -26,7 +26,7 @@ IntArray = NDArray[np.int64]
 ROUNDOFF = 2.0**-8
 """Largest relative error of rounding to bfloat16 (8 significant bits)."""
 
-GATHERED_ROWS = 128
+GATHERED_ROWS = 512
 """Scattered rows read before the pages around them are let go."""
 
 ALONE_PRODUCTS, SMALLEST_GATHER = 250_000, 8

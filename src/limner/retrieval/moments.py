@@ -5,6 +5,7 @@ moments of a space answer for every text. It does not search, and it does not st
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ CENTRE_ROWS = 1_000
 
 FEW_TEXTS = 64
 """Texts up to which sums are taken one by one."""
+
+DOUBTFUL = 1e-3
+"""Variance, in parts of the covariance's norm, below which float32 is not exact enough."""
 
 SMALLEST_STD = 1e-6
 """Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
@@ -52,12 +56,25 @@ class Moments:
         """
         expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
         queries = np.asarray(texts, dtype=np.float64)
-        # For few texts, waking the product's threads, which then spin, takes longer than the sums.
-        few = len(queries) <= FEW_TEXTS
-        turned = np.einsum("nd,de->ne", queries, self.covariance) if few else queries @ self.covariance
-        variance = np.einsum("nd,nd->n", turned, queries)
+        if len(queries) <= FEW_TEXTS:
+            # Waking the product's threads, which then spin, takes longer than the sums.
+            variance = _quadratic(queries, np.einsum("nd,de->ne", queries, self.covariance))
+        else:
+            single, size = self._single
+            variance = _quadratic(queries, np.asarray(texts, dtype=np.float32) @ single)
+            close = np.flatnonzero(variance < DOUBTFUL * size)  # a small difference of large numbers
+            variance[close] = _quadratic(queries[close], queries[close] @ self.covariance)
         std = np.sqrt(np.maximum(variance, 0.0))
         return queries @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
+
+    @cached_property
+    def _single(self) -> tuple[FloatArray, float]:
+        """The covariance in float32, and its norm."""
+        return self.covariance.astype(np.float32), float(np.linalg.norm(self.covariance))
+
+
+def _quadratic(queries: Float64Array, turned: Float64Array | FloatArray) -> Float64Array:
+    return np.asarray(np.einsum("nd,nd->n", turned, queries), dtype=np.float64)
 
 
 def moments(space: Space, *, block_rows: int = 4_096) -> Moments:

@@ -17,6 +17,8 @@ from limner.shapes import expect
 from limner.similarity import FloatArray, scores
 
 BLOCK_ROWS = 1_024
+LARGEST_EXPONENT = 80.0
+"""Nats whose exponential float32 holds."""
 CELLS = 131_072
 """Pair scores worked out together: they should fit a core's cache."""
 
@@ -107,6 +109,7 @@ class CosinePull:
         nats = self._raw(rows, columns)
         i, j = _alike(self._groups[rows], self._groups[columns])
         if len(i):
+            self._note(nats, rows, columns, i, j)
             nats[i, j] = np.minimum(self._ceilings(rows[i]), self._ceilings(columns[j]))
         nats *= self._weight
         return nats
@@ -122,22 +125,37 @@ class CosinePull:
         twin._weight = weight
         return twin
 
+    def _note(self, nats: Float64Array, rows: IntArray, columns: IntArray, i: IntArray, j: IntArray) -> None:
+        """Keep the ceilings that a block over all candidates shows."""
+        whole = np.arange(len(self._vectors))
+        nats[i, j] = -np.inf
+        for one, other, axis in ((columns, rows, 0), (rows, columns, 1)):
+            if np.array_equal(other, whole):
+                best = nats.max(axis=axis)
+                self._ceiling[one] = np.where(np.isfinite(best), best, 0.0)
+                return
+
     def _raw(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """The same with weight 1, near-duplicates not held down; summed a few rows at a time in the cache."""
         cosines = scores(self._vectors[rows], self._vectors[columns])
         nats = np.empty(cosines.shape)
-        gain, shift = self._gain[columns], self._shift[columns]
+        # A cosine is at most 1; float32 holds the exponential of all but absurd settings.
+        most = 2 * (np.abs(self._gain).max(initial=0.0) + np.abs(self._shift).max(initial=0.0))
+        kind = np.dtype(np.float32 if most < LARGEST_EXPONENT else np.float64)
+        left, right = (self._gain[part].astype(kind) for part in (rows, columns))
+        own, other = (self._shift[part].astype(kind) for part in (rows, columns))
+        mixing = self._mixing
         size = max(1, CELLS // max(1, len(columns)))
         for start in range(0, len(rows), size):
-            part, own = nats[start : start + size], rows[start : start + size]
-            np.add(self._gain[own, None], gain, out=part)
-            part *= cosines[start : start + size]
-            part += self._shift[own, None]
-            part += shift
+            some = slice(start, start + size)
+            part: FloatArray | Float64Array = left[some, None] + right
+            np.multiply(part, cosines[some], out=part)
+            np.add(part, own[some, None], out=part)
+            np.add(part, other, out=part)
             np.exp(part, out=part)
-            part *= self._mixing
-            part += 1 - self._mixing
-            np.log(part, out=part)
+            np.multiply(part, mixing, out=part)
+            np.add(part, 1 - mixing, out=part)
+            nats[some] = np.log(part, out=part)
         nats[~self._present[rows]] = 0.0
         nats[:, ~self._present[columns]] = 0.0
         return nats

@@ -6,6 +6,7 @@ languages match on whole words. It explains, it does not score.
 
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import groupby
 
 _FUNCTION_WORDS = """
@@ -19,11 +20,12 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English words that match everywhere and explain nothing."""
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def words(text: str) -> tuple[str, ...]:
     """Words in order, folded to lower case and composed form; numbers and signs are dropped."""
     folded = unicodedata.normalize("NFC", text.casefold())
     runs = groupby(folded, key=lambda sign: unicodedata.category(sign)[0] in "LM")
-    return ["".join(run) for letters, run in runs if letters]
+    return tuple("".join(run) for letters, run in runs if letters)
 
 
 def stem(word: str) -> str:
