@@ -1,4 +1,4 @@
-"""``limner calibrate``: a fit on captioned pictures takes the place of the shipped numbers while it counts."""
+"""``limner calibrate``: a fit on captioned pictures replaces the shipped numbers while it counts."""
 
 import json
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from limner.encoders import catalogue
-from limner.encoders.clip import ClipEncoder
+from limner.encoders.clip import ClipEncoder, _published
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
 
 NAME = "limner-tiny"
@@ -85,8 +85,10 @@ def test_refusals(model, encoder):
         ClipEncoder(NAME, state, "0", where="file")
     with pytest.raises(ConfigError, match="unknown architecture 'limner-tini'; did you mean 'limner-tiny'"):
         ClipEncoder("limner-tini", state, "0")
-    with pytest.raises(ConfigError, match="needs a tokenizer from a network"):
+    with pytest.raises(MissingError, match=r"needs tokenizer\.json and tokenizer_config\.json beside"):
         ClipEncoder("ViT-B-16-SigLIP", state, "0")
+    with pytest.raises(ConfigError, match="comes from another library"):
+        ClipEncoder("xlm-roberta-base-ViT-B-32", state, "0")
 
 
 def test_half_precision_is_close(model, encoder):
@@ -114,3 +116,89 @@ def test_without_the_extra_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "open_clip", None)
     with pytest.raises(MissingError, match=r"pip install 'limner\[clip\]'"):
         catalogue.text_encoder("clip:ViT-B-32")
+
+
+SIGLIP = "limner-tiny-siglip"
+
+
+@pytest.fixture(scope="module")
+def siglip(tmp_path_factory):
+    """A random model with the text side of SigLIP: its own tokenizer, no causal mask, a bias on logits."""
+    module = pytest.importorskip("open_clip")
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+
+    folder = tmp_path_factory.mktemp("siglip")
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))  # noqa: S106  (no password)
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = ["<pad>", "<eos>", "<unk>"]
+    trainer = trainers.BpeTrainer(vocab_size=200, special_tokens=special)
+    tokenizer.train_from_iterator(["a goat on a boat", "the kettle boils while rain falls"] * 3, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A <eos>", special_tokens=[("<eos>", 1)])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>", "eos_token": "<eos>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    text = json.loads(json.dumps(module.get_model_config("ViT-B-16-SigLIP2")["text_cfg"]))
+    text |= {"vocab_size": 200, "width": 32, "heads": 1, "layers": 2, "context_length": 16}
+    text["hf_tokenizer_name"] = str(folder)
+    config = {"embed_dim": 32, "init_logit_bias": -10, "custom_text": True, "text_cfg": text}
+    config["vision_cfg"] = {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16}
+    (folder / f"{SIGLIP}.json").write_text(json.dumps(config))
+    module.add_model_config(folder / f"{SIGLIP}.json")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = module.create_model(SIGLIP, pretrained=None, load_weights=False).eval()
+    return model, folder
+
+
+def test_a_tokenizer_of_its_own_is_used_as_open_clip_uses_it(siglip):
+    open_clip = pytest.importorskip("open_clip")
+    pytest.importorskip("transformers", reason="open_clip reads such tokenizers through transformers")
+    model, folder = siglip
+    encoder = ClipEncoder(SIGLIP, model.state_dict(), "0" * 64, precision="float32", tokenizer=folder)
+    texts = ["A goat, on a boat!", "the KETTLE_boils", "rain"]
+    with torch.inference_mode():
+        due = model.encode_text(open_clip.get_tokenizer(SIGLIP)(texts), normalize=True).numpy()
+    np.testing.assert_allclose(encoder.encode_text(texts), due, atol=1e-5)
+    np.testing.assert_allclose(encoder.encode_text(texts[2:])[0], due[2], atol=1e-5)
+    with pytest.raises(DataError, match="has no words"):
+        encoder.encode_text(["..."])
+
+
+def test_the_published_models_say_how_they_want_their_pictures():
+    pytest.importorskip("open_clip")
+    assert _published("ViT-B-16-SigLIP2") == {"mean": (0.5,) * 3, "std": (0.5,) * 3, "resize_mode": "squash"}
+    assert _published("ViT-B-32")["resize_mode"] == "shortest"
+    assert _published(NAME) == {}
+
+
+def test_a_tokenizer_that_is_absent_or_damaged_is_one_line(siglip, tmp_path):
+    model, folder = siglip
+    with pytest.raises(MissingError, match=f"limner models get clip:{SIGLIP}"):
+        ClipEncoder(SIGLIP, model.state_dict(), "0", tokenizer=tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(CheckpointError, match="tokenizer damaged"):
+        ClipEncoder(SIGLIP, model.state_dict(), "0", tokenizer=tmp_path)
+
+
+def test_fetching_brings_weights_and_tokenizer_to_one_place(monkeypatch, tmp_path):
+    open_clip = pytest.importorskip("open_clip")
+    asked = []
+    monkeypatch.setattr(open_clip, "download_pretrained", lambda settings: asked.append(settings) or tmp_path)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *words: asked.append(words))
+    assert catalogue.fetch_weights("clip:ViT-B-16-SigLIP2") == tmp_path
+    assert asked[0]["hf_hub"] == "timm/ViT-B-16-SigLIP2/"
+    repository = "timm/ViT-B-16-SigLIP2"
+    assert asked[1:] == [(repository, "tokenizer.json"), (repository, "tokenizer_config.json")]
+    with pytest.raises(ConfigError, match="has several weights; name one: clip:ViT-B-32@"):
+        catalogue.fetch_weights("clip:ViT-B-32")
+    with pytest.raises(ConfigError, match="unknown weights 'laion2b'"):
+        catalogue.fetch_weights("clip:ViT-B-32@laion2b")
+
+    def refuse(_):
+        raise OSError("no route\nto host")
+
+    monkeypatch.setattr(open_clip, "download_pretrained", refuse)
+    with pytest.raises(MissingError, match=r"could not be fetched \(no route to host\)"):
+        catalogue.fetch_weights("clip:ViT-B-16-SigLIP2")

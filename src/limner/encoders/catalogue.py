@@ -223,6 +223,7 @@ def clip_encoder(
         file.sha256,
         where=str(file.path),
         precision=precision,
+        tokenizer=file.path.parent,
         device=device,
     )
 
@@ -294,14 +295,23 @@ def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress |
     """Download the published weights of an architecture; only ever called on a user's request.
 
     Args:
-        name: one of torchvision's in `image_encoders`.
-        folder: by default the torch hub cache, where every encoder looks.
+        name: one of torchvision's in `image_encoders`, or ``clip:ARCHITECTURE``, with ``@TAG`` where
+            open_clip knows several weights of it.
+        folder: by default the torch hub cache, where every encoder looks; CLIP goes to the cache of
+            Hugging Face.
         progress: see `limner.encoders.downloads.fetch`.
     Raises:
         ConfigError: no published weights under this name.
         MissingError: the network or the disk refuses.
         CheckpointError: what came is not what was published.
     """
+    if name.startswith(CLIP):
+        from limner.encoders.clip import fetch_clip
+
+        if folder is not None:
+            raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); drop --to")
+        architecture, _, tag = name.removeprefix(CLIP).partition("@")
+        return fetch_clip(architecture, tag)
     if name not in TORCHVISION:
         raise ConfigError(unknown("downloadable model", name, TORCHVISION))
     return fetch(official_url(name), folder or hub_folder(), progress=progress)

@@ -1,22 +1,25 @@
-"""CLIP by open_clip (extra ``clip``): texts and pictures in one space that was learned for both.
+"""CLIP and SigLIP by open_clip (extra ``clip``): texts and pictures in one space that was learned for both.
 
-Where weights are at hand it is the strongest untrained channel. It reads no files: the caller hands
-over the tensors, and architectures that need a tokenizer from a network are refused.
+Where weights are there it is the strongest untrained channel. The caller hands over the tensors and, for
+architectures that bring a tokenizer of their own, the folder of its files.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limner.encoders.framing import Framing, check_framing, frame, shorter_side_px
 from limner.encoders.pixels import Precision, check_precision
-from limner.encoders.weights import load_strictly
-from limner.errors import ConfigError, DataError, MissingError, ShapeError, unknown
+from limner.encoders.weights import load_strictly, of_clip
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError, unknown
 from limner.similarity import ByteArray, FloatArray, ImageVectors, unit_rows
 
 if TYPE_CHECKING:
@@ -25,6 +28,67 @@ if TYPE_CHECKING:
 
 _METHOD = "clip/1"
 _BATCH = 64
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+"""What a tokenizer of its own consists of, in the layout of Hugging Face."""
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """How texts become numbers.
+
+    Attributes:
+        encode: text → word pieces, without the special ones.
+        first, last: special pieces before and after.
+        pad: fills up the context.
+        described: for the fingerprint.
+    """
+
+    encode: Callable[[str], list[int]]
+    first: list[int]
+    last: list[int]
+    pad: int
+    described: str
+
+
+def _own_tokens(architecture: str, folder: Path | None, clean: str) -> _Tokens:
+    """A tokenizer in the layout of Hugging Face, as open_clip uses it.
+
+    Raises:
+        MissingError: its files are not there.
+        CheckpointError: they are damaged.
+    """
+    from open_clip.tokenizer import get_clean_fn
+    from tokenizers import Tokenizer
+
+    if folder is None or not all((folder / name).is_file() for name in TOKENIZER_FILES):
+        raise MissingError(
+            f"clip: {architecture} needs {' and '.join(TOKENIZER_FILES)} beside its weights; run"
+            f" 'limner models get clip:{architecture}' or copy them there"
+        )
+    try:
+        text = (folder / TOKENIZER_FILES[0]).read_text(encoding="utf-8")
+        tokenizer = Tokenizer.from_str(text)
+        pad = json.loads((folder / TOKENIZER_FILES[1]).read_text(encoding="utf-8"))["pad_token"]
+        number = tokenizer.token_to_id(pad["content"] if isinstance(pad, dict) else pad)
+        if number is None:
+            raise ValueError(f"no piece {pad!r}")
+    except OSError as error:
+        raise MissingError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    except Exception as error:  # the reader raises bare exceptions
+        raise CheckpointError(f"{folder}: tokenizer damaged ({' '.join(str(error).split())[:80]})") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    cleaned = get_clean_fn(clean)
+    bare = tokenizer.encode("a", add_special_tokens=False).ids
+    whole = tokenizer.encode("a").ids
+    start = next(n for n in range(len(whole)) if whole[n : n + len(bare)] == bare)
+    return _Tokens(
+        lambda words: list(tokenizer.encode(cleaned(words), add_special_tokens=False).ids),
+        whole[:start],
+        whole[start + len(bare) :],
+        int(number),
+        f" tokenizer={hashlib.sha256(text.encode()).hexdigest()} pad={number} clean={clean}",
+    )
 
 
 def architectures() -> list[str]:
@@ -43,6 +107,63 @@ def _open_clip() -> Any:  # noqa: ANN401  (an optional, untyped module)
     except ImportError as error:
         raise MissingError("open_clip is not installed; run: pip install 'limner[clip]'") from error
     return open_clip
+
+
+def _clip_tokens(architecture: str) -> _Tokens:
+    """CLIP's own tokenizer, which comes with open_clip."""
+    made = _open_clip().get_tokenizer(architecture)
+    return _Tokens(made.encode, [made.sot_token_id], [made.eot_token_id], 0, "")
+
+
+def _published(architecture: str) -> dict[str, Any]:
+    """How the published weights of an architecture want their pictures, where all of them agree; else {}."""
+    found = [one for _, one in _pretrained(architecture)]
+    wanted = [{name: one.get(name) for name in ("mean", "std", "resize_mode")} for one in found]
+    return wanted[0] if wanted and all(one == wanted[0] for one in wanted) else {}
+
+
+def _pretrained(architecture: str) -> list[tuple[str, dict[str, Any]]]:
+    """(tag, settings) of each published file of weights."""
+    module = _open_clip()
+    tags = module.list_pretrained_tags_by_model(architecture)
+    return [(tag, dict(module.get_pretrained_cfg(architecture, tag))) for tag in tags]
+
+
+def fetch_clip(architecture: str, tag: str = "") -> Path:
+    """Download published weights and their tokenizer into the cache of Hugging Face, where `find_clip` looks.
+
+    Args:
+        architecture: open_clip's name.
+        tag: which of its weights; "" where there is only one choice.
+    Raises:
+        ConfigError: unknown architecture or tag, or several and none is named.
+        MissingError: the extra is not installed, or the network refuses.
+    """
+    module = _open_clip()
+    if architecture not in architectures():
+        raise ConfigError("clip: " + unknown("architecture", architecture, architectures()))
+    choices = {
+        one: settings["hf_hub"]
+        for one, settings in _pretrained(architecture)
+        if of_clip(settings.get("hf_hub", "").rstrip("/").rpartition("/")[2], architecture, architectures())
+    }
+    if not tag and len(choices) > 1:
+        names = ", ".join(f"clip:{architecture}@{one}" for one in choices)
+        raise ConfigError(f"clip: {architecture} has several weights; name one: {names}")
+    tag = tag or next(iter(choices), "")
+    if tag not in choices:
+        raise ConfigError(f"clip: {architecture}: " + unknown("weights", tag, choices))
+    own = module.get_model_config(architecture)["text_cfg"].get("hf_tokenizer_name")
+    try:
+        from huggingface_hub import hf_hub_download
+
+        path = Path(module.download_pretrained(module.get_pretrained_cfg(architecture, tag)))
+        for name in TOKENIZER_FILES if own else ():
+            hf_hub_download(choices[tag].rstrip("/"), name)
+    except Exception as error:  # of whatever library stands between here and the network
+        told = " ".join(str(error).split())[:120]
+        raise MissingError(f"clip: {architecture} could not be fetched ({told}); try again later") from error
+    return path
 
 
 class ClipEncoder:
@@ -64,7 +185,8 @@ class ClipEncoder:
         *,
         where: str = "clip",
         precision: Precision = "bfloat16",
-        framing: Framing = "crop",
+        framing: Framing | None = None,
+        tokenizer: Path | None = None,
         device: str = "cpu",
     ) -> None:
         """Take the parameters of an open_clip model.
@@ -76,40 +198,46 @@ class ClipEncoder:
             sha256: of the weight file.
             where: the file, for messages.
             precision: of the picture side; text is encoded in float32 always.
-            framing: the published one by default.
+            framing: the published one by default: a crop for CLIP, the whole squeezed for SigLIP.
+            tokenizer: folder of `TOKENIZER_FILES`, for architectures with a tokenizer of their own.
             device: torch device that computes.
         Raises:
-            MissingError: the extra is not installed.
-            ConfigError: unknown architecture, precision or framing, or a tokenizer that is not CLIP's.
-            CheckpointError: the parameters are not those of the architecture.
+            MissingError: the extra is not installed, or the tokenizer's files are not there.
+            ConfigError: unknown architecture, precision or framing, or a text side from another library.
+            CheckpointError: the parameters are not those of the architecture, or the tokenizer is damaged.
         """
         open_clip = _open_clip()
         import torch
 
         check_precision(precision)
-        check_framing(framing)
         if architecture not in open_clip.list_models():
             raise ConfigError("clip: " + unknown("architecture", architecture, open_clip.list_models()))
         text = open_clip.get_model_config(architecture)["text_cfg"]
-        if text.get("hf_model_name") or text.get("hf_tokenizer_name"):
+        if text.get("hf_model_name"):
             raise ConfigError(
-                f"clip: {architecture} needs a tokenizer from a network; choose a ViT or RN one"
+                f"clip: the text side of {architecture} comes from another library; choose a ViT or RN one"
             )
+        published = _published(architecture)
+        framing = framing or ("squash" if published.get("resize_mode") == "squash" else "crop")
+        check_framing(framing)
+        own = text.get("hf_tokenizer_name")
+        cleaned = text.get("tokenizer_kwargs", {}).get("clean", "whitespace")
+        tokens = _own_tokens(architecture, tokenizer, cleaned) if own else _clip_tokens(architecture)
         with torch.random.fork_rng(devices=[]):  # random initial values are drawn, then all replaced
             model = open_clip.create_model(architecture, pretrained=None, load_weights=False)
         load_strictly(model, state, where)
         self._model = model.eval().requires_grad_(requires_grad=False).to(device)
-        self._tokenizer = open_clip.get_tokenizer(architecture)
+        self._tokens = tokens
         self._context = int(model.context_length)
         size = model.visual.image_size
         self._size_px = int(size[0] if isinstance(size, tuple) else size)
-        mean = model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
-        std = model.visual.image_std or open_clip.OPENAI_DATASET_STD
+        mean = published.get("mean") or model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
+        std = published.get("std") or model.visual.image_std or open_clip.OPENAI_DATASET_STD
         self._mean, self._std = (255 * torch.tensor(values, device=device) for values in (mean, std))
         self._precision, self._framing, self._device = precision, framing, device
         self.name = f"clip:{architecture}"
         self._width = int(open_clip.get_model_config(architecture)["embed_dim"])
-        settings = f"{_METHOD} {architecture} {sha256} {precision} {framing}"
+        settings = f"{_METHOD} {architecture} {sha256} {precision} {framing}{tokens.described}"
         self._fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     @property
@@ -166,9 +294,9 @@ class ClipEncoder:
 
         owners: list[int] = []
         windows: list[list[int]] = []
-        room = self._context - 2
+        room = self._context - len(self._tokens.first) - len(self._tokens.last)
         for row, text in enumerate(texts):
-            ids = self._tokenizer.encode(text)
+            ids = self._tokens.encode(text)
             if not ids:
                 raise DataError(
                     f"{self.name}: text {row + 1} of {len(texts)} ({text[:20]!r}) has no words; leave it out"
@@ -180,9 +308,9 @@ class ClipEncoder:
         sums = np.zeros((len(texts), self.dim), dtype=np.float32)
         for start in range(0, len(windows), _BATCH):
             batch = windows[start : start + _BATCH]
-            tokens = torch.zeros(len(batch), self._context, dtype=torch.long)
+            tokens = torch.full((len(batch), self._context), self._tokens.pad, dtype=torch.long)
             for row, ids in enumerate(batch):
-                framed = [self._tokenizer.sot_token_id, *ids, self._tokenizer.eot_token_id]
+                framed = [*self._tokens.first, *ids, *self._tokens.last]
                 tokens[row, : len(framed)] = torch.tensor(framed)
             with torch.inference_mode():
                 features = self._model.encode_text(tokens.to(self._device), normalize=True).cpu().numpy()

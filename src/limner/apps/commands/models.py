@@ -79,9 +79,9 @@ def get(name: str, *, to: Path | None = None) -> None:
     Parameters
     ----------
     name
-        Encoder, see 'limner models list'.
+        Encoder, see 'limner models list'; or clip:ViT-B-16-SigLIP2 and its like, with the extra 'clip'.
     to
-        Folder to put the file in; the torch hub cache unless given.
+        Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """
     from limner.apps.progress import BytesProgress
 
