@@ -6,10 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from pptx import Presentation
+from pypdf import PdfReader
 
 from limner.apps.cli import run
+from limner.apps.export import export
 from limner.apps.illustrator import Illustrator
 from limner.data.records import Step, Story
+from limner.data.texts import read_story
 from limner.encoders import catalogue
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
 from limner.retrieval.indexing import index
@@ -136,6 +140,24 @@ def test_a_stated_language_is_kept(opened):
     stated = opened.board(story(["Chocolate", "Animal"], language="es-MX"))
     assert stated.story.language == "es-MX"
     assert stated.channels == ("multilingual",)
+
+
+def test_exports_carry_language_and_direction(opened, tmp_path):
+    board = opened.board(story(TEXTS["ar"]))
+    page = export(board, tmp_path / "a.html").path.read_text(encoding="utf-8")
+    assert page.count('dir="rtl"') >= 3
+    assert 'lang="ar"' in page
+    export(board, tmp_path / "a.json")
+    export(board, tmp_path / "a.md")
+    for name in ("a.json", "a.md"):
+        again = read_story(tmp_path / name)
+        assert (again.language, again.direction) == ("ar", "rtl")
+    english = opened.board(story(TEXTS["en"]))
+    export(english, tmp_path / "b.md")
+    assert (tmp_path / "b.md").read_text(encoding="utf-8").startswith("# ")
+    slides = Presentation(str(export(board, tmp_path / "a.pptx").path))
+    assert slides.core_properties.language == "ar"
+    assert PdfReader(export(board, tmp_path / "a.pdf").path).trailer["/Root"]["/Lang"] == "ar"
 
 
 def test_commands_warn_in_one_line_and_print_the_language(library, tmp_path, capsys):

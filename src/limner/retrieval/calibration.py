@@ -133,7 +133,11 @@ class Calibration(Record):
             raise ConfigError("calibration: no channel takes part; suitability needs at least one")
         for name in names:
             self.evidence(name)
-        return self.suitability.get("+".join(names), self.suitability["*"])
+        fitted = self.suitability.get("+".join(names))
+        if fitted is None:  # what holds of English captions beside others comes nearest for all captions
+            alike = sorted("captions" if name == "multilingual" else name for name in names)
+            fitted = self.suitability.get("+".join(alike), self.suitability["*"])
+        return fitted
 
 
 @cache

@@ -15,6 +15,7 @@ from limner.apps.export.credits import alt_text, credit_line, picture_credits, s
 from limner.apps.export.explanations import explain, paragraphs
 from limner.apps.export.targets import is_picture, whole, write_text
 from limner.apps.export.thumbnails import changed, digest, locate
+from limner.data.language import ENGLISH
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError
 
@@ -100,6 +101,10 @@ def _left_over(folder: Path, ours: set[Path]) -> int:
 
 def _lines(board: Storyboard, copies: dict[str, Path], folder: str) -> Iterator[str]:
     story = board.story
+    tag = story.language.partition("-")[0].lower()
+    # CommonMark itself has no place for it; an English text needs none, and keeps its first line a heading.
+    if tag.isalpha() and tag != ENGLISH:
+        yield f"---\nlanguage: {inline(story.language)}\ndir: {story.direction}\n---\n"
     yield f"# {inline(story.title.strip() or story.id)}\n"
     if story.author.strip():
         yield f"*{inline(story.author)}*\n"
