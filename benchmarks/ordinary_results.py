@@ -19,7 +19,7 @@ from pathlib import Path
 
 from embeddings import encoders, parser
 from ordinary.boards import Desk, Outcome
-from ordinary.jobs import KINDS, PARTS, SIZES, WORDS, jobs
+from ordinary.jobs import KINDS, PARTS, SIZES, WORDS, Job, jobs
 from ordinary.measures import Figures, Share, figures
 from ordinary.pictures import Part, Words
 
@@ -84,19 +84,36 @@ class Bench:
         self.encoders = encoders(options, options.encoders)
         self.desk = Desk(self.encoders, options.cache, options.set)
 
-    def fill(self, task: Task) -> list[Outcome]:
-        """Illustrate all jobs of a cell."""
+    def made(self, task: Task, limit: int | None) -> list[Job]:
+        """The jobs of a cell."""
         part: Part = self.options.part
-        made = jobs(
+        return jobs(
             task.kind,
             task.words,
             task.size,
             part,
             encoders=self.encoders,
             cache=self.options.cache,
-            limit=self.options.limit,
+            limit=limit,
         )
+
+    def fill(self, task: Task) -> list[Outcome]:
+        """Illustrate all jobs of a cell."""
+        made = self.made(task, self.options.limit)
         return [one for outcomes in self.desk.outcomes(made) for one in outcomes]
+
+    def prepare(self) -> None:
+        """Draw, read and encode what the cells share, so that processes do not do it twice."""
+        for kind in self.options.kinds:
+            for size in sorted(self.options.sizes):
+                first = size == min(self.options.sizes)
+                task = Task(kind, WORDS[kind][0], size)
+                try:
+                    made = self.made(task, self.options.limit if first else 1)
+                except DataError:
+                    continue
+                if first:
+                    self.desk.learn(made)
 
 
 _bench: Bench | None = None
@@ -105,6 +122,10 @@ _bench: Bench | None = None
 def start(options: argparse.Namespace) -> None:
     global _bench  # noqa: PLW0603  (one per process)
     _bench = Bench(options)
+    if options.workers > 1:
+        import torch
+
+        torch.set_num_threads(1)
 
 
 def fill(task: Task) -> list[Outcome] | str:
@@ -133,6 +154,8 @@ def filled(options: argparse.Namespace, asked: Sequence[Task]) -> Iterator[tuple
         start(options)
         yield from ((task, fill(task)) for task in asked)
         return
+    print("reading, drawing and encoding what is new", file=sys.stderr)
+    Bench(options).prepare()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
         waiting = {pool.submit(fill, task): task for task in sorted(asked, key=lambda task: -task.size)}

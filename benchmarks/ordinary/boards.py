@@ -180,16 +180,19 @@ class Desk:
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[list[Outcome]]:
         """Per job what its steps were given, in the order of the jobs."""
-        told = [text for job in jobs for text in step_texts(job.story)]
-        alone = [step.text for job in jobs for step in job.story.steps]
         last: JobIllustrator | None = None
+        self.learn(jobs)
         for job in jobs:
             if last is None or last.gallery is not job.gallery:
                 last = JobIllustrator(job, self)
-                for channel in last.channels:
-                    assert isinstance(channel.encoder, Memory)
-                    channel.encoder.learn([*told, *alone])
             yield last.outcome(job)
+
+    def learn(self, jobs: Sequence[Job]) -> None:
+        """Encode the texts of jobs of one kind, all at once."""
+        told = [text for job in jobs for text in step_texts(job.story)]
+        for channel in JobIllustrator(jobs[0], self).channels if jobs else ():
+            assert isinstance(channel.encoder, Memory)
+            channel.encoder.learn(told)
 
 
 class JobIllustrator(Illustrator):
