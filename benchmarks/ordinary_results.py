@@ -97,9 +97,12 @@ class Bench:
             limit=limit,
         )
 
-    def fill(self, task: Task) -> list[Outcome]:
-        """Illustrate all jobs of a cell."""
-        made = self.made(task, self.options.limit)
+    def fill(self, task: Task) -> list[Outcome] | str:
+        """The outcomes of all jobs of a cell, or why there are none."""
+        try:
+            made = self.made(task, self.options.limit)
+        except DataError as error:
+            return str(error)
         return [one for outcomes in self.desk.outcomes(made) for one in outcomes]
 
     def prepare(self) -> None:
@@ -120,21 +123,17 @@ _bench: Bench | None = None
 
 
 def start(options: argparse.Namespace) -> None:
+    """Make the bench of a process among others, which takes one core."""
     global _bench  # noqa: PLW0603  (one per process)
-    _bench = Bench(options)
-    if options.workers > 1:
-        import torch
+    import torch
 
-        torch.set_num_threads(1)
+    _bench = Bench(options)
+    torch.set_num_threads(1)
 
 
 def fill(task: Task) -> list[Outcome] | str:
-    """The outcomes of a cell, or why there are none."""
     assert _bench is not None
-    try:
-        return _bench.fill(task)
-    except DataError as error:
-        return str(error)
+    return _bench.fill(task)
 
 
 def tasks(options: argparse.Namespace) -> list[Task]:
@@ -148,14 +147,14 @@ def tasks(options: argparse.Namespace) -> list[Task]:
     ]
 
 
-def filled(options: argparse.Namespace, asked: Sequence[Task]) -> Iterator[tuple[Task, list[Outcome] | str]]:
+def filled(bench: Bench, asked: Sequence[Task]) -> Iterator[tuple[Task, list[Outcome] | str]]:
     """Every cell as it is ready; the longest first where several processes share the work."""
-    if options.workers == 1:
-        start(options)
-        yield from ((task, fill(task)) for task in asked)
-        return
+    options = bench.options
     print("reading, drawing and encoding what is new", file=sys.stderr)
-    Bench(options).prepare()
+    bench.prepare()
+    if options.workers == 1:
+        yield from ((task, bench.fill(task)) for task in asked)
+        return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
         waiting = {pool.submit(fill, task): task for task in sorted(asked, key=lambda task: -task.size)}
@@ -166,10 +165,11 @@ def filled(options: argparse.Namespace, asked: Sequence[Task]) -> Iterator[tuple
 def measure(options: argparse.Namespace) -> Result:
     """Fill the cells asked for."""
     asked = tasks(options)
+    bench = Bench(options)
     began = time.perf_counter()
     found: dict[Task, list[Outcome]] = {}
     absent: dict[Task, str] = {}
-    for number, (task, outcome) in enumerate(filled(options, asked), start=1):
+    for number, (task, outcome) in enumerate(filled(bench, asked), start=1):
         if isinstance(outcome, str):
             absent[task] = outcome
         else:
@@ -189,7 +189,7 @@ def measure(options: argparse.Namespace) -> Result:
     }
     return Result(
         part=options.part,
-        encoders={one.name: one.fingerprint for one in encoders(options, options.encoders)[1]},
+        encoders={one.name: one.fingerprint for one in bench.encoders[1]},
         options=tuple(options.set),
         commit=commit(),
         cells=tuple(

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -180,12 +181,13 @@ class Desk:
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[list[Outcome]]:
         """Per job what its steps were given, in the order of the jobs."""
-        last: JobIllustrator | None = None
         self.learn(jobs)
-        for job in jobs:
-            if last is None or last.gallery is not job.gallery:
-                last = JobIllustrator(job, self)
-            yield last.outcome(job)
+        for _, told in groupby(jobs, key=lambda job: id(job.gallery)):
+            together = list(told)
+            illustrator = JobIllustrator(together[0], self)
+            alone = iter(illustrator.alone([text for job in together for text in step_texts(job.story)]))
+            for job in together:
+                yield illustrator.outcome(job, list(islice(alone, len(job.own))))
 
     def learn(self, jobs: Sequence[Job]) -> None:
         """Encode the texts of jobs of one kind, all at once."""
@@ -200,7 +202,7 @@ class JobIllustrator(Illustrator):
 
     def __init__(self, job: Job, desk: Desk) -> None:
         super().__init__(JobLibrary(job, desk.encoders))
-        self.gallery, self._desk = job.gallery, desk
+        self._desk = desk
         self._options = self.options(overrides=desk.overrides)
 
     @kept
@@ -209,10 +211,9 @@ class JobIllustrator(Illustrator):
         assert isinstance(self.library, JobLibrary)
         return self._desk.channels(self.library)
 
-    def outcome(self, job: Job) -> list[Outcome]:
-        """What the steps of a job are given."""
+    def outcome(self, job: Job, alone: Sequence[str | None]) -> list[Outcome]:
+        """What the steps of a job are given, beside what plain search gives them."""
         board = self.board(job.story, self._options)
-        alone = self.alone(step_texts(job.story))
         return [
             Outcome(
                 job.story.id,
