@@ -126,7 +126,7 @@ def illustrate(
     barred[_rows(index.gallery, options.bans, "ban")] = True
     readings = [one.both_readings() for one in encoded]
     hits = index.search(readings, options.candidates, exclude=barred)
-    pool = _pool(index, readings, hits, fixed=fixed, options=options, barred=barred)
+    pool = pool_of(index, readings, hits, fixed=fixed, options=options, barred=barred)
     available = int(np.count_nonzero(~barred))
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
     context, weight = _weights(
@@ -190,7 +190,7 @@ def illustrate(
 
 
 @dataclass(frozen=True)
-class _Pool:
+class Pool:
     """All candidates of all steps.
 
     Attributes:
@@ -222,7 +222,7 @@ class _Pool:
         mean = self.pair.block(np.arange(len(self.rows)), fixed).mean(axis=1)
         return np.asarray(mean[self.items], dtype=np.float64)
 
-    def weighing(self, context: float, weight: float) -> "_Pool":
+    def weighing(self, context: float, weight: float) -> "Pool":
         """The steps read alone and in context, mixed, and pictures agreeing with a weight.
 
         Args:
@@ -269,7 +269,7 @@ def _weights(
     return context, weight
 
 
-def _pool(
+def pool_of(
     index: Index,
     readings: Sequence[EncodedChannel],
     hits: Hits,
@@ -277,7 +277,7 @@ def _pool(
     fixed: Mapping[int, int | None],
     options: BoardOptions,
     barred: NDArray[np.bool_],
-) -> _Pool:
+) -> Pool:
     """Each step's list: what either reading found, the fixed pictures, and what looks most like them."""
     steps = len(hits.rows) // 2
     pinned = np.unique(np.array([row for row in fixed.values() if row is not None], dtype=np.int64))
@@ -309,7 +309,7 @@ def _pool(
     pair: PairTerm = NoPull()
     if pulling:
         pair = CosinePull.of(index, options.pair_space, rows, options.pair_evidence, 1.0)
-    return _Pool(rows, np.asarray(groups, dtype=np.int64), items, unary, scored, pair)
+    return Pool(rows, np.asarray(groups, dtype=np.int64), items, unary, scored, pair)
 
 
 def _fixed(

@@ -1,0 +1,376 @@
+"""Fits how much context and agreement count, and the chance that a picture fits, on ordinary jobs.
+
+Fitted on the jobs of part "fit"; what may be blank is chosen on part "choose"; part "report" is not opened.
+Run it after `calibrate.py`, and again after the shipped weights change. Without --write it only prints.
+
+    python benchmarks/calibrate_boards.py --cache vectors --write
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from calibrate import TARGET
+from embeddings import encoders, parser
+from limner.retrieval.coherence import Coherence, Curve, Reading, read
+from ordinary.boards import Desk, JobIllustrator
+from ordinary.jobs import WORDS, Job, jobs
+from ordinary.pictures import Part
+
+from limner.errors import DataError
+from limner.retrieval.calibration import Calibration, parse
+from limner.retrieval.channels import EncodedChannel
+from limner.retrieval.decoding import decode
+from limner.retrieval.index import Index
+from limner.retrieval.lattice import BLANK, lattice
+from limner.retrieval.storyboard import Pool, pool_of, step_texts
+from limner.retrieval.suitability import UNAVOIDABLE, Found, Suitability
+
+CONTEXTS = (0.0, 0.3, 0.6, 1.0)
+PAIRS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
+GALLERIES = (30, 300, 1000)
+SPACES = ("captions", "looks")
+CANDIDATES = 100
+ROUNDS = 4_000
+COSTLY = 4.0  # a point lost to plain search weighs as much as so many gained
+SLACK = 0.2  # points below plain search that do not count as lost
+BLANKED = 0.08  # fitting steps left blank, at most, in any kind
+LARGEST = {"captions": 1.0, "looks": 0.6}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A job, searched: everything that weights are tried on."""
+
+    job: Job
+    pool: Pool
+    reading: Reading
+    evidence: np.ndarray
+    alone: np.ndarray
+    index: Index
+    space: str
+    channels: str
+
+    @property
+    def cell(self) -> tuple[str, str, int]:
+        """Kind, words and size of its job."""
+        return self.job.kind, self.job.words, self.job.size
+
+    def right(self, rows: Sequence[int | None]) -> np.ndarray:
+        """(S, 2) whether each row is the step's own, and whether it fits."""
+        ids = [None if row is None else self.index.gallery.ids[row] for row in rows]
+        return np.array(
+            [
+                (one in own, one in fits)
+                for one, own, fits in zip(ids, self.job.own, self.job.fits, strict=True)
+            ]
+        )
+
+    def decoded(self, context: float, weight: float) -> tuple[Pool, np.ndarray]:
+        """The candidates with these weights, and the columns that are chosen where nothing stays blank."""
+        pool = self.pool.weighing(context, weight)
+        blank = np.full(len(self.evidence), UNAVOIDABLE)
+        problem = lattice(pool.unary, pool.groups, pool.pair, items=pool.items, blank=blank)
+        return pool, decode(problem, "anchor" if weight else "off").columns
+
+    def table(self) -> np.ndarray:
+        """(contexts, pairs, 2) steps with their own, and with a fitting picture, for every two weights."""
+        found = np.zeros((len(CONTEXTS), len(PAIRS), 2))
+        for g, context in enumerate(CONTEXTS):
+            for h, weight in enumerate(PAIRS):
+                pool, columns = self.decoded(context, weight)
+                found[g, h] = self.right(rows_of(pool, columns)).sum(axis=0)
+        return found
+
+
+def rows_of(pool: Pool, columns: np.ndarray) -> list[int | None]:
+    """Gallery rows of chosen columns."""
+    return [None if c == BLANK else int(pool.rows[pool.items[s, c]]) for s, c in enumerate(columns)]
+
+
+def told(desk: Desk, kinds: Sequence[str], part: Part, options: argparse.Namespace) -> Iterator[Told]:
+    """All jobs of a part, searched."""
+    for kind in kinds:
+        for words in WORDS[kind]:
+            for size in GALLERIES:
+                try:
+                    made = jobs(
+                        kind, words, size, part,
+                        encoders=desk.encoders, cache=options.cache, limit=options.limit,
+                    )  # fmt: skip
+                except DataError as error:
+                    print(f"  left out: {error}")
+                    continue
+                last: JobIllustrator | None = None
+                for job in made:
+                    if last is None or last.gallery is not job.gallery:
+                        last = JobIllustrator(job, desk)
+                        for channel in last.channels:
+                            channel.encoder.learn([text for one in made for text in step_texts(one.story)])
+                    yield searched(job, last)
+                print(f"  {part}: {kind}, {words}, {size}: {len(made)} texts", flush=True)
+
+
+def searched(job: Job, by: JobIllustrator) -> Told:
+    """Search one job as `illustrate` does."""
+    chosen = by.options().model_copy(update={"candidates": CANDIDATES})
+    texts = step_texts(job.story)
+    encoded = [EncodedChannel.encode(one, texts, ["en"] * len(texts)) for one in by.channels]
+    encoded = [one for one in encoded if one.texts.any()]
+    readings = [one.both_readings() for one in encoded]
+    hits = by.index.search(readings, chosen.candidates)
+    barred = np.zeros(len(by.index.gallery), dtype=bool)
+    pool = pool_of(by.index, readings, hits, fixed={}, options=chosen, barred=barred)
+    reading = read(pool.unary, pool.items, pool.groups, pool.pair, len(barred))
+    first = by.index.search(encoded, 1).rows[:, 0]
+    names = "+".join(sorted(one.name for one in encoded))
+    return Told(job, pool, reading, hits.evidence[: len(texts)], first, by.index, chosen.pair_space, names)
+
+
+# How much context and agreement count.
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Jobs of one kind, words and size: what each weighting gives, against plain search."""
+
+    tables: np.ndarray  # (T, contexts, pairs, 2)
+    alone: np.ndarray  # (T, 2)
+    steps: int
+    readings: tuple[Reading, ...]
+
+    def gains(self, curves: Coherence) -> tuple[float, float]:
+        """Points of own and of fitting pictures won over plain search."""
+        weights = np.array([curves.weights(one) for one in self.readings])
+        found = between(self.tables, weights).sum(axis=0) - self.alone.sum(axis=0)
+        return float(100 * found[0] / self.steps), float(100 * found[1] / self.steps)
+
+
+def between(tables: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(T, 2) bilinear interpolation of each text's table at its own two weights."""
+    places, parts = [], []
+    for axis, grid in enumerate((np.array(CONTEXTS), np.array(PAIRS))):
+        place = np.clip(np.searchsorted(grid, weights[:, axis], side="right") - 1, 0, len(grid) - 2)
+        places.append(place)
+        parts.append(((weights[:, axis] - grid[place]) / (grid[place + 1] - grid[place]))[:, None])
+    (g, h), (a, b), row = places, parts, np.arange(len(tables))
+    low = (1 - a) * tables[row, g, h] + a * tables[row, g + 1, h]
+    high = (1 - a) * tables[row, g, h + 1] + a * tables[row, g + 1, h + 1]
+    return np.asarray((1 - b) * low + b * high)
+
+
+def cells_of(all_told: Sequence[Told], space: str) -> dict[tuple[str, str, int], Cell]:
+    """The jobs whose pictures are compared in a space, by cell; those where blanks are right are left out."""
+    groups: dict[tuple[str, str, int], list[Told]] = {}
+    for one in all_told:
+        if one.space == space and one.job.kind != "magazine" and len(one.evidence) > 1:
+            groups.setdefault(one.cell, []).append(one)
+    return {
+        cell: Cell(
+            np.stack([one.table() for one in group]),
+            np.stack([one.right(one.alone.tolist()).sum(axis=0) for one in group]),
+            sum(len(one.evidence) for one in group),
+            tuple(one.reading for one in group),
+        )
+        for cell, group in groups.items()
+    }
+
+
+def worth(cells: dict[tuple[str, str, int], Cell], curves: Coherence) -> float:
+    """Mean gain over the cells; what a cell loses to plain search weighs several times."""
+    total = 0.0
+    for cell in cells.values():
+        own, fits = cell.gains(curves)
+        total += own + 0.3 * fits - COSTLY * max(0.0, -own - SLACK)
+    return total / len(cells)
+
+
+def fit_coherence(cells: dict[tuple[str, str, int], Cell], largest: float) -> Coherence:
+    """Random search, from a start at which nothing but plain search counts."""
+    rng = np.random.default_rng(0)
+
+    def curves(p: np.ndarray) -> Coherence:
+        one, two = (
+            Curve(
+                largest=float(np.clip(part[0], 0, 1) * largest),
+                offset=float(part[1]),
+                ambiguity=float(np.clip(part[2], 0, 40)),
+                agreement=float(part[3]),
+            )
+            for part in (p[:4], p[4:])
+        )
+        return Coherence(context=one, pair=two)
+
+    at = np.array([0.6, -15.0, 25.0, 0.0, 0.9, -15.0, 25.0, 0.0])
+    value = worth(cells, curves(at))
+    scale = np.array([0.1, 2, 4, 0.7, 0.1, 2, 4, 0.7])
+    for _ in range(ROUNDS):
+        tried = at + rng.normal(size=8) * scale * rng.choice([0.3, 1.0, 2.0])
+        if (new := worth(cells, curves(tried))) > value:
+            at, value = tried, new
+    found = curves(at)
+    digits = {"largest": 3, "offset": 2, "ambiguity": 2, "agreement": 2}
+    return Coherence.model_validate(
+        {
+            name: {key: round(number, digits[key]) for key, number in curve.items()}
+            for name, curve in found.model_dump().items()
+        }
+    )
+
+
+# The chance that a picture fits.
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Chosen pictures of the steps of many jobs; F features in the order of `FEATURES`."""
+
+    features: np.ndarray  # (N, F)
+    fits: np.ndarray  # (N,) whether the chosen picture fits
+    own: np.ndarray  # (N,) whether it is the step's own
+    held: np.ndarray  # (N,) whether the library holds a picture that fits
+    cell: np.ndarray  # (N,) number of the cell
+    names: tuple[tuple[str, str, int], ...]
+
+
+FEATURES = ("slope", "peak", "size", "text", "deficit")
+
+
+def steps_of(all_told: Sequence[Told], channels: str, coherence: dict[str, Coherence]) -> Steps | None:
+    """What is chosen with calibrated weights, and what is known of it."""
+    parts, names = [], []
+    for one in all_told:
+        if one.channels != channels:
+            continue
+        curves = coherence.get(one.space, coherence["*"])
+        pool, columns = one.decoded(*curves.weights(one.reading))
+        found = Found(one.evidence, pool.unary, len(one.index.gallery))
+        shown = columns != BLANK
+        nats = pool.unary[np.arange(len(columns)), np.where(shown, columns, 0)]
+        features = np.column_stack(
+            [
+                found.evidence,
+                found.peak,
+                np.full(len(columns), np.log(found.available)),
+                np.full(len(columns), found.evidence.mean()),
+                nats - found.best,
+            ]
+        )
+        right = one.right(rows_of(pool, columns))
+        held = np.array([bool(fits) for fits in one.job.fits])
+        if one.cell not in names:
+            names.append(one.cell)
+        number = np.full(len(columns), names.index(one.cell))
+        parts.append([part[shown] for part in (features, right[:, 1], right[:, 0], held, number)])
+    if not parts:
+        return None
+    return Steps(*(np.concatenate(column) for column in zip(*parts, strict=True)), names=tuple(names))
+
+
+def fit_suitability(steps: Steps) -> Suitability:
+    """Logistic regression, every cell counting the same; a candidate behind the best is never likelier."""
+    from sklearn.linear_model import LogisticRegression
+
+    counts = np.bincount(steps.cell, minlength=len(steps.names))
+    weight = 1.0 / counts[steps.cell]
+    kept = list(range(len(FEATURES)))
+    while True:
+        model = LogisticRegression(C=100.0, max_iter=10_000)
+        model.fit(steps.features[:, kept], steps.fits, sample_weight=weight * len(weight) / weight.sum())
+        values = dict(zip((FEATURES[f] for f in kept), model.coef_[0].tolist(), strict=True))
+        if values.get("deficit", 0.2) >= 0:
+            break
+        kept.remove(FEATURES.index("deficit"))
+    values = {"deficit": 0.2} | {name: round(value, 4) for name, value in values.items()}
+    return Suitability(**values, offset=round(float(model.intercept_[0]), 4), threshold=0)
+
+
+def chances(curve: Suitability, steps: Steps) -> np.ndarray:
+    """(N,) chance that the chosen picture fits."""
+    weights = np.array([getattr(curve, name) for name in FEATURES])
+    return np.asarray(1 / (1 + np.exp(-(steps.features @ weights + curve.offset))))
+
+
+def choose_threshold(curve: Suitability, steps: Steps) -> float:
+    """The largest that leaves few fitting steps blank in every kind and words."""
+    stated, limits = chances(curve, steps), []
+    for kind in sorted({name[:2] for name in steps.names}):
+        members = [number for number, name in enumerate(steps.names) if name[:2] == kind]
+        held = np.isin(steps.cell, members) & steps.held
+        if held.any():
+            limits.append(float(np.quantile(stated[held], BLANKED)))
+    return float(np.floor(min(limits) * 1e4) / 1e4)
+
+
+def described(curve: Suitability, steps: Steps) -> list[str]:
+    """Per kind and words: calibration error, and what is blank with and without a fitting picture."""
+    stated, lines = chances(curve, steps), []
+    for kind in sorted({name[:2] for name in steps.names}):
+        members = [number for number, name in enumerate(steps.names) if name[:2] == kind]
+        here = np.isin(steps.cell, members)
+        p, y, held = stated[here], steps.fits[here], steps.held[here]
+        bins = np.minimum((p * 10).astype(int), 9)
+        error = sum(abs(p[bins == b].mean() - y[bins == b].mean()) * np.mean(bins == b) for b in set(bins))
+        blank = p < curve.threshold
+        lost = float((blank & steps.own[here]).sum() / max(held.sum(), 1))
+        lacking = f"{blank[~held].mean():.3f}" if (~held).any() else "–"
+        lines.append(
+            f"{', '.join(kind)}: stated {p.mean():.3f}, true {y.mean():.3f}, calibration error {error:.3f};"
+            f" blank with a fitting picture {blank[held].mean():.3f} (own pictures lost {lost:.3f}),"
+            f" without {lacking}"
+        )
+    return lines
+
+
+def main() -> None:
+    arguments = parser(__doc__.splitlines()[0])
+    arguments.add_argument("--limit", type=int, default=60, help="texts per cell at most")
+    arguments.add_argument("--kinds", nargs="+", default=[k for k in WORDS if k != "translated"])
+    arguments.add_argument("--write", action="store_true", help="replace the calibration of the package")
+    options = arguments.parse_args()
+    desk = Desk(encoders(options, ("base",)), options.cache)
+    data: dict[str, list[Told]] = {}
+    for part in ("fit", "choose"):
+        data[part] = list(told(desk, options.kinds, part, options))
+
+    values = json.loads(TARGET.read_text(encoding="utf-8"))
+    shipped: Calibration = parse(json.dumps(values))
+    coherence = {"*": Coherence(context=Curve(largest=0), pair=Curve(largest=0))}
+    notes: dict[str, str] = {}
+    for space in SPACES:
+        cells = cells_of(data["fit"], space)
+        if not cells:
+            continue
+        coherence[space] = fit_coherence(cells, LARGEST[space])
+        held = cells_of(data["choose"], space)
+        lines = [
+            "{}, {}, {}: own {:+.1f}, fits {:+.1f}".format(*cell, *one.gains(coherence[space]))
+            for cell, one in held.items()
+        ]
+        print(f"coherence {space}: {coherence[space].model_dump()}", *lines, sep="\n  ")
+        notes[f"coherence {space}"] = (
+            "fitted on ordinary jobs; points over each step alone on the choose part: " + "; ".join(lines)
+        )
+    suitability = {}
+    for channels in sorted({one.channels for one in data["fit"]}):
+        fitted, chosen = (steps_of(data[part], channels, coherence) for part in ("fit", "choose"))
+        assert fitted is not None
+        assert chosen is not None
+        curve = fit_suitability(fitted)
+        curve = curve.model_copy(update={"threshold": choose_threshold(curve, chosen)})
+        suitability[channels] = curve
+        lines = described(curve, chosen)
+        print(f"suitability {channels}: {curve.model_dump()}", *lines, sep="\n  ")
+        notes[f"suitability {channels}"] = "fitted on ordinary jobs; on the choose part: " + "; ".join(lines)
+    if options.write:
+        values["coherence"] = {name: one.model_dump() for name, one in coherence.items()}
+        values["suitability"] |= {name: one.model_dump() for name, one in suitability.items()}
+        values["provenance"] |= notes
+        assert shipped.schema_version == parse(json.dumps(values)).schema_version
+        TARGET.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
