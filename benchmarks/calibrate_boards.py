@@ -1,4 +1,5 @@
-"""Fits how much context and agreement count, and the chance that a picture fits, on ordinary jobs.
+"""Fits what the shipped encoder's cosines mean, how much context and agreement count, and the chance that
+a picture fits, on ordinary jobs.
 
 Fitted on the jobs of part "fit"; what may be blank is chosen on part "choose"; part "report" is not opened.
 Run it after `calibrate.py`, and again after the shipped weights change. Without --write it only prints.
@@ -10,28 +11,44 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from calibrate import TARGET
+from calibrate import TARGET, fit_pull, rounded, typical
 from embeddings import encoders, parser
-from limner.retrieval.coherence import Coherence, Curve, Reading, read
 from ordinary.boards import Desk, JobIllustrator
 from ordinary.jobs import WORDS, Job, jobs
 from ordinary.pictures import Part
 
 from limner.errors import DataError
-from limner.retrieval.calibration import Calibration, parse
-from limner.retrieval.channels import EncodedChannel
+from limner.evaluation.evidence import (
+    FORMS,
+    Pairs,
+    fit_evidence,
+    gain,
+    pooled,
+    ratios,
+    standardised,
+    text_pairs,
+    weighted,
+)
+from limner.retrieval import calibration
+from limner.retrieval.calibration import parse
+from limner.retrieval.channels import EncodedChannel, Evidence
+from limner.retrieval.coherence import Coherence, Curve, Reading, read
 from limner.retrieval.decoding import decode
 from limner.retrieval.index import Index
 from limner.retrieval.lattice import BLANK, lattice
 from limner.retrieval.storyboard import Pool, pool_of, step_texts
 from limner.retrieval.suitability import UNAVOIDABLE, Found, Suitability
+from limner.similarity import scores
 
 CONTEXTS = (0.0, 0.3, 0.6, 1.0)
 PAIRS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
 GALLERIES = (30, 300, 1000)
 SPACES = ("captions", "looks")
+PIXELS = ("unrelated", "storybook", "howto", "recipes")
+STORIES = ("books", "storybook", "howto")
 CANDIDATES = 100
 ROUNDS = 4_000
 COSTLY = 4.0  # a point lost to plain search weighs as much as so many gained
@@ -127,6 +144,79 @@ def searched(job: Job, by: JobIllustrator) -> Told:
     first = by.index.search(encoded, 1).rows[:, 0]
     names = "+".join(sorted(one.name for one in encoded))
     return Told(job, pool, reading, hits.evidence[: len(texts)], first, by.index, chosen.pair_space, names)
+
+
+# What cosines mean: of a step with a picture, and of two pictures.
+
+
+def tables(desk: Desk, part: Part, options: argparse.Namespace) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Kind → cosines (N, M) of steps with the pictures of one library by `base`, and which are right."""
+    found = {}
+    for kind in PIXELS:
+        made = jobs(kind, "hidden", 300, part, encoders=desk.encoders, cache=options.cache, limit=None)
+        first = [one for one in made if one.gallery is made[0].gallery]
+        by = JobIllustrator(first[0], desk)
+        channel = next(one for one in by.channels if one.name == "base")
+        space, place = (
+            by.index.gallery.space("base"),
+            {one: row for row, one in enumerate(by.index.gallery.ids)},
+        )
+        texts = [text for one in first for text in step_texts(one.story)]
+        own = [ids for one in first for ids in one.own]
+        match = np.zeros((len(texts), len(place)), dtype=bool)
+        for row, ids in enumerate(own):
+            match[row, [place[one] for one in ids]] = True
+        told_right = match.any(axis=1)
+        cosines = scores(channel.encoder.encode_text(texts), np.asarray(space.matrix, np.float32)).astype(
+            float
+        )
+        found[kind] = cosines[told_right], match[told_right]
+    return found
+
+
+def fit_channel(
+    fit: dict[str, tuple[np.ndarray, np.ndarray]], choose: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> tuple[Evidence, str]:
+    """The form that tells most on the choose part, in the mean over kinds."""
+    pairs = pooled([text_pairs(table, match) for table, match in fit.values()])
+    best, notes = None, []
+    for form in FORMS:
+        evidence = typical(rounded(fit_evidence(pairs, form)), [table for table, _ in fit.values()])
+        told_by = {
+            kind: gain(ratios(evidence, table, standardised(table, evidence)), match)
+            for kind, (table, match) in choose.items()
+        }
+        notes.append(f"{form}: " + ", ".join(f"{kind} {value:.3f}" for kind, value in told_by.items()))
+        print(f"  base {notes[-1]} {evidence.model_dump()}")
+        value = float(np.mean(list(told_by.values())))
+        if best is None or value > best[0]:
+            best = value, evidence, form
+    assert best is not None
+    return best[
+        1
+    ], f"fitted on ordinary jobs; form '{best[2]}' by gain in nats on the choose part: {'; '.join(notes)}"
+
+
+def looks(desk: Desk, part: Part, options: argparse.Namespace) -> Pairs:
+    """Every two pictures of libraries of stories: of one story, or of different ones."""
+    parts = []
+    for kind in STORIES:
+        made = jobs(kind, "hidden", 300, part, encoders=desk.encoders, cache=options.cache, limit=None)
+        first = [one for one in made if one.gallery is made[0].gallery]
+        gallery = first[0].gallery
+        member = np.zeros((len(gallery), len(first)))
+        place = {one: row for row, one in enumerate(gallery.ids)}
+        for number, one in enumerate(first):
+            member[[place[picture] for own in one.own for picture in own], number] = 1
+        rows = np.flatnonzero(member.any(axis=1))
+        vectors = np.asarray(gallery.space("looks").matrix, np.float32)
+        cosine = scores(vectors[rows], vectors).astype(float)
+        z = (cosine - cosine.mean(axis=1, keepdims=True)) / cosine.std(axis=1, keepdims=True)
+        cosine, z = cosine[:, rows], z[:, rows]
+        same = member[rows] @ member[rows].T > 0
+        upper = np.triu_indices(len(rows), 1)
+        parts.append(weighted(cosine[upper], ((z + z.T) / 2)[upper], same[upper]))
+    return pooled(parts)
 
 
 # How much context and agreement count.
@@ -324,6 +414,13 @@ def described(curve: Suitability, steps: Steps) -> list[str]:
     return lines
 
 
+def write(values: dict[str, Any]) -> None:
+    """Replace the calibration of the package."""
+    text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    parse(text)
+    TARGET.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     arguments = parser(__doc__.splitlines()[0])
     arguments.add_argument("--limit", type=int, default=60, help="texts per cell at most")
@@ -331,14 +428,22 @@ def main() -> None:
     arguments.add_argument("--write", action="store_true", help="replace the calibration of the package")
     options = arguments.parse_args()
     desk = Desk(encoders(options, ("base",)), options.cache)
+    values = json.loads(TARGET.read_text(encoding="utf-8"))
+    notes: dict[str, str] = {}
+    if "base" in values["channels"]:
+        evidence, notes["base"] = fit_channel(*(tables(desk, part, options) for part in ("fit", "choose")))
+        pull, notes["pull looks"] = fit_pull(
+            looks(desk, "fit", options), looks(desk, "choose", options), "looks", 0.3
+        )
+        values["channels"]["base"] = evidence.model_dump()
+        values["pulls"]["looks"]["evidence"] = pull.model_dump()
+        if options.write:  # all that follows sees the new evidence
+            write(values)
+            calibration.load.cache_clear()
     data: dict[str, list[Told]] = {}
     for part in ("fit", "choose"):
         data[part] = list(told(desk, options.kinds, part, options))
-
-    values = json.loads(TARGET.read_text(encoding="utf-8"))
-    shipped: Calibration = parse(json.dumps(values))
     coherence = {"*": Coherence(context=Curve(largest=0), pair=Curve(largest=0))}
-    notes: dict[str, str] = {}
     for space in SPACES:
         cells = cells_of(data["fit"], space)
         if not cells:
@@ -368,8 +473,7 @@ def main() -> None:
         values["coherence"] = {name: one.model_dump() for name, one in coherence.items()}
         values["suitability"] |= {name: one.model_dump() for name, one in suitability.items()}
         values["provenance"] |= notes
-        assert shipped.schema_version == parse(json.dumps(values)).schema_version
-        TARGET.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write(values)
 
 
 if __name__ == "__main__":

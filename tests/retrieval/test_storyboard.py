@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from boards import picture, picture_id, space, two_worlds
+from boards import Shelf, picture, picture_id, space, two_worlds
 from pydantic import ValidationError
 
 from limner.data.records import Step, Story
 from limner.data.storyboards import Storyboard
 from limner.errors import ConfigError, DataError
-from limner.retrieval.channels import Evidence
+from limner.retrieval.channels import Channel, Evidence
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.index import Index
 from limner.retrieval.storyboard import BoardOptions, illustrate
@@ -263,3 +263,15 @@ def test_labels_are_quoted_only_when_credible():
     assert first.text == "The kites are flying."
     assert board.steps[0].chosen.matched == ("kites",)
     assert board.steps[0].reason.startswith("Label word “kites” matches; runner-up is ")
+
+
+def test_a_channel_that_tells_nothing_apart_is_silent_and_no_reason():
+    story, gallery, channels, shelf = two_worlds()
+    flat = Channel("labels", channels[0].encoder, "caption", Evidence(slope=0.1, z_slope=0.0, offset=3.0))
+    wordless = Shelf([one.model_copy(update={"captions": ()}) for one in shelf.pictures.values()])
+    board = illustrate(story, gallery, [flat], wordless, BoardOptions(decoder="off"))
+    assert [step.silent for step in board.steps] == [("labels",)] * 3
+    assert board.steps[0].reason.startswith("Nothing tells the pictures apart for this step")
+    both = illustrate(story, gallery, [*channels, flat], wordless, BoardOptions(decoder="off"))
+    assert both.steps[0].silent == ("labels",)
+    assert both.steps[0].reason.startswith("Channel captions speaks for it")

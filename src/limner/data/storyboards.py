@@ -48,6 +48,8 @@ class BoardStep(Record):
             that the best candidate would; None where the step was fixed or no calibration applies.
         gap: score + pull of the choice minus that of the best runner-up; None without either.
         runners_up: other candidates, best first.
+        silent: channels that hardly tell one picture from another for this step; their parts of the score
+            are no evidence.
         relations: relation → probability that it holds between the text and the chosen picture, as a
             trained model predicts it; empty without one.
         attention: words of the text in their order, each with its share of a trained model's attention;
@@ -62,6 +64,7 @@ class BoardStep(Record):
     probability: float | None = Field(default=None, ge=0, le=1)
     gap: float | None = None
     runners_up: tuple[Candidate, ...] = ()
+    silent: tuple[str, ...] = ()
     relations: dict[str, Share] = Field(default_factory=dict)
     attention: tuple[tuple[str, Share], ...] = ()
 

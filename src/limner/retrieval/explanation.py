@@ -19,6 +19,9 @@ from limner.retrieval.words import matched
 NOTICEABLE = 0.05
 """Nats of pull worth a word."""
 
+TELLING = 0.5
+"""Nats by which a channel must lift its best candidate above its median one to say anything."""
+
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
@@ -109,6 +112,7 @@ def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Pictu
     others = tuple(_candidate(board, s, rival, records) for rival in rivals)
     gap = None if chosen is None or not others else _total(chosen) - _total(others[0])
     fixed = s in board.pinned or s in board.given
+    silent = _silent(board, s)
     probability = None if board.chances is None or fixed else _probability(board.chances, s, column)
     blank: Blank | None = None
     if s in board.pinned:
@@ -119,7 +123,7 @@ def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Pictu
     elif chosen is None:
         blank, reason = _why_blank(board, s, probability)
     else:
-        reason = _why(board, s, chosen, gap)
+        reason = _why(board, s, chosen, gap, silent)
     origin = "blank" if chosen is None else "pinned" if s in board.pinned else "given" if fixed else "decoded"
     return BoardStep(
         position=s,
@@ -130,7 +134,19 @@ def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Pictu
         probability=probability,
         gap=gap,
         runners_up=others,
+        silent=silent,
     )
+
+
+def _silent(board: Considered, s: int) -> tuple[str, ...]:
+    """Channels that hardly tell one candidate of a step from another."""
+    own = np.unique(board.items[s][board.unary[s] > -np.inf])
+    found = []
+    for name, share in board.scored.shares.items():
+        nats = share[s, own[board.scored.present[name][own]]]
+        if len(nats) > 1 and nats.max() - np.median(nats) < TELLING:
+            found.append(name)
+    return tuple(found)
 
 
 def _probability(chances: Chances, s: int, column: int) -> float:
@@ -169,7 +185,7 @@ def _labels(picture: Picture, channels: Iterable[str]) -> list[str]:
     return credible if WORDED & set(channels) else []
 
 
-def _why(board: Considered, s: int, chosen: Candidate, gap: float | None) -> str:
+def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent: tuple[str, ...]) -> str:
     """A sentence such as: Caption words “kite”, “beach” match; runner-up is 1.3 nats behind."""
     in_captions = matched(board.texts[s], _captions(chosen.picture, chosen.channels))
     in_labels = matched(board.texts[s], _labels(chosen.picture, chosen.channels))
@@ -178,9 +194,12 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None) -> str
         parts.append(f"caption {_quoted(in_captions)}")
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
-    if not parts and chosen.channels:
-        strongest = max(chosen.channels, key=lambda name: chosen.channels[name])
-        share = chosen.channels[strongest]
+    telling = {name: share for name, share in chosen.channels.items() if name not in silent}
+    if not parts and chosen.channels and not telling:
+        parts.append("nothing tells the pictures apart for this step")
+    elif not parts and chosen.channels:
+        strongest = max(telling, key=lambda name: telling[name])
+        share = telling[strongest]
         parts.append(
             f"{PLAIN.get(strongest, f'channel {strongest}')} speaks for it by {share:.1f} nats"
             if share > 0

@@ -78,7 +78,7 @@ def illustrate(
         Folder of a trained same-document metric, by which the pictures pull each other and pinned ones pull
         the rest; the library must have been indexed with it.
     min_score
-        Leave a step blank below this probability that the library holds a fitting picture, 0 to 1;
+        Leave a step blank where no picture fits with this probability, 0 to 1;
         a calibrated value unless given; 0 never leaves one blank.
     allow_repeats
         Let a picture, or one nearly the same, appear twice.

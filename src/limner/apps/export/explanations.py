@@ -6,6 +6,7 @@ text. It words what the storyboard holds and computes nothing new about the pict
 
 import math
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from limner.apps.export.characters import carried
@@ -95,23 +96,31 @@ def explain(step: BoardStep) -> Explanation:
         step: the step.
     """
     chosen = step.chosen
-    shares = () if chosen is None else shares_of(chosen)
+    shares = () if chosen is None else shares_of(chosen, step.silent)
     return Explanation(
         origin=ORIGINS[step.origin],
         reason=" ".join(step.reason.split()),
         shares=shares,
         total=None if chosen is None else chosen.score + chosen.pull,
         matched=() if chosen is None else chosen.matched,
-        probability="" if step.probability is None else _probability(step.probability),
+        probability=""
+        if step.probability is None
+        else _probability(step.probability, shown=chosen is not None),
         rivalry=_rivalry(step),
         relations=holding(step),
         attended=most_attended(step),
     )
 
 
-def shares_of(candidate: Candidate) -> tuple[Share, ...]:
-    """Parts of a candidate's evidence, with the pull of its neighbours where there is any."""
-    parts = [(CHANNELS.get(name, name), value) for name, value in candidate.channels.items()]
+def shares_of(candidate: Candidate, silent: Collection[str] = ()) -> tuple[Share, ...]:
+    """Parts of a candidate's evidence, with the pull of its neighbours where there is any.
+
+    Args:
+        candidate: the picture.
+        silent: channels that say nothing for the step; their parts are left out.
+    """
+    told = {name: value for name, value in candidate.channels.items() if name not in silent}
+    parts = [(CHANNELS.get(name, name), value) for name, value in told.items()]
     if candidate.pull:
         parts.append((PULL, candidate.pull))
     largest = max((abs(value) for _, value in parts if math.isfinite(value)), default=0.0)
@@ -160,9 +169,10 @@ def paragraphs(text: str) -> tuple[str, ...]:
     return kept or (text.strip(),)
 
 
-def _probability(value: float) -> str:
+def _probability(value: float, *, shown: bool) -> str:
     percent = "under 1" if value < 0.01 else "over 99" if value > 0.99 else f"{value * 100:.0f}"
-    return f"The library holds a fitting picture with a probability of {percent} %."
+    which = "This picture fits" if shown else "The best picture would fit"
+    return f"{which} with a probability of {percent} %."
 
 
 def _rivalry(step: BoardStep) -> str:

@@ -28,17 +28,18 @@ export function reasons({ choice, state }, wording) {
     "div",
     { class: "reasons" },
     h("p", { class: "sentence" }, `${origin}. `, choice.reason),
-    chosen && evidence(chosen, wording.channels ?? {}, wording.pull ?? "neighbouring pictures"),
+    chosen && evidence(chosen, choice.silent ?? [], wording.channels ?? {}, wording.pull ?? "neighbouring pictures"),
     relations(choice.relations ?? {}, wording.relations ?? {}),
     (choice.attention ?? []).length > 0 && legend(),
     chosen?.matched?.length > 0 && h("p", {}, "Words met: ", chosen.matched.map((word, at) => [at > 0 && ", ", h("mark", {}, word)]), "."),
-    typeof choice.probability === "number" && h("p", {}, `The library holds a fitting picture with a probability of ${percent(choice.probability)} %.`),
+    typeof choice.probability === "number" && h("p", {}, `${chosen ? "This picture fits" : "The best picture would fit"} with a probability of ${percent(choice.probability)} %.`),
     rival(choice),
   );
 }
 
-function evidence(chosen, names, pull) {
-  const parts = Object.entries(chosen.channels ?? {}).map(([channel, nats]) => [names[channel] ?? channel, nats]);
+function evidence(chosen, silent, names, pull) {
+  const told = Object.entries(chosen.channels ?? {}).filter(([channel]) => !silent.includes(channel));
+  const parts = told.map(([channel, nats]) => [names[channel] ?? channel, nats]);
   if (chosen.pull) parts.push([pull, chosen.pull]);
   if (!parts.length) return null;
   const largest = Math.max(...parts.map(([, nats]) => Math.abs(nats)), 1e-9);
