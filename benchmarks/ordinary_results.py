@@ -36,6 +36,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
+# What is asked of the default, as shares.
+LEAST_GAIN, LEAST_LOW = -0.005, -0.01
+MOST_ERROR, MOST_BLANK, MOST_WRONG = 0.05, 0.1, 0.5
+BLANK_SIZE = 300
+
+
 class Cell(Record):
     """Figures of one kind, words and size; "all" where they are pooled."""
 
@@ -242,8 +248,36 @@ def row(cell: Cell) -> str:
     return f"| {' | '.join(values)} |"
 
 
+def required(result: Result) -> list[str]:
+    """What is asked of every kind, and whether it holds; Markdown."""
+    lines = [
+        f"| kind | gain in own ≥ {100 * LEAST_GAIN:g}, its low end ≥ {100 * LEAST_LOW:g}"
+        f" | calibration error ≤ {MOST_ERROR} | blank, something fits ≤ {100 * MOST_BLANK:g}"
+        f" | shown, nothing fits, of {BLANK_SIZE} ≤ {100 * MOST_WRONG:g} |\n|---|---|---|---|---|"
+    ]
+    for cell in result.kinds:
+        one = cell.figures
+        gain, error = one.own_gain, one.calibrated.error
+        lacking = [
+            share
+            for other in result.cells
+            if other.kind == cell.kind and other.size == BLANK_SIZE
+            for share in other.figures.wrong.values()
+        ]
+        wrong = Share(found=sum(share.found for share in lacking), of=sum(share.of for share in lacking))
+        held = (
+            (points(gain), gain is None or (gain.value >= LEAST_GAIN and gain.low >= LEAST_LOW)),
+            ("–" if error is None else f"{error:.3f}", error is None or error <= MOST_ERROR),
+            (percent(one.blank_fits), (one.blank_fits.share or 0) <= MOST_BLANK),
+            (percent(wrong), (wrong.share or 0) <= MOST_WRONG),
+        )
+        marks = " | ".join(text if met else f"**{text}, not met**" for text, met in held)
+        lines.append(f"| {cell.kind} | {marks} |")
+    return lines
+
+
 def table(result: Result) -> str:
-    """Markdown: all kinds, then every cell."""
+    """Markdown: what is asked of each kind, all kinds, then every cell."""
     head = f"| {' | '.join(COLUMNS)} |\n|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}"
     named = ", ".join(f"{name} {print_[:12]}" for name, print_ in result.encoders.items()) or "none"
     options = " ".join(result.options) or "defaults"
@@ -251,6 +285,8 @@ def table(result: Result) -> str:
         f"Part {result.part}; encoders of pictures: {named}; options: {options};"
         f" commit {result.commit}. Shares in percent of the steps they are about; gains in points over each"
         " step alone, with 95 % intervals by bootstrap over texts.",
+        "",
+        *required(result),
         "",
         head,
         *(row(cell) for cell in result.kinds),
