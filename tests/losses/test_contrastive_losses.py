@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import NumericsError, ShapeError
-from limner.losses.contrastive import info_nce, same_group
+from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
 
 
 def nce_by_loop(logits, neg):
@@ -84,3 +84,34 @@ def test_what_cannot_be_is_refused():
         same_group(torch.full((2, 2), math.nan), torch.tensor([0, 0]), torch.tensor([0, 1]), 0.1)
     with pytest.raises(ShapeError):
         info_nce(torch.zeros(2, 3), torch.zeros(2, 3).bool())
+
+
+def many_by_loop(logits, owners, neg):
+    texts, pictures = logits.shape
+    first = second = 0.0
+    for t in range(texts):
+        own = logits[t, owners[t]]
+        wrong = [logits[t, b] for b in range(pictures) if neg[t, b]]
+        first -= math.log(math.exp(own) / (math.exp(own) + sum(math.exp(v) for v in wrong))) / texts
+    for b in range(pictures):
+        mine = [t for t in range(texts) if owners[t] == b]
+        wrong = sum(math.exp(logits[t, b]) for t in range(texts) if neg[t, b])
+        for t in mine:
+            own = math.exp(logits[t, b])
+            second -= math.log(own / (own + wrong)) / (len(mine) * pictures)
+    return 0.5 * (first + second)
+
+
+def test_texts_of_one_picture_are_neither_wrong_nor_rivals():
+    torch.manual_seed(0)
+    owners = torch.tensor([0, 0, 0, 1, 2, 2])
+    logits = torch.randn(6, 3, dtype=torch.float64)
+    neg = owners[:, None] != torch.arange(3)
+    neg[3, 2] = False  # the same words as a text of picture 2
+    found = float(info_nce_of_many(logits, owners, neg))
+    assert found == pytest.approx(many_by_loop(logits.tolist(), owners.tolist(), neg.tolist()))
+    all_wrong = ~torch.eye(3, dtype=torch.bool)
+    single = info_nce_of_many(logits[[0, 3, 4]], torch.arange(3), all_wrong)
+    assert float(single) == pytest.approx(float(info_nce(logits[[0, 3, 4]], all_wrong)))
+    with pytest.raises(NumericsError):
+        info_nce_of_many(logits * torch.nan, owners, neg)

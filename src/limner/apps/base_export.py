@@ -6,16 +6,18 @@ It trains and measures nothing; the card's figures are those of validation, as t
 from pathlib import Path
 
 from limner.encoders.base import BaseCard, save_base
+from limner.similarity import TextEncoder
 from limner.training import base, checkpoint
 from limner.training.loop import BEST
 
 
-def export_base(run: Path, file: Path) -> BaseCard:
+def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:
     """Write the best weights of a run as a file of the encoder base.
 
     Args:
         run: folder of the run.
         file: ends in ``.safetensors``; replaced if there.
+        sentences: encoder of texts it was trained with; None for the one that needs no download.
     Returns:
         What the file says of itself.
     Raises:
@@ -23,7 +25,7 @@ def export_base(run: Path, file: Path) -> BaseCard:
         CheckpointError: not a run of the system base, or damaged.
         NumericsError: a weight is not finite.
     """
-    model, config = base.load(run)
+    model, config = base.load(run, sentences=sentences)
     _, state = checkpoint.load(run / BEST)
     sets = {
         name: f"{name} ({', '.join(entry.licences) if entry.licences else 'all licences'})"

@@ -51,7 +51,7 @@ def open_corpus(
         if config.shuffle_relations:
             data = shuffle_relations(data, config.world_seed)
         return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
-    data = _mixture(config) if config.set == "mixture" else licensed(_parted(config), config.licences)
+    data = _mixture(config) if config.set == "mixture" else licensed(parted(config), config.licences)
     if config.shuffle_relations:
         data = shuffle_relations(data, config.split_seed)
     if config.limit is not None:
@@ -76,8 +76,13 @@ def open_corpus(
     return data, features
 
 
-def _parted(config: "SourceConfig") -> "PairSet":
-    """A set that lies in files, with a split, and all of its pairs."""
+def parted(config: "SourceConfig") -> "PairSet":
+    """A set that lies in files, with a split, and all of its pairs, whatever their licence.
+
+    Raises:
+        ConfigError: a set needs a folder that is not named, or two kinds of split are asked for.
+        MissingError, DataError: see the readers.
+    """
     from limner.data.coherence import split_pairs
     from limner.data.illustrated import split_by_source
 
@@ -107,7 +112,7 @@ def _mixture(config: "DataConfig") -> "PairSet":
         folder = entry.annotations or str(Path(place or "") / "data" / name)
         entries[name] = entry.model_copy(update={"annotations": folder})
     return mixed(
-        {name: _parted(entry) for name, entry in entries.items()},
+        {name: parted(entry) for name, entry in entries.items()},
         {name: entry.weight for name, entry in entries.items()},
         {name: entry.licences for name, entry in entries.items()},
     )

@@ -25,6 +25,7 @@ from limner.losses.contrastive import info_nce_of_many, same_group
 from limner.models.encoding import encode_pictures
 from limner.similarity import FloatArray, TextEncoder, scores
 from limner.training import processes
+from limner.training.classes import Classes
 from limner.training.corpus import Corpus
 from limner.training.kept_texts import KeptTexts
 from limner.training.prepared import Prepared, feature_moments, read_saved, saved_with
@@ -70,6 +71,8 @@ class BaseConfig(RunConfig):
         temperature: τ of the softmax between texts and pictures.
         look_temperature: τ of the softmax between pictures of a story and all others.
         foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
+        class_weight: of the names of ImageNet's classes with what the published classifier takes for their
+            pictures, see `limner.training.classes`; 0 leaves them out.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -89,6 +92,7 @@ class BaseConfig(RunConfig):
     look_temperature: float = Field(default=0.1, gt=0)
     foreign_weight: float = Field(default=1.0, ge=0)
     look_weight: float = Field(default=1.0, ge=0)
+    class_weight: float = Field(default=0.0, ge=0)
 
     @property
     def layer(self) -> Literal["blocks"]:
@@ -216,7 +220,12 @@ class BaseTask:
     """What the loop trains; see `limner.training.task.Task`."""
 
     def __init__(
-        self, model: BaseModel, corpus: Corpus, config: BaseConfig, english: FloatArray, foreign: FloatArray
+        self,
+        model: BaseModel,
+        corpus: Corpus,
+        config: BaseConfig,
+        vectors: tuple[FloatArray, FloatArray],
+        classes: Classes | None = None,
     ) -> None:
         """Take what is trained and what it trains on.
 
@@ -224,12 +233,13 @@ class BaseTask:
             model: on its device.
             corpus: training rows.
             config: settings.
-            english: (N, 384) unit rows of the training texts.
-            foreign: (N, 512) unit rows of the same.
+            vectors: (N, 384) unit rows of the training texts, and (N, 512) of the same by the multilingual
+                encoder.
+            classes: of ImageNet, where they take part.
         """
         self.model: BaseModel = model
-        self._config, self._corpus = config, corpus
-        self._english, self._foreign = torch.from_numpy(english), torch.from_numpy(foreign)
+        self._config, self._corpus, self._classes = config, corpus, classes
+        self._english, self._foreign = torch.from_numpy(vectors[0]), torch.from_numpy(vectors[1])
         rows = corpus.train
         _, first, pictures = np.unique(rows.image_ids, return_index=True, return_inverse=True)
         self._texts = [np.flatnonzero(pictures == picture) for picture in range(len(first))]
@@ -328,6 +338,9 @@ class BaseTask:
             own = torch.arange(len(stories), device=device)
             losses["looks"] = same_group(looks, stories, own, config.look_temperature)
             total = total + config.look_weight * losses["looks"]
+        if self._classes is not None:
+            losses["classes"] = self._classes.loss(net, config.temperature)
+            total = total + config.class_weight * losses["classes"]
         return losses | {"total": total}
 
     def describe(self, batch: PictureBatch) -> str:
@@ -366,11 +379,16 @@ def prepare(
     model = BaseModel(config.model, kept).to(device)
     english = kept.encode_text(corpus.train.texts)
     kept.encode_text(corpus.val.texts)
-    foreign = KeptTexts(multilingual, folder).encode_text(corpus.train.texts)
-    task = BaseTask(model, corpus, config, english, foreign)
+    also = KeptTexts(multilingual, folder)
+    foreign = also.encode_text(corpus.train.texts)
     mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:])
     model.net.feature_mean.copy_(mean)
     model.net.feature_deviation.copy_(deviation)
+    classes = None
+    if config.class_weight:
+        features = corpus.pictures.take(np.unique(corpus.train.places))[:, MAPS:].astype(np.float32)
+        classes = Classes(model.net, torch.from_numpy(features).to(device), kept, also)
+    task = BaseTask(model, corpus, config, (english, foreign), classes)
     saved = saved_with(config, Vocabulary.build([]), ROW, corpus.backbone)
     return Prepared(task, corpus, saved | {"sentences": sentences.fingerprint})
 

@@ -1,0 +1,143 @@
+"""What a file of the encoder base finds on data that it was not trained on, from pixels alone.
+
+    python benchmarks/base_results.py                         # both shipped files on the test splits
+    python benchmarks/base_results.py --split val FILE ...    # other files, on validation
+
+Every caption or page asks for its own picture among all pictures of its set and split. 95 % bootstrap
+intervals by picture, in stories by story or source.
+"""
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from embeddings import data_folder
+from ordinary.translated import LANGUAGES, read_translated
+
+from limner.apps.corpora import parted
+from limner.data.images import decode, read_file
+from limner.data.pairs import Pair
+from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
+from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
+from limner.encoders.weights import WeightFile
+from limner.evaluation.protocol import draw
+from limner.evaluation.uncertainty import interval
+from limner.evaluation.worlds import same_document
+from limner.similarity import FloatArray
+from limner.training.settings import MixtureEntry
+from limner.training.systems import read_config
+
+BATCH = 32
+CONFIG = Path(__file__).parents[1] / "configs" / "base.toml"
+TITLE = {"flickr8k": "Flickr8k", "storybook": "storybook, released", "howto": "howto", "recipes": "recipes"}
+
+
+def rows_of(name: str, entry: MixtureEntry, split: str) -> tuple[Pair, ...]:
+    """The rows of one split, as 'limner train' splits the set."""
+    where = entry.model_copy(update={"annotations": str(data_folder() / name)})
+    return tuple(pair for pair in parted(where).pairs if pair.split == split)
+
+
+def pictures_of(encoder: BaseImageEncoder, files: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """(M, D) and (M, L): the joint space and looks of picture files."""
+    joint, looks = [], []
+    for start in range(0, len(files), BATCH):
+        opened = [
+            encoder.prepare(decode(read_file(file.encode()).data, encoder.side_px).rgb)
+            for file in files[start : start + BATCH]
+        ]
+        spaces = encoder.encode_pixels(np.stack(opened)).spaces
+        joint.append(spaces["base"])
+        looks.append(spaces["looks"])
+    return np.concatenate(joint), np.concatenate(looks)
+
+
+def ranks(texts: FloatArray, pictures: FloatArray, own: np.ndarray) -> np.ndarray:
+    """1-based rank of each text's own picture; ties count against it."""
+    scores = texts @ pictures.T
+    return (scores >= scores[np.arange(len(own)), own][:, None]).sum(axis=1)
+
+
+def line(title: str, found: np.ndarray, groups: Sequence[str]) -> str:
+    """A row of the table: recalls in percent and the median rank."""
+    cells = []
+    for k in (1, 5, 10):
+        one = interval((found <= k).astype(float), groups)
+        cells.append(f"{100 * one.value:.1f} ({100 * one.low:.1f}–{100 * one.high:.1f})")
+    middle = interval(found.astype(float), groups, "median")
+    cells.append(f"{middle.value:g} ({middle.low:g}–{middle.high:g})")
+    return f"| {title} | {len(found):,} | {' | '.join(cells)} |"
+
+
+def one_pin(looks: FloatArray, stories: Sequence[frozenset[str]]) -> float:
+    """Share of the pictures of a story that one of its pictures finds among its first ten."""
+    scores = looks @ looks.T
+    np.fill_diagonal(scores, -np.inf)
+    place = (-scores).argsort(axis=1).argsort(axis=1)
+    found = [
+        float(place[row, column] < 10)
+        for row, own in enumerate(stories)
+        for column, other in enumerate(stories)
+        if row != column and own & other
+    ]
+    return float(np.mean(found))
+
+
+def report(name: str, file: WeightFile, split: str) -> None:
+    """The table of one file."""
+    encoder = BaseImageEncoder(name, file)
+    side = partial(BaseTextEncoder, name, file)
+    english = side(sentence_encoder())
+    foreign = side(sentence_encoder(MULTILINGUAL), multilingual=True)
+    print(f"\n{name}, {split}, SHA-256 {file.sha256[:12]}\n")
+    print("| texts | queries | R@1 | R@5 | R@10 | MedR |\n|---|---|---|---|---|---|", flush=True)
+    more = []
+    for part, entry in read_config(CONFIG, []).data.mixture.items():
+        pairs = rows_of(part, entry, split)
+        columns, _ = draw([pair.image_id for pair in pairs], "full")
+        first = np.unique(columns, return_index=True)[1]
+        joint, looks = pictures_of(encoder, [pairs[row].image for row in first])
+        texts = [pair.text for pair in pairs]
+        groups = [str(pair.meta.get("source") or pair.seq or pair.image_id) for pair in pairs]
+        for title, reader in (("", english), (", multilingual side", foreign)):
+            found = ranks(reader.encode_text(texts), joint, columns)
+            print(line(f"{TITLE[part]}{title}", found, groups), flush=True)
+        if entry.set == "captions" and split == "test":
+            place = {Path(pairs[row].image).name: int(columns[row]) for row in first}
+            told = read_translated()
+            own = np.array([place[Path(one.file_name).name] for one in told])
+            for code in LANGUAGES:
+                asked = foreign.encode_text([one.told(code) for one in told])
+                found = ranks(asked, joint, own)
+                print(line(f"Flickr8k, {code}", found, [one.file_name for one in told]), flush=True)
+        if part == "storybook":
+            stories: list[set[str]] = [set() for _ in first]
+            for pair, column in zip(pairs, columns, strict=True):
+                stories[column].add(pair.seq)
+            frozen = [frozenset(own) for own in stories]
+            measured = same_document(looks, frozen)
+            found = one_pin(looks, frozen)
+            more.append(
+                f"Looks, storybook released: another picture of the story comes first in"
+                f" {100 * measured['R@1']:.1f} % of the cases, mean AP {measured['mAP']:.3f};"
+                f" one picture finds {100 * found:.1f} % of its story's others in its first ten."
+            )
+    print("\n" + "\n".join(more), flush=True)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("files", nargs="*", type=Path)
+    options.add_argument("--split", choices=("val", "test"), default="test")
+    chosen = options.parse_args()
+    files = [(file.stem, WeightFile(file)) for file in chosen.files] or [
+        (name, shipped_file(name)) for name in ("base", "base-free")
+    ]
+    for name, file in files:
+        report(name, file, chosen.split)
+
+
+if __name__ == "__main__":
+    main()
