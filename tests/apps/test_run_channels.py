@@ -231,5 +231,5 @@ def test_misuse_is_one_line(library, text, words, part, *, drawings_run, tmp_pat
 
 def test_indexing_with_a_run_keeps_the_other_spaces(library, drawings_run):
     spaces = Library.open(library).settings.spaces
-    assert set(spaces) == {"colour", "captions", MODEL}
+    assert set(spaces) == {"colour", "captions", "multilingual", MODEL}
     assert spaces[MODEL].fingerprint == TrainedRun.open(drawings_run).fingerprint

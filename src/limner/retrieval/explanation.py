@@ -25,10 +25,15 @@ TELLING = 0.5
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
-PLAIN = {"base": "what the picture shows", "model": "the trained model", "relation": "the relation asked for"}
+PLAIN = {
+    "base": "what the picture shows",
+    "model": "the trained model",
+    "multilingual": "what its words mean",
+    "relation": "the relation asked for",
+}
 """Channels that a sentence does not name as channels."""
 
-WORDED = {"captions", "labels"}
+WORDED = {"captions", "multilingual", "labels"}
 """Channels that compare a step with words; of others, no word is the reason."""
 
 
@@ -159,7 +164,9 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
     picture = records[board.ids[number]]
     scored = board.scored
     channels = {
-        name: float(share[s, number]) for name, share in scored.shares.items() if scored.present[name][number]
+        name: float(share[s, number])
+        for name, share in scored.shares.items()
+        if scored.present[name][number] and share[s].any()
     }
     return Candidate(
         picture=picture,

@@ -316,9 +316,11 @@ class Index:
         for plan in plans:
             space = self.gallery.space(plan.channel.space)
             cosines = exact_scores(plan.channel.texts, space.matrix, rows)
-            here = np.asarray(space.present[rows], dtype=bool)
+            weight = plan.weight[:, rows]
+            # Where a fuller channel says it all, this one says nothing.
+            here: BoolArray = np.asarray((weight > 0).any(axis=0))
             nats = plan.scale[:, None] * cosines + plan.shift[:, None]
-            share = np.where(here, nats * plan.weight[:, rows][plan.kind], 0.0).astype(np.float32)
+            share = np.where(here, nats * weight[plan.kind], 0.0).astype(np.float32)
             shares[plan.channel.name], present[plan.channel.name] = share, here
             total += share
         if not np.isfinite(total).all():

@@ -16,6 +16,7 @@ from limner.data.storyboards import BoardStep, Candidate
 
 CHANNELS = {
     "captions": "words of the picture",
+    "multilingual": "words of the picture across languages",
     "labels": "things seen in it",
     "base": "text and picture compared",
     "clip": "text and picture compared by CLIP",
