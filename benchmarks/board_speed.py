@@ -192,7 +192,8 @@ def main() -> None:
     asked = parser.parse_args()
     print("wall (processor) ms: pictures, board, encode, anew; board / encode, anew / board; MB")
     for pictures in asked.pictures:
-        home = make(asked.to / f"library-{pictures}", pictures)
+        stamp = image_fingerprints(shipped_file("base"))["bfloat16"]
+        home = make(asked.to / f"library-{stamp[:8]}-{pictures}", pictures)
         print(measured(home, asked.steps, asked.runs), flush=True)
 
 

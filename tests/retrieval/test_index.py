@@ -1,5 +1,7 @@
 """Search against a plain float scan of everything."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from boards import space, unit
@@ -222,3 +224,24 @@ def test_no_text_finds_nothing(pictures):
     gallery, channels = world(1, pictures, texts=0)
     hits = Index(gallery, block_rows=3).search(channels, 5)
     assert len(hits.rows) == len(hits.scores) == len(hits.evidence) == 0
+
+
+def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch):
+    rng = np.random.default_rng(3)
+    stored = space(unit(rng.normal(size=(300, 8))))
+    names = [str(row) for row in range(300)]
+    index = Index(Gallery(names, names, {"a": stored}))
+    channel = EncodedChannel(
+        "a", "a", Evidence(slope=2.0, z_slope=1.0, offset=-1.0), unit(rng.normal(size=(3, 8)))
+    )
+    rows = np.unique(index.search([channel], 20).rows)
+    due = Index(index.gallery).score([channel], rows)
+    every = Index(index.gallery).score([channel], np.arange(300))
+    again = index.score([channel], np.arange(300))
+    np.testing.assert_allclose(again.scores, every.scores, atol=1e-6)
+    monkeypatch.setattr("limner.retrieval.index.exact_scores", None)
+    found = index.score([channel], rows)
+    np.testing.assert_allclose(found.scores, due.scores, atol=1e-6)
+    np.testing.assert_array_equal(found.present["a"], due.present["a"])
+    with pytest.raises(TypeError):
+        index.score([replace(channel)], rows)

@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -262,6 +262,7 @@ def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
     return scores
 
 
+@lru_cache(maxsize=1_024)
 def _written_so(text: str) -> frozenset[str] | None:
     """Languages of the script that most letters of a text belong to; None for a text without letters."""
     scripts = Counter(unicodedata.name(sign, "LATIN").split()[0] for sign in text if sign.isalpha())
@@ -283,6 +284,7 @@ def _latin() -> frozenset[str]:
     return frozenset(_codes()) - (others - _BOTH_WAYS)
 
 
+@lru_cache(maxsize=1_024)
 def _english_words_of(text: str) -> tuple[int, int]:
     """How many words of a text a list of English words holds, and how many it does not."""
     listed = _english_words()

@@ -104,8 +104,11 @@ class _Search:
 
     def __init__(self, problem: Lattice) -> None:
         self.problem = problem
-        self.numbers, where = np.unique(problem.items, return_inverse=True)
-        self.where = where.reshape(problem.items.shape)
+        every, allowed = np.unique(problem.items), np.unique(problem.items[problem.unary > -np.inf])
+        # A pair term may know more of a whole table; half of one is worth leaving out.
+        self.numbers = allowed if 2 * len(allowed) < len(every) else every
+        place = np.minimum(np.searchsorted(self.numbers, problem.items), max(0, len(self.numbers) - 1))
+        self.where = place  # of cells that are not allowed, any
         self.group = np.unique(problem.group, return_inverse=True)[1].reshape(problem.group.shape)
 
     def values(self, anchor: int) -> Float64Array:

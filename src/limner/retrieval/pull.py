@@ -106,6 +106,8 @@ class CosinePull:
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) nats."""
+        if self._weight == 0:
+            return np.zeros((len(rows), len(columns)))
         nats = self._raw(rows, columns)
         i, j = _alike(self._groups[rows], self._groups[columns])
         if len(i):

@@ -28,6 +28,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple("".join(run) for letters, run in runs if letters)
 
 
+@lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
     """Drop a common English ending: ``kites`` → ``kite``, ``running`` → ``run``."""
     if not word.isascii():
