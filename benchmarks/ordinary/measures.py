@@ -61,8 +61,7 @@ class Figures(Record):
             bootstrap over texts; None where no step has an own picture.
         blank_fits: steps left blank though something fits.
         wrong: why nothing fits → steps shown a picture all the same; the others are blank, as is right.
-        calibrated: the stated chance that the picture shown fits; blanks state none.
-        holding: the stated chance that the library holds a fitting picture, of all steps.
+        calibrated: the stated chance that the picture shown fits; blanks show none.
     """
 
     texts: int
@@ -76,7 +75,6 @@ class Figures(Record):
     blank_fits: Share
     wrong: dict[str, Share]
     calibrated: Calibrated
-    holding: Calibrated
 
 
 def figures(outcomes: Sequence[Outcome]) -> Figures:
@@ -104,7 +102,6 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
                 if one.chosen is not None and one.stated is not None
             ]
         ),
-        holding=calibrated([(one.stated, bool(one.fits)) for one in outcomes if one.stated is not None]),
     )
 
 
