@@ -17,7 +17,7 @@ ALLOWED = {
     "encoders": {"base", "encoders"},
     "models": {"base", "encoders", "models"},
     "losses": {"base", "losses"},
-    "training": {"base", "data", "models", "losses", "training"},
+    "training": {"base", "data", "encoders", "models", "losses", "training"},
     "retrieval": {"base", "data", "retrieval"},
     "evaluation": {"base", "data", "retrieval", "evaluation"},
     "apps": {"base", "data", "encoders", "models", "losses", "training", "retrieval", "evaluation", "apps"},

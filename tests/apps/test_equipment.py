@@ -8,7 +8,7 @@ from limner.apps.cli import run
 from limner.apps.equipment import picture_encoders
 from limner.apps.illustrator import Illustrator
 from limner.encoders.catalogue import clip_models
-from limner.errors import CheckpointError, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.retrieval.library import Library
 
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
@@ -87,6 +87,22 @@ def test_pictures_seen_by_another_file_are_not_compared(unworded, tmp_path):
 def _indexed(pictures, library):
     assert run(["index", str(pictures), "--library", str(library)]) == 0
     return library
+
+
+def test_freely_licensed_eyes_take_the_place_of_the_others(unworded, tmp_path, capsys):
+    library = _indexed(unworded, tmp_path / "library")
+    again = ["index", str(unworded), "--library", str(library), "--encoder", "base-free"]
+    assert run(again) == 0
+    assert "base: made by base, now base-free; made anew" in capsys.readouterr().err
+    assert {one.encoder for one in Library.open(library).settings.spaces.values()} >= {"base-free"}
+    assert run(["search", "a red ball", "--library", str(library)]) == 0
+    assert run([*again, "--encoder", "base"]) == 2
+    assert "base-free and base both make the space 'base'; drop one" in capsys.readouterr().err
+
+
+def test_what_comes_with_limner_takes_no_other_file():
+    with pytest.raises(ConfigError, match="base comes with limner and takes no other file"):
+        picture_encoders(["auto"], ["base=mine.safetensors"])
 
 
 def test_auto_takes_base_and_what_weights_name(tmp_path):

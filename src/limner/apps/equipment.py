@@ -57,7 +57,7 @@ def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
     """``NAME=FILE`` words and bare folders as a map; a bare folder or file serves every name as "".
 
     Raises:
-        ConfigError: an unknown encoder name.
+        ConfigError: an unknown encoder name, or one whose file comes with limner.
     """
     found: dict[str, Path] = {}
     for word in words:
@@ -67,6 +67,8 @@ def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
             continue
         if name not in image_encoders() and not name.startswith(CLIP):
             raise ConfigError("--weights: " + unknown("image encoder", name, image_encoders()))
+        if name in SHIPPED:
+            raise ConfigError(f"--weights: {name} comes with limner and takes no other file; drop {word!r}")
         found[name] = Path(place).expanduser()
     return found
 

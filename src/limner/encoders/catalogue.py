@@ -56,7 +56,7 @@ TORCHVISION = {
 
 
 # Files of `limner.encoders.base` that come with limner.
-SHIPPED = ("base",)
+SHIPPED = ("base", "base-free")
 CLIP = "clip:"
 Engine = Literal["torch", "openvino"]
 
