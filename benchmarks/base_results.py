@@ -9,7 +9,6 @@ intervals by picture, in stories by story or source.
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -88,9 +87,15 @@ def one_pin(looks: FloatArray, stories: Sequence[frozenset[str]]) -> float:
 def report(name: str, file: WeightFile, split: str) -> None:
     """The table of one file."""
     encoder = BaseImageEncoder(name, file)
-    side = partial(BaseTextEncoder, name, file)
-    english = side(sentence_encoder())
-    foreign = side(sentence_encoder(MULTILINGUAL), multilingual=True)
+    words = sentence_encoder()
+    english = BaseTextEncoder(name, file, words)
+    foreign = BaseTextEncoder(
+        name,
+        file,
+        words,
+        multilingual=sentence_encoder(MULTILINGUAL),
+        foreign=lambda texts: [True] * len(texts),  # English, too, by the multilingual side
+    )
     print(f"\n{name}, {split}, SHA-256 {file.sha256[:12]}\n")
     print("| texts | queries | R@1 | R@5 | R@10 | MedR |\n|---|---|---|---|---|---|", flush=True)
     more = []

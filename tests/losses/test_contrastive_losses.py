@@ -87,17 +87,17 @@ def test_what_cannot_be_is_refused():
 
 
 def many_by_loop(logits, owners, neg):
-    texts, pictures = logits.shape
+    texts, pictures = len(logits), len(logits[0])
     first = second = 0.0
     for t in range(texts):
-        own = logits[t, owners[t]]
-        wrong = [logits[t, b] for b in range(pictures) if neg[t, b]]
+        own = logits[t][owners[t]]
+        wrong = [logits[t][b] for b in range(pictures) if neg[t][b]]
         first -= math.log(math.exp(own) / (math.exp(own) + sum(math.exp(v) for v in wrong))) / texts
     for b in range(pictures):
         mine = [t for t in range(texts) if owners[t] == b]
-        wrong = sum(math.exp(logits[t, b]) for t in range(texts) if neg[t, b])
+        wrong = sum(math.exp(logits[t][b]) for t in range(texts) if neg[t][b])
         for t in mine:
-            own = math.exp(logits[t, b])
+            own = math.exp(logits[t][b])
             second -= math.log(own / (own + wrong)) / (len(mine) * pictures)
     return 0.5 * (first + second)
 

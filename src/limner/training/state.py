@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
@@ -116,9 +117,13 @@ class State:
             )
         checkpoint.load_into(self.model, checkpoint.part("model", tensors), str(path))
         moments: dict[int, dict[str, Tensor]] = {}
+        parameters = [one for group in self.optimiser.param_groups for one in group["params"]]
         for name, tensor in checkpoint.part("optimiser", tensors).items():
             index, _, key = name.partition(".")
-            moments.setdefault(int(index), {})[key] = tensor
+            own = parameters[int(index)]
+            # laid out in memory as its parameter is: a fused step takes that for granted
+            laid = torch.empty_like(own, dtype=tensor.dtype).copy_(tensor) if tensor.ndim else tensor
+            moments.setdefault(int(index), {})[key] = laid
         self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})
         self.schedule.load_state_dict(rest["schedule"])
         if self.remembering:
