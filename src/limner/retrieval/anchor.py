@@ -22,6 +22,9 @@ WORK_CELLS = 500_000_000
 ROUNDS, SOLVED = 30, 100
 """Price updates per anchor before its assignment is solved, and about as many as that takes."""
 
+FEW = 32
+"""Anchors that are cheaper to look into one by one than to bound together."""
+
 RUN = 24
 """Cells of a step looked at together, the best first."""
 
@@ -95,7 +98,8 @@ def decode_anchor(problem: Lattice, *, limit: int | None = None) -> Decoding:
             best = Decoding(columns, value, anchor=anchor)
         if solved.bit_count() == 1:  # after 1, 2, 4, 8 … assignments
             open_ = np.flatnonzero(bounds > best.objective)
-            bounds[open_] = np.minimum(bounds[open_], search.bounds(anchors[open_], price))
+            if len(open_) > FEW:
+                bounds[open_] = np.minimum(bounds[open_], search.bounds(anchors[open_], price))
     return Decoding(best.columns, best.objective, max(best.objective, float(bounds[number])), best.anchor)
 
 

@@ -184,8 +184,9 @@ def test_questions_that_cannot_be_answered(guarded, asked, status):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_long_texts_consider_fewer_pictures_per_step():
-    assert [considered(steps) for steps in (1, 20, 21, 100, 200, 300)] == [200, 200, 190, 40, 20, 20]
+def test_long_texts_consider_fewer_pictures_per_step_along_a_chain():
+    assert [considered(steps, "chain") for steps in (1, 20, 21, 100, 200, 300)] == [200, 200, 190, 40, 20, 20]
+    assert considered(300, "anchor") == 200
 
 
 def test_texts_are_bounded(guarded):

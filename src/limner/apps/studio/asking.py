@@ -25,8 +25,8 @@ class Options(Record):
         allow_repeats: whether a picture may be shown twice.
         min_probability: a step is left blank below it; None for the calibrated threshold, 0 for never.
         pair_weight: times the evidence of two pictures for each other; None for the calibrated one.
-        candidates: pictures considered per step; None for 200, and for fewer where a text has more than
-            20 steps, so that a long one is not waited for.
+        candidates: pictures considered per step; None for 200, and with the decoder chain for fewer where a
+            text has more than 20 steps, so that a long one is not waited for.
         runners_up: other candidates named per step.
     """
 
@@ -56,12 +56,14 @@ class Wishes:
 
 
 NOTHING = Wishes({}, {})
-# The work of decoding grows with the square of steps times candidates.
+# The work of chain grows with the square of candidates.
 CANDIDATES, FEWEST, CANDIDATES_IN_ALL = 200, 20, 4_000
 
 
-def considered(steps: int) -> int:
+def considered(steps: int, decoder: Decoder) -> int:
     """Pictures considered per step of a text of so many."""
+    if decoder != "chain":
+        return CANDIDATES
     return min(CANDIDATES, max(FEWEST, CANDIDATES_IN_ALL // steps))
 
 
@@ -82,7 +84,7 @@ def made(asked: Illustrator, story: Story, options: Options, wishes: Wishes = NO
     }
     chosen = asked.options(options.model_dump(exclude_none=True)).model_copy(
         update={
-            "candidates": options.candidates or considered(len(story.steps)),
+            "candidates": options.candidates or considered(len(story.steps), options.decoder),
             "pins": dict(wishes.pins),
             "bans": bans,
         }
@@ -112,7 +114,7 @@ def strip_of(
     }
     bans = [one for one in wishes.bans if one not in pins.values()]
     # What looks like the other steps' pictures comes on top, so a long text needs no more of its own.
-    usual = considered(len(board.steps))
+    usual = considered(len(board.steps), options.decoder)
     candidates = max(options.candidates or usual, min(limit, usual))
     wider = options.model_copy(update={"runners_up": limit, "candidates": candidates})
     found = made(asked, board.story, wider, Wishes(pins, wishes.relations, bans)).steps[step]
