@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 help:
 	@echo "make studio  draw a collection, index it, open a storyboard in the browser"
-	@echo "make demo    draw a collection, index it, illustrate three texts by captions and by pixels"
+	@echo "make demo    draw a collection, index it, illustrate three texts by captions, one by pixels"
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
 	@echo "make browser the tests of all pages in a real browser (Chromium), which make test holds too"

@@ -28,7 +28,7 @@ _COMMANDS = {
     "models": "List and fetch pretrained weights.",
     "studio": "Make and change storyboards in a browser.",
     "study": "Ask people which pictures fit, and analyse their votes.",
-    "demo": "Draw a small collection, index it and illustrate three texts.",
+    "demo": "Draw a small collection, index it and illustrate four texts.",
 }
 _EPILOGUE = """\
 Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --library lib -o recipe.html

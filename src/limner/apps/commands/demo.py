@@ -3,8 +3,10 @@
 Nothing is downloaded. It calls what the other commands call.
 """
 
+import shutil
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from limner.apps.commands.illustrate import summary as board_summary
 from limner.apps.commands.index import summary as index_summary
@@ -15,28 +17,19 @@ from limner.apps.terminal import emit, say
 from limner.data.storyboards import Candidate
 from limner.data.texts import read_story
 
-
-class _By(NamedTuple):
-    """One way to illustrate the texts: what it is said to be, channels, options, end of the pages' names."""
-
-    told: str
-    channels: tuple[str, ...]
-    options: dict[str, str]
-    suffix: str
-
-
-WORDS = _By("By all that is known of the pictures, their captions first:", (), {}, "")
-PIXELS = _By(
-    f"By pixels alone, as if no picture had a word. {DEFAULT} learned mostly from photographs: among drawings"
-    " like these, many of which differ by one thing, it is seldom right to the picture:",
-    (DEFAULT,),
-    {"pair_space": "looks"},
-    "-by-pixels",
-)
+# Photographs that come with packages limner needs → what a text says of each.
+PHOTOGRAPHS = {
+    "sklearn/datasets/images/china.jpg": "An old pavilion with golden roofs rises above the trees.",
+    "matplotlib/mpl-data/sample_data/grace_hopper.jpg": "A woman in a dark uniform and a cap looks at us.",
+    "sklearn/datasets/images/flower.jpg": "A large flower is in full bloom.",
+}
+CREDITS = "photographs by danielbuechele and vultilion (CC BY 2.0) and the US Navy (public domain)"
 
 
 def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
-    """Draw a small picture-book collection, index it and illustrate three texts, by captions and by pixels.
+    """Draw a picture-book collection, index it and illustrate three texts, then a fourth by pixels alone.
+
+    The fourth is asked of a library without a word: the same drawings, and three photographs.
 
     Example: limner demo
 
@@ -54,39 +47,71 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
 
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
-    sentences = text_encoder()
+    sentences, eyes = text_encoder(), picture_encoders([DEFAULT], [])
     place = folder / "library"
     with IndexProgress() as progress:
         report = fill(
             [collection.pictures],
             place,
-            image_encoders=picture_encoders([DEFAULT], []),
+            image_encoders=eyes,
             text_encoder=sentences,
             multilingual=sentence_encoder(MULTILINGUAL),
             progress=progress,
         )
     for line in index_summary(report):
         emit(line)
-    pages = []
-    for by in (WORDS, PIXELS):
-        illustrator = Illustrator.open(place, channels=by.channels)
+    pages = [
+        _illustrated(text, place, folder / f"{text.stem}.html", collection.answers[text.name])
+        for text in collection.texts
+    ]
+    photographs, unworded = folder / "photographs", folder / "library-without-words"
+    found = _copied(photographs)
+    if found:
+        with IndexProgress() as progress:
+            fill(
+                [collection.pictures, photographs],
+                unworded,
+                image_encoders=eyes,
+                captions=False,
+                progress=progress,
+            )
+        text = folder / "texts" / "photographs.txt"
+        text.write_text("\n\n".join(found.values()) + "\n", encoding="utf-8")
         emit("")
-        emit(by.told)
-        for text in collection.texts:
-            story = read_story(text)
-            board = illustrator.board(story, illustrator.options(by.options))
-            answers = collection.answers[text.name]
-            right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
-            page = folder / f"{text.stem}{by.suffix}.html"
-            pages.append(export(board, page, overwrite=True).path)
-            emit("")
-            emit(f"{story.title or text.name}")
-            for line in board_summary(board):
-                emit(line)
-            emit(f"{right} of {len(answers)} steps as drawn for them")
+        emit(f"By pixels alone, no picture having a word: {len(found)} {CREDITS}, among the drawings")
+        pages.append(_illustrated(text, unworded, folder / "photographs.html", list(found)))
     emit("")
     for page in pages:
         emit(f"open {page.resolve().as_uri()}")
+
+
+def _illustrated(text: Path, library: Path, page: Path, answers: Sequence[str | None]) -> Path:
+    """Illustrate one text, print what came of it, and write its page."""
+    story = read_story(text)
+    board = Illustrator.open(library).board(story)
+    right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
+    emit("")
+    emit(story.title or text.name)
+    for line in board_summary(board):
+        emit(line)
+    emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
+    return export(board, page, overwrite=True).path
+
+
+def _copied(folder: Path) -> dict[str, str]:
+    """Copy the photographs that are there under names that say nothing; name → what a text says of it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    found = {}
+    for number, (path, words) in enumerate(PHOTOGRAPHS.items(), start=1):
+        package, _, inside = path.partition("/")
+        spec = find_spec(package)
+        source = Path(spec.origin).parent / inside if spec and spec.origin else None
+        if source is not None and source.is_file():
+            name = f"DSC_{number:04d}.jpg"
+            shutil.copyfile(source, folder / name)
+            found[name] = words
+    return found
 
 
 def _is_right(chosen: Candidate | None, due: str | None) -> bool:
