@@ -117,3 +117,29 @@ def test_a_set_without_a_place_says_what_to_set(tmp_path, monkeypatch):
         read_corpus(DataConfig(set="coco", annotations=str(tmp_path)))
     with pytest.raises(ConfigError, match="drawn"):
         read_corpus(DataConfig(set="picturebook"))
+
+
+def test_a_mixture_reads_each_set_below_the_folder_of_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
+    for number, name in enumerate(("one", "two")):
+        folder = tmp_path / "data" / name
+        (folder / "images").mkdir(parents=True)
+        rows = []
+        for story in range(12):
+            Image.new("RGB", (8, 8), (story * 20, number * 200, 7)).save(folder / "images" / f"{story}.png")
+            page = {"text": f"{name} tells {story}", "image": f"images/{story}.png"}
+            licence = "MIT" if story % 2 else "GPL-3.0"
+            rows.append({"story_id": f"s{story}", "license": licence, "pages": [page]})
+        lines(folder / "stories.jsonl", rows)
+    entries = {"one": {"set": "stories"}, "two": {"set": "stories", "licences": ["MIT"]}}
+    config = DataConfig.model_validate({"set": "mixture", "mixture": entries})
+    data, _ = open_corpus(config, files=True)
+    assert data.name == "one+two"
+    assert sum(pair.id.startswith("one:") for pair in data.pairs) == 12
+    assert {pair.meta["license"] for pair in data.pairs if pair.id.startswith("two:")} == {"MIT"}
+    assert all(pair.group.partition(":")[0] == pair.id.partition(":")[0] for pair in data.pairs)
+    monkeypatch.delenv("LIMNER_DATA")
+    with pytest.raises(ConfigError, match=r"data\.mixture\.one: no folder given"):
+        open_corpus(config, files=True)
+    with pytest.raises(ConfigError, match="without sets"):
+        open_corpus(DataConfig(set="mixture"), files=True)

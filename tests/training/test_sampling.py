@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+from limner.config import build
 from limner.errors import ConfigError
+from limner.training.base import BaseConfig
+from limner.training.dual import DualConfig
 from limner.training.sampling import epoch_length, epoch_order
 
 
@@ -35,3 +38,10 @@ def test_with_equal_weights_it_is_a_permutation():
 def test_weights_that_say_nothing_are_refused(weights):
     with pytest.raises(ConfigError, match="weights"):
         epoch_order(np.array(weights), 0, 0)
+
+
+def test_a_system_that_cannot_heed_weights_refuses_them():
+    data = {"set": "mixture", "mixture": {"one": {"set": "stories", "weight": 2.0}}}
+    assert build(BaseConfig, {"data": data}, "test").data.mixture["one"].weight == 2
+    with pytest.raises(ConfigError, match=r"every row once an epoch; leave data.mixture.one.weight out"):
+        build(DualConfig, {"data": data}, "test")

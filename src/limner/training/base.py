@@ -81,6 +81,8 @@ class BaseConfig(RunConfig):
         "sound": _PRESET,
     }
 
+    DRAWS_BY_WEIGHT: ClassVar[bool] = True
+
     system: Literal["base"] = "base"
     terms: str = ""
     model: BaseArchitecture = BaseArchitecture()

@@ -131,6 +131,7 @@ class RunConfig(Config):
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {"paper": {}, "release": {}, "sound": {}}
+    DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
 
     system: str
     row: str = ""
@@ -144,6 +145,15 @@ class RunConfig(Config):
         if not isinstance(values, dict):
             return values
         return merged(cls.PRESETS.get(values.get("preset", "release"), {}), values)
+
+    @model_validator(mode="after")
+    def _heeds_weights(self) -> Self:
+        for name, entry in self.data.mixture.items():
+            if entry.weight != 1 and not self.DRAWS_BY_WEIGHT:
+                raise ValueError(
+                    f"{self.system} takes every row once an epoch; leave data.mixture.{name}.weight out"
+                )
+        return self
 
     def deviations(self) -> list[str]:
         """``key=value`` of every setting that is not what the preset alone would give, data set aside."""
