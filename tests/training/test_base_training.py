@@ -11,6 +11,7 @@ from PIL import Image
 
 from limner.apps.base_export import export_base
 from limner.apps.corpora import open_corpus
+from limner.apps.trained import TrainedRun
 from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.data.coherence import PairSet
@@ -200,6 +201,13 @@ def test_what_does_not_fit_is_said(tmp_path, rows):
     model = base.BaseModel(base.BaseArchitecture(width=8), ENGLISH)
     with pytest.raises(ShapeError, match="expected"):
         model.features(torch.zeros(2, 3))
+
+
+def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
+    model = base.BaseModel(base.BaseArchitecture(width=8), ENGLISH)
+    monkeypatch.setattr("limner.apps.run_pictures.open_run", lambda folder: (model, settings(folder)))
+    with pytest.raises(ConfigError, match="limner models export"):
+        TrainedRun.open(tmp_path)
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ class TrainedRun:
             MissingError: nothing was trained there yet.
             CheckpointError: it does not load, or is of no known system.
             ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
-                score by cosines.
+                score by cosines; or it is one of base, which is exported.
         """
         from limner.apps.run_pictures import open_run
         from limner.encoders.pixels import transform_of
@@ -122,6 +122,11 @@ class TrainedRun:
             raise ConfigError(
                 f"{folder}: {config.system} does not score by the cosine of two vectors, a library does;"
                 " use a run of another system, or limner measure for this one"
+            )
+        if getattr(config, "layer", "pooled") == "blocks":
+            raise ConfigError(
+                f"{folder}: a run of {config.system} is indexed with as a file that comes with limner;"
+                " see limner models export, and limner measure for the run itself"
             )
         trunk = getattr(config, "trunk", "stored")
         backbone = None
