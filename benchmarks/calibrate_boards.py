@@ -43,8 +43,8 @@ from limner.retrieval.storyboard import Pool, pool_of, step_texts
 from limner.retrieval.suitability import UNAVOIDABLE, Found, Suitability
 from limner.similarity import scores
 
-CONTEXTS = (0.0, 0.3, 0.6, 1.0)
-PAIRS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
+CONTEXTS = (0.0, 0.4, 1.0)
+PAIRS = (0.0, 0.15, 0.4, 1.0)
 GALLERIES = (30, 300, 1000)
 SPACES = ("captions", "looks")
 PIXELS = ("unrelated", "storybook", "howto", "recipes")
@@ -423,7 +423,7 @@ def write(values: dict[str, Any]) -> None:
 
 def main() -> None:
     arguments = parser(__doc__.splitlines()[0])
-    arguments.add_argument("--limit", type=int, default=60, help="texts per cell at most")
+    arguments.add_argument("--limit", type=int, default=30, help="texts per cell at most")
     arguments.add_argument("--kinds", nargs="+", default=[k for k in WORDS if k != "translated"])
     arguments.add_argument("--write", action="store_true", help="replace the calibration of the package")
     options = arguments.parse_args()
