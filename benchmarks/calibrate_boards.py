@@ -9,8 +9,11 @@ Run it after `calibrate.py`, and again after the shipped weights change. Without
 
 import argparse
 import json
+import multiprocessing
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -40,7 +43,7 @@ from limner.retrieval.decoding import decode
 from limner.retrieval.index import Index
 from limner.retrieval.lattice import BLANK, lattice
 from limner.retrieval.storyboard import Pool, pool_of, step_texts
-from limner.retrieval.suitability import UNAVOIDABLE, Found, Suitability
+from limner.retrieval.suitability import UNAVOIDABLE, Found, Holding, Line, Suitability
 from limner.similarity import scores
 
 CONTEXTS = (0.0, 0.4, 1.0)
@@ -53,7 +56,8 @@ CANDIDATES = 100
 ROUNDS = 4_000
 COSTLY = 4.0  # a point lost to plain search weighs as much as so many gained
 SLACK = 0.2  # points below plain search that do not count as lost
-BLANKED = 0.08  # fitting steps left blank, at most, in any kind
+BLANKED = 0.08  # fitting steps left blank, at most, in the mean over kinds
+LOST = 0.01  # steps of a kind, at most, whose own picture a blank takes
 LARGEST = {"captions": 1.0, "looks": 0.6}
 
 
@@ -120,13 +124,11 @@ def told(desk: Desk, kinds: Sequence[str], part: Part, options: argparse.Namespa
                 except DataError as error:
                     print(f"  left out: {error}")
                     continue
-                last: JobIllustrator | None = None
-                for job in made:
-                    if last is None or last.gallery is not job.gallery:
-                        last = JobIllustrator(job, desk)
-                        for channel in last.channels:
-                            channel.encoder.learn([text for one in made for text in step_texts(one.story)])
-                    yield searched(job, last)
+                desk.learn(made)
+                for _, together in groupby(made, key=lambda job: id(job.gallery)):
+                    group = list(together)
+                    by = JobIllustrator(group[0], desk)
+                    yield from (searched(job, by) for job in group)
                 print(f"  {part}: {kind}, {words}, {size}: {len(made)} texts", flush=True)
 
 
@@ -257,15 +259,31 @@ def cells_of(all_told: Sequence[Told], space: str) -> dict[tuple[str, str, int],
     for one in all_told:
         if one.space == space and one.job.kind != "magazine" and len(one.evidence) > 1:
             groups.setdefault(one.cell, []).append(one)
+    found = tables_of([one for group in groups.values() for one in group])
     return {
         cell: Cell(
-            np.stack([one.table() for one in group]),
+            np.stack([found[id(one)] for one in group]),
             np.stack([one.right(one.alone.tolist()).sum(axis=0) for one in group]),
             sum(len(one.evidence) for one in group),
             tuple(one.reading for one in group),
         )
         for cell, group in groups.items()
     }
+
+
+_shared: list[Told] = []
+
+
+def _table(place: int) -> np.ndarray:
+    return _shared[place].table()
+
+
+def tables_of(jobs_told: list[Told]) -> dict[int, np.ndarray]:
+    """The table of every job, by its id; by all cores, which see the jobs without copies."""
+    _shared[:] = jobs_told
+    with multiprocessing.get_context("fork").Pool(os.cpu_count()) as pool:
+        found = pool.map(_table, range(len(jobs_told)), chunksize=8)
+    return {id(one): table for one, table in zip(jobs_told, found, strict=True)}
 
 
 def worth(cells: dict[tuple[str, str, int], Cell], curves: Coherence) -> float:
@@ -325,7 +343,7 @@ class Steps:
     names: tuple[tuple[str, str, int], ...]
 
 
-FEATURES = ("slope", "peak", "size", "text", "deficit")
+FEATURES = ("slope", "peak", "size", "text", "coherence", "deficit")
 
 
 def steps_of(all_told: Sequence[Told], channels: str, coherence: dict[str, Coherence]) -> Steps | None:
@@ -335,7 +353,8 @@ def steps_of(all_told: Sequence[Told], channels: str, coherence: dict[str, Coher
         if one.channels != channels:
             continue
         curves = coherence.get(one.space, coherence["*"])
-        pool, columns = one.decoded(*curves.weights(one.reading))
+        context, weight = curves.weights(one.reading)
+        pool, columns = one.decoded(context, weight)
         found = Found(one.evidence, pool.unary, len(one.index.gallery))
         shown = columns != BLANK
         nats = pool.unary[np.arange(len(columns)), np.where(shown, columns, 0)]
@@ -345,6 +364,7 @@ def steps_of(all_told: Sequence[Told], channels: str, coherence: dict[str, Coher
                 found.peak,
                 np.full(len(columns), np.log(found.available)),
                 np.full(len(columns), found.evidence.mean()),
+                np.full(len(columns), weight),
                 nats - found.best,
             ]
         )
@@ -365,7 +385,7 @@ def fit_suitability(steps: Steps) -> Suitability:
 
     counts = np.bincount(steps.cell, minlength=len(steps.names))
     weight = 1.0 / counts[steps.cell]
-    kept = list(range(len(FEATURES)))
+    kept = [f for f in range(len(FEATURES)) if np.ptp(steps.features[:, f]) > 0]
     while True:
         model = LogisticRegression(C=100.0, max_iter=10_000)
         model.fit(steps.features[:, kept], steps.fits, sample_weight=weight * len(weight) / weight.sum())
@@ -377,21 +397,50 @@ def fit_suitability(steps: Steps) -> Suitability:
     return Suitability(**values, offset=round(float(model.intercept_[0]), 4), threshold=0)
 
 
-def chances(curve: Suitability, steps: Steps) -> np.ndarray:
-    """(N,) chance that the chosen picture fits."""
-    weights = np.array([getattr(curve, name) for name in FEATURES])
+def chances(curve: Line, steps: Steps) -> np.ndarray:
+    """(N,) chance that the chosen picture fits, or that the library holds one that does."""
+    values = {"deficit": 0.0} | curve.model_dump()
+    weights = np.array([values[name] for name in FEATURES])
     return np.asarray(1 / (1 + np.exp(-(steps.features @ weights + curve.offset))))
 
 
-def choose_threshold(curve: Suitability, steps: Steps) -> float:
-    """The largest that leaves few fitting steps blank in every kind and words."""
-    stated, limits = chances(curve, steps), []
-    for kind in sorted({name[:2] for name in steps.names}):
-        members = [number for number, name in enumerate(steps.names) if name[:2] == kind]
-        held = np.isin(steps.cell, members) & steps.held
-        if held.any():
-            limits.append(float(np.quantile(stated[held], BLANKED)))
-    return float(np.floor(min(limits) * 1e4) / 1e4)
+def fit_holding(steps: Steps) -> Holding:
+    """Logistic regression of whether the library holds a fitting picture, on texts with steps that lack one."""
+    from sklearn.linear_model import LogisticRegression
+
+    mixed = np.isin(steps.cell, [n for n, name in enumerate(steps.names) if name[0] == "magazine"])
+    features, held = steps.features[mixed][:, : len(FEATURES) - 1], steps.held[mixed]
+    kept = [f for f in range(features.shape[1]) if np.ptp(features[:, f]) > 0]
+    weight = np.where(held, 1 / held.sum(), 1 / (~held).sum()) * len(held) / 2
+    model = LogisticRegression(C=100.0, max_iter=10_000).fit(features[:, kept], held, sample_weight=weight)
+    values = dict(zip((FEATURES[f] for f in kept), np.round(model.coef_[0], 4).tolist(), strict=True))
+    return Holding(**values, offset=round(float(model.intercept_[0]), 4), threshold=0.5)
+
+
+def choose_thresholds(curve: Suitability, steps: Steps) -> Suitability:
+    """Both thresholds: those that leave most steps blank that nothing fits, in libraries of 300.
+
+    In no kind more than `LOST` of the steps may lose their own picture, and of the fitting steps of all
+    kinds no more than `BLANKED` may be blank.
+    """
+    assert curve.holding is not None
+    stated, holds = chances(curve, steps), chances(curve.holding, steps)
+    kinds = sorted({name[:2] for name in steps.names})
+    members = [
+        np.isin(steps.cell, [n for n, name in enumerate(steps.names) if name[:2] == kind]) for kind in kinds
+    ]
+    asked = np.isin(steps.cell, [n for n, name in enumerate(steps.names) if name[::2] == ("magazine", 300)])
+    best = (-1.0, 0.0, 0.5)
+    for low in np.round(np.arange(0.05, 0.6, 0.025), 3):
+        for high in np.round(np.arange(0.02, 0.9, 0.02), 3):
+            blank = (stated < low) & (holds < high)
+            lost = max((blank & steps.own & own).sum() / max((own & steps.held).sum(), 1) for own in members)
+            missed = np.mean([blank[own & steps.held].mean() for own in members if (own & steps.held).any()])
+            right = blank[asked & ~steps.held].mean()
+            if lost <= LOST and missed <= BLANKED and right > best[0]:
+                best = float(right), float(low), float(high)
+    holding = curve.holding.model_copy(update={"threshold": best[2]})
+    return curve.model_copy(update={"threshold": best[1], "holding": holding})
 
 
 def described(curve: Suitability, steps: Steps) -> list[str]:
@@ -404,6 +453,8 @@ def described(curve: Suitability, steps: Steps) -> list[str]:
         bins = np.minimum((p * 10).astype(int), 9)
         error = sum(abs(p[bins == b].mean() - y[bins == b].mean()) * np.mean(bins == b) for b in set(bins))
         blank = p < curve.threshold
+        if curve.holding is not None:
+            blank &= chances(curve.holding, steps)[here] < curve.holding.threshold
         lost = float((blank & steps.own[here]).sum() / max(held.sum(), 1))
         lacking = f"{blank[~held].mean():.3f}" if (~held).any() else "–"
         lines.append(
@@ -425,12 +476,15 @@ def main() -> None:
     arguments = parser(__doc__.splitlines()[0])
     arguments.add_argument("--limit", type=int, default=30, help="texts per cell at most")
     arguments.add_argument("--kinds", nargs="+", default=[k for k in WORDS if k != "translated"])
+    arguments.add_argument(
+        "--chances", action="store_true", help="keep the evidence and the coherence as they are"
+    )
     arguments.add_argument("--write", action="store_true", help="replace the calibration of the package")
     options = arguments.parse_args()
     desk = Desk(encoders(options, ("base",)), options.cache)
     values = json.loads(TARGET.read_text(encoding="utf-8"))
     notes: dict[str, str] = {}
-    if "base" in values["channels"]:
+    if not options.chances:
         evidence, notes["base"] = fit_channel(*(tables(desk, part, options) for part in ("fit", "choose")))
         pull, notes["pull looks"] = fit_pull(
             looks(desk, "fit", options), looks(desk, "choose", options), "looks", 0.3
@@ -444,19 +498,26 @@ def main() -> None:
     for part in ("fit", "choose"):
         data[part] = list(told(desk, options.kinds, part, options))
     coherence = {"*": Coherence(context=Curve(largest=0), pair=Curve(largest=0))}
-    for space in SPACES:
+    if options.chances:
+        coherence = calibration.load().coherence
+    for space in () if options.chances else SPACES:
         cells = cells_of(data["fit"], space)
         if not cells:
             continue
-        coherence[space] = fit_coherence(cells, LARGEST[space])
-        held = cells_of(data["choose"], space)
+        found, held = fit_coherence(cells, LARGEST[space]), cells_of(data["choose"], space)
+        kept = worth(held, found) > worth(held, coherence["*"])
+        coherence[space] = found if kept else coherence["*"]
+        print(
+            f"coherence {space}: {found.model_dump()}, {'kept' if kept else 'not kept: nothing but the plain reading'}"
+        )
         lines = [
-            "{}, {}, {}: own {:+.1f}, fits {:+.1f}".format(*cell, *one.gains(coherence[space]))
+            "{}, {}, {}: own {:+.1f}, fits {:+.1f}".format(*cell, *one.gains(found))
             for cell, one in held.items()
         ]
-        print(f"coherence {space}: {coherence[space].model_dump()}", *lines, sep="\n  ")
+        print(*lines, sep="\n  ")
         notes[f"coherence {space}"] = (
-            "fitted on ordinary jobs; points over each step alone on the choose part: " + "; ".join(lines)
+            f"fitted on ordinary jobs, {'kept' if kept else 'not kept, since the choose part loses by it'};"
+            " points over each step alone on the choose part: " + "; ".join(lines)
         )
     suitability = {}
     for channels in sorted({one.channels for one in data["fit"]}):
@@ -464,7 +525,7 @@ def main() -> None:
         assert fitted is not None
         assert chosen is not None
         curve = fit_suitability(fitted)
-        curve = curve.model_copy(update={"threshold": choose_threshold(curve, chosen)})
+        curve = choose_thresholds(curve.model_copy(update={"holding": fit_holding(fitted)}), chosen)
         suitability[channels] = curve
         lines = described(curve, chosen)
         print(f"suitability {channels}: {curve.model_dump()}", *lines, sep="\n  ")

@@ -314,7 +314,32 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--limit", type=int, help="texts per cell at most")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options.add_argument("--json", type=Path, help="write all figures there")
+    options.add_argument("--plot", type=Path, help="picture of stated chances against the truth, by kind")
     return options.parse_args(arguments)
+
+
+def plot(result: Result, path: Path) -> None:
+    """Stated chances against what is true, a panel for each kind; areas show how many steps lie there."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    for place, cell in enumerate(result.kinds):
+        axes = figure.add_subplot(2, -(-len(result.kinds) // 2), place + 1)
+        bins = cell.figures.calibrated.bins
+        axes.plot([0, 1], [0, 1], color="0.75", linewidth=1)
+        axes.scatter(
+            [one.stated for one in bins],
+            [one.true for one in bins],
+            s=[160 * one.steps / max(other.steps for other in bins) for one in bins],
+            color="#2b6a99",
+        )
+        error = cell.figures.calibrated.error
+        axes.set_title(f"{cell.kind}: {'–' if error is None else f'{error:.3f}'}", fontsize=9)
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        axes.tick_params(labelsize=7)
+    figure.supxlabel("stated chance that the picture fits", fontsize=9)
+    figure.supylabel("share that fits", fontsize=9)
+    figure.savefig(path)
 
 
 def main() -> None:
@@ -325,6 +350,8 @@ def main() -> None:
         raise SystemExit(str(error)) from error
     if options.json:
         write_whole(result, options.json)
+    if options.plot:
+        plot(result, options.plot)
     print(table(result))
 
 

@@ -137,7 +137,7 @@ def illustrate(
     prices: Float64Array = np.full(len(texts), UNAVOIDABLE)
     unary = pool.unary
     if suitability is not None:
-        searched = Found(hits.evidence[: len(texts)], pool.unary, available)
+        searched = Found(hits.evidence[: len(texts)], pool.unary, available, weight)
         chances = Chances(suitability, searched, threshold=options.min_probability)
         columns = {step: pool.column(step, row) for step, row in fixed.items() if row is not None}
         admitted = chances.admitted(pool.support([row for row in fixed.values() if row is not None]))

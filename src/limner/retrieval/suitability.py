@@ -19,36 +19,62 @@ BoolArray = NDArray[np.bool_]
 UNAVOIDABLE = -1e4
 """Price of a blank, in nats, that is only paid where no picture is left at all."""
 
+SPARE = 2.0
+"""Log-odds by which a candidate may be behind the best where the library is taken to hold one that fits."""
 
-class Suitability(Record):
-    """Log-odds that a picture fits: Σ slope · feature + offset − deficit · (best − its own nats).
+
+class Line(Record):
+    """Log-odds that are linear in what the search found for a step.
 
     Attributes:
         slope: per nat of `Hits.evidence` of the step.
         peak: per nat of the log share of the best candidate among all of the step.
         size: per nat of the log number of pictures searched.
         text: per nat of the mean evidence of all steps of the text.
+        coherence: per unit of the weight with which the text's pictures speak for each other.
         offset: log-odds where all features are 0.
-        deficit: per nat by which a candidate is behind the best of its step; at least 0.
-        threshold: below this probability a step is better left blank; 0 never leaves one blank.
     """
 
     slope: float
     peak: float = 0.0
     size: float = 0.0
     text: float = 0.0
+    coherence: float = 0.0
     offset: float
-    deficit: float = Field(default=1.0, ge=0)
-    threshold: float = Field(ge=0, lt=1)
 
     def log_odds(self, found: "Found") -> Float64Array:
-        """(S,) log-odds that the best candidate of each step fits; −inf where nothing was searched."""
+        """(S,) log-odds of each step; −inf where nothing was searched."""
         answered = np.isfinite(found.evidence) & np.isfinite(found.best)
         evidence = np.where(answered, found.evidence, 0.0)
         whole = evidence[answered].mean() if answered.any() else 0.0
         odds = self.slope * evidence + self.peak * np.where(answered, found.peak, 0.0) + self.offset
         odds = odds + self.size * np.log(max(found.available, 1)) + self.text * whole
-        return np.where(answered, odds, -np.inf)
+        return np.where(answered, odds + self.coherence * found.coherence, -np.inf)
+
+
+class Holding(Line):
+    """Whether the library holds any picture that fits a step, judged against the rest of its text.
+
+    Attributes:
+        threshold: probability from which it is taken to hold one.
+    """
+
+    threshold: float = Field(gt=0, lt=1)
+
+
+class Suitability(Line):
+    """Log-odds that a picture fits: those of the best candidate of its step, less deficit · (best − its nats).
+
+    Attributes:
+        deficit: per nat by which a candidate is behind the best of its step; at least 0.
+        threshold: below this probability a picture is not shown; 0 shows all.
+        holding: where it says that the library holds a fitting picture, the best are shown even below the
+            threshold: in some libraries every chance is small. None leaves it to the threshold.
+    """
+
+    deficit: float = Field(default=1.0, ge=0)
+    threshold: float = Field(ge=0, lt=1)
+    holding: Holding | None = None
 
 
 @dataclass(frozen=True)
@@ -59,11 +85,13 @@ class Found:
         evidence: (S,) `Hits.evidence`, nats.
         unary: (S, K) nats of the candidates, −inf where there is none.
         available: pictures searched.
+        coherence: weight with which the text's pictures speak for each other.
     """
 
     evidence: Float64Array
     unary: Float64Array
     available: int
+    coherence: float = 0.0
 
     @property
     def best(self) -> Float64Array:
@@ -96,9 +124,12 @@ class Chances:
             raise ConfigError(f"suitability: threshold is {least}, expected 0 ≤ threshold < 1")
         self.threshold = least
         best = np.where(np.isfinite(found.best), found.best, 0.0)
-        behind = suitability.deficit * (best[:, None] - found.unary)
-        self.log_odds: Float64Array = suitability.log_odds(found)[:, None] - behind
         self._deficit, self._best, self._of_best = suitability.deficit, best, suitability.log_odds(found)
+        self.log_odds: Float64Array = self._of_best[:, None] - self._deficit * (best[:, None] - found.unary)
+        self._limit: Float64Array = np.full(len(best), _logit(least))
+        if suitability.holding is not None and threshold is None:
+            held = suitability.holding.log_odds(found) >= _logit(suitability.holding.threshold)
+            self._limit = np.where(held, np.minimum(self._limit, self._of_best - SPARE), self._limit)
 
     @property
     def probability(self) -> Float64Array:
@@ -122,7 +153,7 @@ class Chances:
                 not count, so that fixing one picture never blanks another step.
         """
         odds = self.log_odds + np.maximum(support, 0.0)
-        enough: BoolArray = np.isfinite(odds) & (odds >= self._limit)
+        enough: BoolArray = np.isfinite(odds) & (odds >= self._limit[:, None])
         return enough
 
     def admits(self, nats: Float64Array) -> BoolArray:
@@ -144,6 +175,6 @@ class Chances:
         floor = self._best - (self._of_best - self._limit) / self._deficit
         return np.maximum(np.where(np.isfinite(self._of_best), floor + lowest, 0.0), UNAVOIDABLE)
 
-    @property
-    def _limit(self) -> float:
-        return float(np.log(self.threshold / (1 - self.threshold))) if self.threshold else -np.inf
+
+def _logit(probability: float) -> float:
+    return float(np.log(probability / (1 - probability))) if probability else -np.inf
