@@ -102,5 +102,5 @@ def test_a_fresh_install_illustrates_from_pixels_alone(empty_environment, tmp_pa
     assert "IMG_" in said
     assert (tmp_path / "page.html").is_file()
     home = [str(empty_environment / "bin" / "python"), "-c", "import limner; print(limner.__file__)"]
-    where = subprocess.run(home, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    where = subprocess.run(home, cwd=tmp_path, env={}, capture_output=True, text=True, check=True).stdout
     assert where.startswith(str(empty_environment))

@@ -11,7 +11,7 @@ from batches import generator, others, score_table, unit
 import limner.losses
 from limner.losses import distance_weighted, ranking
 from limner.losses.coherence import indifference_loss
-from limner.losses.contrastive import info_nce
+from limner.losses.contrastive import info_nce, info_nce_of_many
 from limner.losses.hal import HalWeights, hal_loss
 from limner.losses.mithun import mithun_loss, mithun_weights
 from limner.losses.order import order_energy, sentence_order, story_order
@@ -98,6 +98,7 @@ OF_SCORES = {
     ),
     "stepwise.generated_hinge": lambda s, neg: generated_hinge(s, MARGIN, neg, over="sum").sum(),
     "contrastive.info_nce": info_nce,
+    "contrastive.info_nce_of_many": lambda s, neg: info_nce_of_many(s, torch.arange(SIZE), neg),
 }
 ELSEWHERE = {  # tested below in their own shapes, or no loss but the check of the mask itself
     "ranking.batch_hard",

@@ -63,7 +63,7 @@ class Holding(Line):
 
 
 class Suitability(Line):
-    """Log-odds that a picture fits: those of the best candidate of its step, less deficit · (best − its nats).
+    """Log-odds that a picture fits: those of the best of its step, less deficit · (best − its own nats).
 
     Attributes:
         deficit: per nat by which a candidate is behind the best of its step; at least 0.

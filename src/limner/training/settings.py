@@ -5,7 +5,7 @@ It knows no system.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -35,6 +35,9 @@ SetName = Literal[
     "vist",
 ]
 """Sets that lie in files."""
+
+SETS: tuple[str, ...] = (*get_args(SetName), "picturebook")
+"""Sets of pairs that one name opens: those in files, and drawn books."""
 
 
 class SourceConfig(Config):

@@ -5,7 +5,7 @@ It finds the files, shows progress and prints; `limner.data.leaks` counts and `l
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -306,11 +306,10 @@ def read_set(
     """
     from limner.apps.corpora import read_corpus
     from limner.data.worlds import picture_book
-    from limner.training.settings import DataConfig
+    from limner.training.settings import SETS, DataConfig
 
-    sets = get_args(DataConfig.model_fields["set"].annotation)
-    if name not in sets:
-        raise ConfigError(unknown("data set", name, sets))
+    if name not in SETS:
+        raise ConfigError(unknown("data set", name, SETS))
     config = DataConfig.model_validate(
         {
             "set": name,
