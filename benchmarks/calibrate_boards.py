@@ -405,7 +405,7 @@ def chances(curve: Line, steps: Steps) -> np.ndarray:
 
 
 def fit_holding(steps: Steps) -> Holding:
-    """Logistic regression of whether the library holds a fitting picture, on texts with steps that lack one."""
+    """Logistic regression of whether the library holds a fitting picture, where some steps lack one."""
     from sklearn.linear_model import LogisticRegression
 
     mixed = np.isin(steps.cell, [n for n, name in enumerate(steps.names) if name[0] == "magazine"])
@@ -507,9 +507,7 @@ def main() -> None:
         found, held = fit_coherence(cells, LARGEST[space]), cells_of(data["choose"], space)
         kept = worth(held, found) > worth(held, coherence["*"])
         coherence[space] = found if kept else coherence["*"]
-        print(
-            f"coherence {space}: {found.model_dump()}, {'kept' if kept else 'not kept: nothing but the plain reading'}"
-        )
+        print(f"coherence {space}: {found.model_dump()}, {'kept' if kept else 'not kept'}")
         lines = [
             "{}, {}, {}: own {:+.1f}, fits {:+.1f}".format(*cell, *one.gains(found))
             for cell, one in held.items()
