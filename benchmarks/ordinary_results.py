@@ -309,7 +309,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     options.add_argument("--encoders", nargs="*", default=["base"], help="of pictures; none for words alone")
     options.add_argument(
-        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="options of the storyboard"
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="options of the storyboard"
     )
     options.add_argument("--limit", type=int, help="texts per cell at most")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)

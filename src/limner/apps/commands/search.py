@@ -83,7 +83,7 @@ def search(
         return
     from rich.table import Column, Table
 
-    names = opened.channel_names
+    names = [name for name in opened.channel_names if any(name in row.shares for row in rows)]
     # A path cut short names no picture: it wraps instead.
     table = Table(
         "rank",
