@@ -17,6 +17,7 @@ from limner.data.storyboards import Storyboard
 from limner.data.synthetic import PictureBook
 from limner.data.texts import parse_story
 from limner.errors import ConfigError, DataError
+from limner.retrieval import calibration
 from limner.retrieval.lattice import Decoding
 from limner.retrieval.library import Library
 
@@ -115,3 +116,15 @@ def test_what_does_not_fit_is_said(home, tmp_path):
     assert empty.channel_names == ()
     with pytest.raises(DataError, match="holds no picture yet"):
         empty.search("a cake", 3)
+
+
+def test_a_space_without_a_vector_does_not_say_how_strongly_a_pin_pulls(home):
+    """Every library has a space for captions; one without words must pin as pixels do."""
+    illustrator = Illustrator.open(home)
+    held = illustrator.library.summary()
+    wordless = {space: 0 if space in ("captions", "multilingual") else n for space, n in held.vectors.items()}
+    weights = calibration.load().pull("looks").weights
+    for vectors, strongest in ((held.vectors, "captions"), (wordless, "base")):
+        illustrator.__dict__["_held"] = held.model_copy(update={"vectors": vectors, "captioned": 0})
+        chosen = illustrator.options({"pair_space": "looks"})
+        assert chosen.pinned_weight == weights[strongest]["anchor"]

@@ -400,7 +400,8 @@ class Illustrator:
         if space is None or chosen.decoder == "off":
             return {"pair_weight": 0.0}
         pull = self._calibrated[0].pull(LOOKS if self.metric is not None else space)
-        channels = (MODEL,) if self.model is not None else self._named or self.library.settings.spaces
+        held = [space for space, count in self._held.vectors.items() if count]
+        channels = (MODEL,) if self.model is not None else self._named or held
         strength = "pair_weight" if self._runs else "pinned_weight"
         found: dict[str, Any] = {
             "pair_evidence": pull.evidence,
