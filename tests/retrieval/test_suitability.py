@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from limner.errors import ConfigError
-from limner.retrieval.suitability import UNAVOIDABLE, Chances, Found, Suitability
+from limner.retrieval.suitability import SPARE, UNAVOIDABLE, Chances, Found, Holding, Suitability
 
 CURVE = Suitability(slope=2.0, offset=-1.0, deficit=0.5, threshold=0.3)
 UNARY = np.array([[3.0, 1.0, -np.inf], [0.0, -1.0, -4.0], [-np.inf] * 3])
@@ -65,3 +65,24 @@ def test_impossible_thresholds_are_refused():
         Chances(CURVE, FOUND, threshold=1.0)
     with pytest.raises(ValidationError):
         Suitability(slope=1, offset=0, threshold=1.5)
+
+
+def test_below_the_threshold_the_best_are_shown_where_the_library_seems_to_hold_one():
+    """Both must speak for a blank: the candidate's own chance, and the step beside the rest of its text."""
+    holding = Holding(slope=1.0, text=-1.0, offset=0.0, threshold=0.5)
+    curve = Suitability(slope=0.0, offset=-3.0, deficit=1.0, threshold=0.5, holding=holding)
+    found = Found(np.array([1.0, -1.0]), np.array([[0.0, -1.5, -9.0], [0.0, -1.5, -9.0]]), available=3)
+    nothing = np.zeros(found.unary.shape)
+    chances = Chances(curve, found)
+    # Evidence above the text's mean: the best and what is within SPARE of it; below: none.
+    assert chances.admitted(nothing).tolist() == [[True, True, False], [False, False, False]]
+    assert chances.blank_prices(0.0) == pytest.approx([-SPARE, 3.0])
+    assert chances.admits(np.array([-1.0, -1.0])).tolist() == [True, False]
+    asked = Chances(curve, found, threshold=0.5)  # what the user asks for goes before it
+    assert not asked.admitted(nothing).any()
+
+
+def test_a_coherent_text_counts_as_the_formula_says():
+    curve = Suitability(slope=0.0, coherence=2.0, offset=-1.0, threshold=0)
+    found = Found(np.array([0.0]), np.array([[1.0]]), available=1, coherence=0.75)
+    assert curve.log_odds(found) == pytest.approx([0.5])
