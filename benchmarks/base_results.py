@@ -17,7 +17,7 @@ from ordinary.translated import LANGUAGES, read_translated
 
 from limner.apps.corpora import parted
 from limner.data.images import decode, read_file
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weights import WeightFile

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.data.captions import CaptionSet, read_captions
 from limner.data.images import decode, read_file
-from limner.data.stories import StorySet, read_stories
+from limner.datasets.sets.captions import CaptionSet, read_captions
+from limner.datasets.sets.stories import StorySet, read_stories
 from limner.encoders.catalogue import image_encoder, text_encoder
 from limner.similarity import FloatArray, ImageEncoder, TextEncoder
 

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from limner.data.neighbours import build_graph, recall
+from limner.datasets.neighbours import build_graph, recall
 
 
 def made_up(rows, width, seed):

@@ -15,8 +15,7 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.training.complementary import prepare
 from limner.training.complementary_settings import ComplementaryConfig
 from limner.training.corpus import corpus_of

@@ -19,8 +19,7 @@ import torch
 from PIL import Image
 
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.models.trunks import empty_backbone
 from limner.training.cmcm import CmcmConfig, prepare
 from limner.training.corpus import corpus_of

@@ -22,7 +22,7 @@ from limner.apps.run_pictures import open_run
 from limner.apps.sequence_runs import fixed_features
 from limner.apps.validation import vectors
 from limner.config import build
-from limner.data.pairs import one_row_per_pair
+from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.sequences import coherence

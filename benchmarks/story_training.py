@@ -15,8 +15,7 @@ import torch
 from torch import nn
 
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.models.vrss import HIGH, LOW, Generated
 from limner.training.corpus import corpus_of
 from limner.training.pictures import ArrayRows

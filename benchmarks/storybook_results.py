@@ -11,8 +11,8 @@ import numpy as np
 from embeddings import CachedText, Pictures, encoders, parser
 
 from limner.data.records import Story
-from limner.data.splits import audit, rows_of, split_stories
-from limner.data.stories import StorySet
+from limner.datasets.sets.stories import StorySet
+from limner.datasets.splits import audit, rows_of, split_stories
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.stories import (
     Outcome,

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.data.cite import read_cite
-from limner.data.clue import read_clue
-from limner.data.coherence import PairSet, split_pairs
-from limner.data.pairs import Pair
-from limner.data.splits import text_id
+from limner.datasets.pairs import Pair, PairSet, split_pairs
+from limner.datasets.sets.cite import read_cite
+from limner.datasets.sets.clue import read_clue
+from limner.datasets.splits import text_id
 from limner.evaluation.labels import (
     average_precision,
     disagreement_ceiling,
@@ -115,8 +114,8 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     """The text tower of CMCM and its relation loss; the epoch is chosen on validation."""
     import torch
 
-    from limner.data.tokens import Vocabulary
-    from limner.data.wordvectors import CbowSettings, learn_vectors
+    from limner.datasets.vocabulary import Vocabulary
+    from limner.datasets.word_vectors import CbowSettings, learn_vectors
     from limner.encoders.words import WordEncoder
     from limner.losses.coherence import class_weights, relation_loss
 

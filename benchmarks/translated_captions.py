@@ -16,7 +16,7 @@ from embeddings import data_folder, picture_vectors
 from ordinary.translated import LANGUAGES, Translated, read_translated
 
 from limner.apps.languages import foreign
-from limner.data.captions import CaptionedPicture, read_captions
+from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, image_encoder, text_encoder
 from limner.similarity import FloatArray, TextEncoder
 

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.training.corpus import corpus_of
 from limner.training.gsda import prepare
 from limner.training.gsda_settings import GsdaConfig

@@ -14,7 +14,7 @@ from PIL import Image
 
 from limner.apps.run_results import REFINEMENT, read_refinement, write_refinement
 from limner.apps.trained import TrainedRun
-from limner.data.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
+from limner.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
 from limner.errors import CheckpointError, DataError, LimnerError
 from limner.evaluation.results import read_results, write_result
 from limner.retrieval.indexing import index

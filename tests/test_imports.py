@@ -13,14 +13,26 @@ SOURCE = Path(limner.__file__).parent
 BASE = {"errors", "shapes", "config", "similarity"}
 ALLOWED = {
     "base": {"base"},
-    "data": {"base", "data"},
+    "data": {"base", "data", "datasets"},
+    "datasets": {"base", "data", "encoders", "datasets"},
     "encoders": {"base", "encoders"},
     "models": {"base", "encoders", "models"},
     "losses": {"base", "losses"},
-    "training": {"base", "data", "encoders", "models", "losses", "training"},
+    "training": {"base", "data", "datasets", "encoders", "models", "losses", "training"},
     "retrieval": {"base", "data", "retrieval"},
-    "evaluation": {"base", "data", "retrieval", "evaluation"},
-    "apps": {"base", "data", "encoders", "models", "losses", "training", "retrieval", "evaluation", "apps"},
+    "evaluation": {"base", "data", "datasets", "retrieval", "evaluation"},
+    "apps": {
+        "base",
+        "data",
+        "datasets",
+        "encoders",
+        "models",
+        "losses",
+        "training",
+        "retrieval",
+        "evaluation",
+        "apps",
+    },
 }
 
 

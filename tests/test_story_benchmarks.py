@@ -10,7 +10,7 @@ import torch
 
 from limner.config import build
 from limner.data.scene_graphs import read_graphs
-from limner.data.worlds import world_graphs
+from limner.datasets.sets.picturebook import world_graphs
 from limner.errors import DataError
 from limner.training.gsda_settings import GsdaConfig
 

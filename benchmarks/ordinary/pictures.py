@@ -16,14 +16,13 @@ from typing import Literal, cast
 import numpy as np
 from embeddings import CachedText, files_of, open_set, picture_vectors, save
 
-from limner.data.captions import CaptionSet
-from limner.data.coherence import split_pairs
 from limner.data.hashes import near_groups, phash
-from limner.data.illustrated import split_by_source, story_pairs
 from limner.data.images import decode, read_file
 from limner.data.records import Caption, Picture, Story
-from limner.data.stories import StorySet
 from limner.data.synthetic import PictureBook, SyntheticStory, draw
+from limner.datasets.pairs import split_by_source, split_pairs
+from limner.datasets.sets.captions import CaptionSet
+from limner.datasets.sets.stories import StorySet, story_pairs
 from limner.retrieval.gallery import Gallery, Space
 from limner.similarity import FloatArray, ImageEncoder
 

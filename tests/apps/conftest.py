@@ -14,9 +14,9 @@ from torchvision import models
 
 from limner.apps.commands.index import index
 from limner.apps.commands.train import train
-from limner.data.pairs import Pair
 from limner.data.picturebook.files import write
 from limner.data.synthetic import PictureBook
+from limner.datasets.pairs import Pair
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"
 SMALL = ("data.vectors=random", "data.picture_px=32")

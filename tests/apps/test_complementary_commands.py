@@ -15,7 +15,7 @@ from limner.apps.commands.measure import measure
 from limner.apps.commands.table import table
 from limner.apps.commands.train import train
 from limner.apps.validation import choices_of, maximise
-from limner.data.pair_scores import PairScores, write_pair_scores
+from limner.datasets.neighbours import PairScores, write_pair_scores
 from limner.errors import ConfigError, DataError, MissingError
 from limner.evaluation.choice_results import read_choice_results, write_choice_result
 from limner.evaluation.results import write_result

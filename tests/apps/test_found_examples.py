@@ -12,7 +12,7 @@ from limner.apps.commands.train import train
 from limner.apps.corpora import open_corpus
 from limner.apps.run_pictures import open_run
 from limner.apps.validation import vectors
-from limner.data.pairs import one_row_per_pair
+from limner.datasets.pairs import one_row_per_pair
 from limner.errors import ConfigError, DataError
 from limner.training.corpus import rows_of
 

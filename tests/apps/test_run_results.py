@@ -10,7 +10,8 @@ from PIL import Image
 from limner.apps.commands.train import train
 from limner.apps.corpora import open_corpus
 from limner.apps.run_results import evaluate_run, read_refinement, write_refinement
-from limner.data.pairs import Pair, write_pairs
+from limner.datasets.pairs import Pair
+from limner.datasets.sets.pair_file import write_pairs
 from limner.encoders.catalogue import weight_file
 from limner.encoders.pixels import build
 from limner.encoders.weights import read_state

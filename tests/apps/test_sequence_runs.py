@@ -11,8 +11,8 @@ import torch
 from limner.apps import sequence_runs
 from limner.apps.cli import run
 from limner.apps.sequence_runs import COLOURS, SequenceMeter, fixed_features
-from limner.data.features import FeatureKey, Features
-from limner.data.pairs import Pair
+from limner.datasets.features import FeatureKey, Features
+from limner.datasets.pairs import Pair
 from limner.encoders.cells import CellColours
 from limner.evaluation.results import About
 from limner.evaluation.sequence_results import read_sequence_result

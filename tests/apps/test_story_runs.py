@@ -15,9 +15,8 @@ from limner.apps.document_pull import FILE, fit_pull, read_pull
 from limner.apps.illustrator import Illustrator
 from limner.apps.run_channels import run_channels
 from limner.apps.trained import DOCUMENT, MODEL, TrainedRun
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
 from limner.data.storyboards import Storyboard
+from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.retrieval.calibration import load
 from limner.retrieval.channels import EncodedChannel

@@ -11,9 +11,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from limner.apps.trained import DOCUMENT, MODEL, RunEncoder, TrainedRun
-from limner.data.features import FeatureKey, open_features
 from limner.data.images import decode
-from limner.data.pairs import Pair
+from limner.datasets.features import FeatureKey, open_features
+from limner.datasets.pairs import Pair
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.training.loop import BEST
 from limner.training.pictures import crop

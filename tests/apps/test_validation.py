@@ -46,8 +46,7 @@ def test_a_lower_loss_is_better():
 
 
 def test_it_is_told_where_a_margin_is_given():
-    from limner.data.coherence import PairSet
-    from limner.data.pairs import Pair
+    from limner.datasets.pairs import Pair, PairSet
     from limner.training.corpus import corpus_of
     from limner.training.pictures import ArrayRows
 

@@ -10,7 +10,7 @@ import torch
 from limner.apps.commands.figure import figure
 from limner.apps.commands.train import train
 from limner.apps.weighted_pairs import shares
-from limner.data.pair_scores import PairScores, read_pair_scores, write_pair_scores
+from limner.datasets.neighbours import PairScores, read_pair_scores, write_pair_scores
 from limner.errors import ConfigError, DataError, MissingError
 from limner.losses.weighting import batch_weights
 

@@ -4,7 +4,7 @@ import pytest
 
 from limner.data.scene_graphs import shuffled_graphs
 from limner.data.synthetic import PictureBook
-from limner.data.worlds import picture_book_pairs, world_graphs
+from limner.datasets.sets.picturebook import picture_book_pairs, world_graphs
 
 STORIES, SEED = 10, 5
 

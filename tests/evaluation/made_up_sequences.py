@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair
 from limner.evaluation.results import About
 from limner.evaluation.sequences import measure_sequences
 

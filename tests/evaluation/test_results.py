@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair
 from limner.errors import DataError, MissingError, ShapeError
 from limner.evaluation.results import About, measure, read_result, read_results, write_result
 

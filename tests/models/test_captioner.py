@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.losses.captioning import sentence_losses, story_losses
 from limner.models.captioner import Captioner, CaptionerArchitecture

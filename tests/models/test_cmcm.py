@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.models.cmcm import Architecture, Cmcm, ImageHead
 from limner.retrieval.refinement import Refinement, pair_logits, refine

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from limner.data.entity_grid import coherence_vector
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.losses.order import order_energy
 from limner.models import cnsi

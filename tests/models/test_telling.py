@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.models.captioner import Captioner, CaptionerArchitecture
 from limner.models.telling import Sentence, tell, tell_sentences

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.models.vse import Vse, VseArchitecture
 

@@ -4,8 +4,7 @@ import hashlib
 
 import numpy as np
 
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.training.corpus import corpus_of
 from limner.training.pictures import ArrayRows
 

@@ -14,8 +14,7 @@ from limner.apps.corpora import open_corpus
 from limner.apps.trained import TrainedRun
 from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.encoders.base import BaseNet, BaseShape, load_base, published_backbone
 from limner.encoders.base_tail import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
 from limner.errors import ConfigError, ShapeError

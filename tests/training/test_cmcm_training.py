@@ -9,7 +9,7 @@ from corpora import RELATIONS, SPLITS, corpus, made
 
 from limner.apps.validation import chosen_refinement, maximise, validation, vectors
 from limner.config import build
-from limner.data.features import FeatureKey, Features
+from limner.datasets.features import FeatureKey, Features
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.losses.coherence import class_weights, indifference_loss, relation_loss
 from limner.losses.ranking import batch_hard, max_hinge

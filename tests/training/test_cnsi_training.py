@@ -12,7 +12,7 @@ from limner.apps.run_results import evaluate_run
 from limner.apps.trained import TrainedRun
 from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.coherence import PairSet
+from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError
 from limner.losses.order import story_order
 from limner.training import checkpoint

@@ -15,7 +15,7 @@ from corpora import made
 
 from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.coherence import PairSet
+from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.training import checkpoint
 from limner.training.complementary import load, prepare

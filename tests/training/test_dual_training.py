@@ -9,8 +9,7 @@ from test_vrss_training import in_stories
 from limner.apps.run_results import measure_run
 from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.models.dual import Dual, DualArchitecture
 from limner.training import document, dual

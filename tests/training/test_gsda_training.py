@@ -10,9 +10,9 @@ from test_vrss_training import in_stories
 
 from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.coherence import PairSet
 from limner.data.scene_graphs import SceneGraph, read_graphs, write_graphs
-from limner.data.tokens import Vocabulary
+from limner.datasets.pairs import PairSet
+from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.graphs import GraphEncoder
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.losses.ranking import sum_hinge

@@ -11,8 +11,7 @@ from limner.apps.run_results import evaluate_run
 from limner.apps.trained import TrainedRun
 from limner.apps.validation import validation, vectors
 from limner.config import build
-from limner.data.coherence import PairSet
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
 from limner.training import checkpoint
 from limner.training.corpus import corpus_of

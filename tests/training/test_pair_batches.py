@@ -6,7 +6,7 @@ import torch
 from corpora import corpus
 
 from limner.config import build
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.training.pair_batches import PairBatches
 from limner.training.settings import RunConfig
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from limner.data import cite, clue
 from limner.data.picturebook.shelf import RELATIONS
+from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
 from limner.training.systems import names, read_config, system
 

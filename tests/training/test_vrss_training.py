@@ -7,7 +7,7 @@ from corpora import Words, made
 
 from limner.apps.validation import maximise, validation, vectors
 from limner.config import build
-from limner.data.coherence import PairSet
+from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.losses.variational import gaussian_kl
 from limner.training import checkpoint

@@ -6,7 +6,7 @@ from corpora import made
 
 from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.coherence import PairSet
+from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.training import checkpoint

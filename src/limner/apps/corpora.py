@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from limner.errors import ConfigError, MissingError
 
 if TYPE_CHECKING:
-    from limner.apps.picture_features import Layer
-    from limner.data.coherence import PairSet
+    from limner.datasets.features import Layer
+    from limner.datasets.pairs import PairSet
     from limner.training.pictures import PictureRows
     from limner.training.settings import DataConfig, SourceConfig
 
@@ -42,8 +42,8 @@ def open_corpus(
         ConfigError: a set needs a folder that is not named.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
-    from limner.data.mixture import licensed
-    from limner.data.worlds import picture_book, shuffle_relations
+    from limner.datasets.mixture import licensed
+    from limner.datasets.sets.picturebook import picture_book, shuffle_relations
     from limner.training.pictures import ArrayRows, FileRows
 
     if config.set == "picturebook":
@@ -58,7 +58,7 @@ def open_corpus(
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs})
-    from limner.apps.picture_features import block_features, picture_features
+    from limner.datasets.features import block_features, picture_features
 
     if layer == "blocks":
         return data, block_features(
@@ -83,8 +83,7 @@ def parted(config: "SourceConfig") -> "PairSet":
         ConfigError: a set needs a folder that is not named, or two kinds of split are asked for.
         MissingError, DataError: see the readers.
     """
-    from limner.data.coherence import split_pairs
-    from limner.data.illustrated import split_by_source
+    from limner.datasets.pairs import split_by_source, split_pairs
 
     data = read_corpus(config)
     if config.by_source:
@@ -98,7 +97,7 @@ def parted(config: "SourceConfig") -> "PairSet":
 
 def _mixture(config: "DataConfig") -> "PairSet":
     """Several sets as one, each split by itself."""
-    from limner.data.mixture import mixed
+    from limner.datasets.mixture import mixed
 
     if not config.mixture:
         raise ConfigError('data: set "mixture" without sets; add tables [data.mixture.NAME]')
@@ -142,12 +141,12 @@ def read_corpus(config: "SourceConfig", *, texts_alone: bool = False) -> "PairSe
 
 def _plain(config: "SourceConfig", *, texts_alone: bool) -> "PairSet":
     """A published set without relations."""
-    from limner.data.coco import read_coco
-    from limner.data.conceptual import read_conceptual
-    from limner.data.goodnews import read_goodnews
-    from limner.data.politics import read_politics
-    from limner.data.recipes.recipeqa import read_recipeqa
-    from limner.data.vist import read_vist
+    from limner.datasets.sets.coco import read_coco
+    from limner.datasets.sets.conceptual import read_conceptual
+    from limner.datasets.sets.goodnews import read_goodnews
+    from limner.datasets.sets.politics import read_politics
+    from limner.datasets.sets.recipeqa import read_recipeqa
+    from limner.datasets.sets.vist import read_vist
 
     place = _folder(config)
     pictures = None if texts_alone else _pictures(config, place)
@@ -174,13 +173,12 @@ def _plain(config: "SourceConfig", *, texts_alone: bool) -> "PairSet":
 
 def _own(config: "SourceConfig") -> "PairSet":
     """A set that is no published one: a file of pairs, or a folder of stories or captions."""
-    from limner.data.captioned_folder import read_captioned_folder
-    from limner.data.captions import read_captions
-    from limner.data.coherence import PairSet
-    from limner.data.illustrated import caption_pairs, story_pairs
-    from limner.data.pairs import read_pairs
-    from limner.data.reading import with_pictures
-    from limner.data.stories import read_stories
+    from limner.datasets.missing import with_pictures
+    from limner.datasets.pairs import PairSet
+    from limner.datasets.sets.captions import caption_pairs, read_captions
+    from limner.datasets.sets.image_folder import read_captioned_folder
+    from limner.datasets.sets.pair_file import read_pairs
+    from limner.datasets.sets.stories import read_stories, story_pairs
 
     if not config.annotations:
         raise ConfigError(f"data: set {config.set!r} needs data.annotations, its file or folder")
@@ -207,8 +205,8 @@ def _own(config: "SourceConfig") -> "PairSet":
 
 def _annotated(config: "SourceConfig", *, texts_alone: bool) -> "PairSet":
     """A published set with its pictures."""
-    from limner.data.cite import read_cite, read_cite_plus
-    from limner.data.clue import read_clue, read_clue_tsv
+    from limner.datasets.sets.cite import read_cite, read_cite_plus
+    from limner.datasets.sets.clue import read_clue, read_clue_tsv
 
     folder = _folder(config)
     pictures = None if texts_alone else _pictures(config, folder)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from limner.apps.terminal import say
 
 if TYPE_CHECKING:
-    from limner.data.fetch import FetchProgress
+    from limner.datasets.fetch import FetchProgress
 
 _LINE_EVERY_S = 30.0
 

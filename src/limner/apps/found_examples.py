@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limner.apps.export.examples import Example, Group, write_examples
-from limner.data.tokens import UNKNOWN
+from limner.datasets.vocabulary import UNKNOWN
 from limner.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from limner.apps.picture_features import Layer
     from limner.apps.run_pictures import Pictures
-    from limner.data.pairs import Pair
+    from limner.datasets.features import Layer
+    from limner.datasets.pairs import Pair
     from limner.similarity import FloatArray
 
 WORDS = ("justice", "patriotism")
@@ -60,7 +60,7 @@ def write_found(
         ConfigError: no run, or no such pair.
         DataError: the runs are of different test parts.
     """
-    from limner.data.pairs import one_row_per_pair
+    from limner.datasets.pairs import one_row_per_pair
 
     if not runs:
         raise ConfigError("figure: complementary-3 compares runs; pass --run FOLDER once per run")

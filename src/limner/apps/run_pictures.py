@@ -14,7 +14,7 @@ from limner.errors import CheckpointError, DataError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from limner.data.coherence import PairSet
+    from limner.datasets.pairs import PairSet
     from limner.training.pictures import PictureRows
 
 SIDE_PX = 240

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from limner.apps.picture_features import Layer
     from limner.apps.sequence_runs import SequenceMeter
+    from limner.datasets.features import Layer
     from limner.evaluation.choice_results import ChoiceResult
     from limner.evaluation.results import Result
     from limner.evaluation.sequence_results import SequenceResult

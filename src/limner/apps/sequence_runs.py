@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from limner.apps.terminal import say
 
 if TYPE_CHECKING:
-    from limner.data.pairs import Pair
+    from limner.datasets.pairs import Pair
     from limner.evaluation.results import About, Scores
     from limner.evaluation.saliency import Saliency
     from limner.evaluation.sequence_results import Definition, SequenceResult
@@ -94,7 +94,7 @@ def fixed_features(
         (M, F) features or None, what they are of, and whether their cosine says that pictures are alike,
         which the colours of drawings do not.
     """
-    from limner.data.features import Features
+    from limner.datasets.features import Features
     from limner.training.pictures import ArrayRows
 
     if isinstance(pictures, Features):

@@ -15,7 +15,7 @@ from limner.errors import MissingError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from limner.data.pairs import Pair
+    from limner.datasets.pairs import Pair
     from limner.evaluation.sequence_results import Pictures as PictureKind
     from limner.evaluation.sequence_results import SequenceResult, Told
     from limner.training.pictures import PictureRows

@@ -20,7 +20,7 @@ from limner.errors import ConfigError, DataError, unknown
 
 if TYPE_CHECKING:
     from limner.apps.run_pictures import Pictures
-    from limner.data.pairs import Pair
+    from limner.datasets.pairs import Pair
     from limner.evaluation.sequences import Steps
     from limner.similarity import FloatArray
 

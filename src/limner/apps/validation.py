@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limner.data.splits import text_id
+from limner.datasets.splits import text_id
 from limner.errors import ConfigError
 from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.labels import average_precision

@@ -30,7 +30,7 @@ def draw(name: str, run: Path, to: Path) -> None:
         ConfigError: no such figure.
         MissingError, DataError: the run left no scores, or not those of two measures.
     """
-    from limner.data.pair_scores import read_pair_scores
+    from limner.datasets.neighbours import read_pair_scores
     from limner.evaluation import weight_figures
     from limner.evaluation.complementary_tables import reference
     from limner.evaluation.figures import write
@@ -80,14 +80,14 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
 
 def _gains(runs: Path, split: str) -> "list[Gain]":
     """A gain per data set, number of options and measure that was measured beside PVSE."""
-    from limner.data.pair_scores import FILE, read_pair_scores
+    from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
     from limner.evaluation.choice_cohorts import cohorts
     from limner.evaluation.choice_results import FOLDER, read_choice_result, read_choice_results
     from limner.evaluation.complementary_tables import MEASURES, reference
     from limner.evaluation.weight_figures import Gain
 
     deviations: dict[tuple[str, str], list[float]] = {}
-    for file in sorted(runs.glob(f"**/{FILE}")):
+    for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
         answered = sorted((file.parent / FOLDER).glob("*way.json"))
         scores = read_pair_scores(file.parent).measures() if answered else {}
         for measure, by_modality in scores.items():

@@ -32,7 +32,7 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
         DataError: they are of other pairs than the data set holds now.
     """
     from limner.apps.run_pictures import open_pictures, open_run
-    from limner.data.pair_scores import read_pair_scores
+    from limner.datasets.neighbours import read_pair_scores
 
     scores = read_pair_scores(run)
     _, config = open_run(run)

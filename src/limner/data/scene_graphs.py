@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
-from limner.data.reading import refuse_pickle
 from limner.data.records import Record
+from limner.datasets.base import refuse_pickle
 from limner.errors import DataError, MissingError
 
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from limner.data.reading import read_json, refuse_pickle
 from limner.data.records import Record
 from limner.data.relation_prior import RelationPrior, overlapping
 from limner.data.scene_graphs import each_graph
+from limner.datasets.base import read_json, refuse_pickle
 from limner.errors import DataError, MissingError
 
 CLASSES = 150

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from limner.data.pairs import Pair
 from limner.data.records import Record
-from limner.data.splits import duplicate_groups, text_id
+from limner.datasets.pairs import Pair
+from limner.datasets.splits import duplicate_groups, text_id
 from limner.errors import DataError, ShapeError
 from limner.evaluation.choice import Choices, answer, stored_choices
 from limner.evaluation.protocol import draw

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, model_validator
 
-from limner.data.pairs import Pair
 from limner.data.records import Record
-from limner.data.splits import duplicate_groups, text_id
+from limner.datasets.pairs import Pair
+from limner.datasets.splits import duplicate_groups, text_id
 from limner.errors import DataError, ShapeError
 from limner.evaluation.protocol import POOL_COUNT, POOL_SIZE, Pool, draw
 from limner.evaluation.ranking import rank

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.protocol import draw
 from limner.evaluation.ranking import rank

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.data.features import MirroredFeatures
-from limner.data.mixture import WEIGHT
-from limner.data.tokens import Vocabulary
+from limner.datasets.features import MirroredFeatures
+from limner.datasets.mixture import WEIGHT
+from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base import BLOCKS, BaseNet, BaseShape, published_backbone
 from limner.encoders.base_tail import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.errors import ConfigError, ShapeError

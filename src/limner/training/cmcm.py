@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, distributed, nn
 
 from limner.config import Config
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.losses.coherence import Form, class_weights, indifference_loss, relation_loss
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, negatives, sum_hinge
 from limner.models.cmcm import Architecture, Cmcm

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from limner.data.entity_grid import WIDTH, coherence_vector
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.losses.order import sentence_order, story_order
 from limner.models.cnsi import Cnsi, CnsiArchitecture
 from limner.models.encoding import ENCODE_BATCH, Evaluating, to_tensor

@@ -12,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from limner.data.document_vectors import document_vectors
-from limner.data.features import Features
-from limner.data.neighbour_files import stored_graph
-from limner.data.neighbours import build_graph
-from limner.data.tokens import Vocabulary
+from limner.datasets.features import Features
+from limner.datasets.neighbours import build_graph, stored_graph
+from limner.datasets.vocabulary import Vocabulary
+from limner.datasets.word_vectors import document_vectors
 from limner.errors import ConfigError
 from limner.models.pvse import Pvse
 from limner.similarity import FloatArray, TextEncoder

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from limner.data.pair_scores import PairScores
+from limner.datasets.neighbours import PairScores
 from limner.losses import distance_weighted
 from limner.losses.hal import HalWeights, hal_alpha, hal_loss, hal_weights
 from limner.losses.mithun import mithun_loss, mithun_weights

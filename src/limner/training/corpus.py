@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.data.coherence import PairSet, identities
-from limner.data.features import Features
-from limner.data.pairs import Pair, one_row_per_pair
+from limner.datasets.features import Features
+from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair
 from limner.errors import ConfigError, DataError, unknown
 from limner.training.pictures import PictureRows, Places
 

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.losses.contrastive import same_group
 from limner.models.document import DocumentArchitecture, SameDocument
 from limner.models.vrss import drawn_features

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.losses.contrastive import info_nce
 from limner.models.dual import Dual, DualArchitecture

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from limner.config import build
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError
 from limner.models.captioner import Captioner
 from limner.models.gsda import Gsda, graph_encoder

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from limner.data.glove import read_glove
 from limner.data.scene_graphs import SceneGraph, read_graphs
-from limner.data.worlds import world_graphs
+from limner.datasets.sets.picturebook import world_graphs
+from limner.datasets.word_vectors import read_glove
 from limner.errors import ConfigError, DataError
 from limner.models.picture_graphs import PictureGraphs, label_vectors
 from limner.similarity import TextEncoder

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
 from limner.models.lda import Lda, LdaArchitecture, local_vectors, word_counts, word_tokens
 from limner.training import checkpoint

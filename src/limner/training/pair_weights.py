@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from limner.data.pair_scores import PairScores
+from limner.datasets.neighbours import PairScores
 from limner.losses import neighbourhoods, weighting
 from limner.training.complementary_settings import ComplementaryConfig
 from limner.training.memory import IMAGE, TEXT, EpochMemory

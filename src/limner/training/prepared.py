@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from limner.config import build
-from limner.data.tokens import Vocabulary
-from limner.data.wordvectors import CbowSettings, learn_vectors
+from limner.datasets.vocabulary import Vocabulary
+from limner.datasets.word_vectors import CbowSettings, learn_vectors
 from limner.errors import CheckpointError, ShapeError
 from limner.models.dual import frozen_sentences
 from limner.models.vrss import drawn_features

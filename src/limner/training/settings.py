@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from limner.config import Config
-from limner.data.coherence import SplitKind
-from limner.data.presence import MAX_MISSING, MissingPolicy
-from limner.data.tokens import TokeniserName
+from limner.datasets.missing import MAX_MISSING, MissingPolicy
+from limner.datasets.pairs import SplitKind
+from limner.datasets.vocabulary import TokeniserName
 from limner.training.loop import LoopConfig
 
 Preset = Literal["paper", "release", "sound"]
@@ -52,7 +52,7 @@ class SourceConfig(Config):
         missing, max_missing: what to do about missing pictures, and the share that may be.
         licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
             Empty allows all.
-        split, split_seed: see `limner.data.coherence.split_pairs`.
+        split, split_seed: see `limner.datasets.pairs.split_pairs`.
         by_source: a grouped split parts no source of stories either.
         every_caption: of captions, folder and coco, take all of a picture, not one alone.
         caption_seed: of coco, which one.

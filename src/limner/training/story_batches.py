@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, distributed
 
-from limner.data.pairs import Pair
+from limner.datasets.pairs import Pair
 from limner.losses.ranking import negatives
 from limner.models.encoding import Tokens
 from limner.training.corpus import Rows

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.losses.stepwise import Anchor, generated_hinge
 from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
 from limner.models.vrss import Generated, Vrss, VrssArchitecture, drawn_features

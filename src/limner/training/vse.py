@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.data.tokens import Vocabulary
+from limner.datasets.vocabulary import Vocabulary
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.models.vse import Vse, VseArchitecture
 from limner.training.corpus import Corpus

@@ -4,9 +4,9 @@ import pytest
 
 from limner.apps.export.explanations import explain
 from limner.apps.export.predictions import SENTENCES, SPELLINGS, holding, most_attended, sentence, strength
-from limner.data.cite import RELATIONS as CITE
-from limner.data.clue import RELATIONS as CLUE
 from limner.data.picturebook.shelf import RELATIONS as BOOK
+from limner.datasets.sets.cite import RELATIONS as CITE
+from limner.datasets.sets.clue import RELATIONS as CLUE
 
 
 def test_every_relation_of_the_data_sets_has_its_sentence():

@@ -1,6 +1,6 @@
 """``limner data``: what a data set shares between its splits, and fetching the pictures it names.
 
-It finds the files, shows progress and prints; `limner.data.leaks` counts and `limner.data.fetch` fetches.
+It finds the files, shows progress and prints; `limner.datasets` counts and fetches.
 """
 
 import os
@@ -13,8 +13,8 @@ from limner.apps.terminal import emit, emit_json, say
 from limner.errors import ConfigError, LimnerError, unknown
 
 if TYPE_CHECKING:
-    from limner.data.coherence import PairSet
-    from limner.data.fetch import FetchReport
+    from limner.datasets.fetch import FetchReport
+    from limner.datasets.pairs import PairSet
 
 FETCHABLE = ("clue",)
 
@@ -70,8 +70,8 @@ def audit(
     json
         Print JSON instead of text.
     """
-    from limner.data.leaks import audit as run_audit
-    from limner.data.leaks import render
+    from limner.datasets.audit import audit as run_audit
+    from limner.datasets.audit import render
 
     found = run_audit(
         read_set(name, annotations, pictures, missing), split or None, seed=seed, draws=draws, strict=strict
@@ -132,9 +132,9 @@ def fetch(
         Print the report as JSON.
     """
     from limner.apps.fetching import FetchBar
-    from limner.data.clue import read_map
-    from limner.data.fetch import fetch_pictures
-    from limner.data.transfer import FetchSettings
+    from limner.datasets.fetch import fetch_pictures
+    from limner.datasets.sets.clue import read_map
+    from limner.datasets.transfer import FetchSettings
 
     if name not in FETCHABLE:
         raise ConfigError(unknown("data set to fetch", name, FETCHABLE))
@@ -216,9 +216,9 @@ def build_recipes(
         Print the report as JSON.
     """
     from limner.apps.fetching import FetchBar
-    from limner.apps.recipes import build_recipes as build
-    from limner.apps.recipes import told
-    from limner.data.transfer import FetchSettings
+    from limner.datasets.recipes.builder import build_recipes as build
+    from limner.datasets.recipes.builder import told
+    from limner.datasets.transfer import FetchSettings
 
     if not sources:
         raise ConfigError("build-recipes: no source; give saved pages, folders of them, or URLs")
@@ -305,7 +305,7 @@ def read_set(
         MissingError, DataError: see the readers.
     """
     from limner.apps.corpora import read_corpus
-    from limner.data.worlds import picture_book
+    from limner.datasets.sets.picturebook import picture_book
     from limner.training.settings import SETS, DataConfig
 
     if name not in SETS:

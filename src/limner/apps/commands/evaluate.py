@@ -15,7 +15,7 @@ from limner.apps.judged_search import judged_search
 from limner.apps.terminal import emit, emit_json, emit_table, say
 from limner.data.language import ENGLISH
 from limner.data.records import Story
-from limner.data.stories import read_stories
+from limner.datasets.sets.stories import read_stories
 from limner.errors import ConfigError, DataError
 from limner.evaluation.stories import (
     Decoder,
@@ -117,7 +117,7 @@ def evaluate(
 
 def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
     """The stories of a split; divided by source where the set itself states no split."""
-    from limner.data.splits import split_stories
+    from limner.datasets.splits import split_stories
 
     found = read_stories(data)
     if any(story.split for story in found.stories):

@@ -64,10 +64,10 @@ def train(
         Print the result as JSON.
     """
     from limner.apps.corpora import open_corpus
-    from limner.apps.left_out import write_left_out
     from limner.apps.progress import IndexProgress
     from limner.apps.validation import HINGE, MARGIN, choices_of, maximise, validation
-    from limner.data.pair_scores import write_pair_scores
+    from limner.datasets.missing import write_left_out
+    from limner.datasets.neighbours import write_pair_scores
     from limner.training.board import Board
     from limner.training.corpus import corpus_of
     from limner.training.loop import Loop

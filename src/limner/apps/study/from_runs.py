@@ -14,7 +14,7 @@ from limner.apps.study.material import ALL, Material, PictureSource, Proposal
 from limner.errors import ConfigError, DataError, unknown
 
 if TYPE_CHECKING:
-    from limner.data.pairs import Pair
+    from limner.datasets.pairs import Pair
     from limner.evaluation.results import About, Result
     from limner.evaluation.sequence_results import Decoding, SequenceResult
     from limner.training.pictures import PictureRows

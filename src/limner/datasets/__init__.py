@@ -1,0 +1,1 @@
+"""Data sets: readers, splits, audits, features, neighbours, vocabularies, and how to get them."""

@@ -1,0 +1,549 @@
+"""Feature store: what a frozen backbone says about every picture of a data set, computed once.
+
+Rows are half precision in one memory-mapped file, so that training needs no picture and little memory.
+"""
+
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from limner.data.images import PictureError, decode, read_file
+from limner.data.records import Record
+from limner.datasets.pairs import PairSet
+from limner.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    MissingError,
+    NumericsError,
+    ShapeError,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL.Image import Image
+
+    from limner.encoders.pixels import Precision
+
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+KEY, IDS, ROWS, DONE = "key.json", "ids.json", "rows.f16", "done.json"
+BATCH = 32
+SAVE_EVERY_BATCHES = 8
+
+
+class FeatureKey(Record):
+    """What features are of; two keys never share a store.
+
+    Attributes:
+        data: data set.
+        backbone: architecture, and the layer where it is not the pooled one.
+        weights_sha256: hash of the weight file.
+        transform: how pixels became the input, such as ``"squash 224 bfloat16"``.
+    """
+
+    data: str = Field(min_length=1)
+    backbone: str = Field(min_length=1)
+    weights_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    transform: str = Field(min_length=1)
+
+    @property
+    def folder(self) -> str:
+        """Name of the store: readable, and different for every key."""
+        readable = "".join(c if c.isalnum() or c in "-+" else "_" for c in f"{self.data}-{self.backbone}")
+        return f"{readable}-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]}"
+
+
+class _Made(Record):
+    """What is in `KEY`."""
+
+    format: str = "limner-features-1"
+    key: FeatureKey
+    ids_sha256: str
+
+
+class _Done(Record):
+    """What is in `DONE`: rows that are safely on disk, and the shape of one."""
+
+    rows: int = Field(ge=0)
+    shape: tuple[int, ...] = ()
+
+
+class Features:
+    """A complete store, opened for reading.
+
+    Attributes:
+        key: what the rows are of.
+        ids: (N,) picture of every row.
+        stored: (N, …) float16, memory-mapped, read-only.
+    """
+
+    def __init__(self, key: FeatureKey, ids: tuple[str, ...], stored: NDArray[np.float16]) -> None:
+        """Take what `open_features` read."""
+        self.key, self.ids, self.stored = key, ids, stored
+        self._places = {name: place for place, name in enumerate(ids)}
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.ids)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one row: (D,) pooled, (R, D) for a grid."""
+        return self.stored.shape[1:]
+
+    def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """(B,) rows of some pictures; several pairs may share one.
+
+        Raises:
+            DataError: a picture has no row.
+        """
+        absent = [name for name in ids if name not in self._places]
+        if absent:
+            raise DataError(
+                f"{self.key.data}: picture {absent[0]!r} has no features ({len(absent)} of {len(ids)});"
+                " extract them for this data set again"
+            )
+        return np.array([self._places[name] for name in ids], dtype=np.int64)
+
+    def take(self, places: NDArray[np.int64]) -> Floats:
+        """(B, …) float32 copies of some rows."""
+        return self.stored[places].astype(np.float32)
+
+
+class MirroredFeatures(Features):
+    """A store, and beside it one of the same pictures mirrored, for training alone."""
+
+    def __init__(self, plain: Features, mirrored: Features) -> None:
+        """Take both; `mirrored` may hold fewer pictures.
+
+        Raises:
+            ShapeError: rows of different shapes.
+        """
+        super().__init__(plain.key, plain.ids, plain.stored)
+        if plain.shape != mirrored.shape:
+            raise ShapeError(
+                f"{plain.key.data}: rows {plain.shape}, mirrored {mirrored.shape}; make both again"
+            )
+        held = {name: place for place, name in enumerate(mirrored.ids)}
+        self._mirrored = mirrored.stored
+        self._rows = np.array([held.get(name, -1) for name in plain.ids], np.int64)
+
+    def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
+        """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
+        found = self.take(places)
+        other = self._rows[places]
+        chosen = which & (other >= 0)
+        found[chosen] = self._mirrored[other[chosen]]
+        return found
+
+
+def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None = None) -> Features:
+    """Open a complete store.
+
+    Args:
+        root: folder of all stores.
+        key: what the features must be of.
+        ids: pictures it must hold, in order; None takes what it holds.
+    Raises:
+        MissingError: no such store.
+        CheckpointError: of another key or other pictures, incomplete, or damaged.
+    """
+    folder = Path(root) / key.folder
+    if not (folder / KEY).is_file():
+        raise MissingError(f"{folder}: no features of {key.data} by {key.backbone}; extract them first")
+    held = _checked(folder, key, ids)
+    done = _done(folder)
+    if done.rows != len(held):
+        raise CheckpointError(f"{folder}: {done.rows} of {len(held)} rows are done; run the extraction again")
+    if not held:
+        return Features(key, held, np.zeros((0, *done.shape), np.float16))
+    stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
+    return Features(key, held, stored)
+
+
+def extract(
+    root: Path | str,
+    key: FeatureKey,
+    pictures: Mapping[str, Path | str],
+    *,
+    prepare: Callable[["Image"], Bytes],
+    forward: Callable[[Bytes], Floats],
+    side_px: int | None,
+    batch: int = BATCH,
+    workers: int = 2,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Features:
+    """Compute the rows that are not there yet; a killed run goes on where it was.
+
+    Files are read and decoded in threads, a bounded number ahead of the forward pass. A row counts only once
+    it is on disk, so that a kill costs the last few batches and nothing else.
+
+    Args:
+        root: folder of all stores; made if absent.
+        key: what the features are of.
+        pictures: id → file, every picture once; ids that state the content (SHA-256) keep a changed picture
+            from passing for the old one.
+        prepare: upright RGB picture → (H, W, 3) bytes; called in threads.
+        forward: (B, H, W, 3) → (B, …) features of finite half-precision range.
+        side_px: shorter side that `prepare` makes use of; None decodes at full size.
+        batch: pictures per forward pass.
+        workers: threads that decode.
+        report: called with rows done and rows due.
+    Raises:
+        CheckpointError: the store is of another key or other pictures, damaged, or in use by another process.
+        DataError: a picture cannot be read, naming it; what was done stays.
+        NumericsError: a feature is not finite in half precision, naming the picture.
+        ShapeError: `forward` gives another number of rows, or rows of another shape than before.
+        ConfigError: batch or workers below 1.
+    """
+    if batch < 1 or workers < 1:
+        raise ConfigError(f"features: batch {batch}, workers {workers}; expected at least 1 each")
+    folder = Path(root) / key.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = tuple(pictures)
+    with _lock(folder):
+        if not (folder / KEY).exists():
+            _write(folder / IDS, json.dumps(ids))
+            _write(folder / DONE, _Done(rows=0).model_dump_json())
+            _write(folder / KEY, _Made(key=key, ids_sha256=_hash(ids)).model_dump_json(indent=1))
+        _checked(folder, key, ids)
+        done = _done(folder)
+        left = [(name, Path(path)) for name, path in islice(pictures.items(), done.rows, None)]
+        report(done.rows, len(ids))
+        with (folder / ROWS).open("ab") as file:
+            # what a kill left behind the last counted row is cut off
+            file.truncate(done.rows * 2 * int(np.prod(done.shape, dtype=np.int64)) if done.rows else 0)
+            counted, rows, shape = done.rows, done.rows, done.shape
+
+            def count() -> None:
+                file.flush()
+                os.fsync(file.fileno())
+                _write(folder / DONE, _Done(rows=rows, shape=shape).model_dump_json())
+
+            try:
+                for names, values in _batches(
+                    key.data, left, prepare=prepare, side_px=side_px, batch=batch, workers=workers
+                ):
+                    found = _half(key.data, names, forward(values))
+                    if rows and found.shape[1:] != shape:
+                        raise ShapeError(f"{folder}: rows have shape {found.shape[1:]}, those before {shape}")
+                    file.write(np.ascontiguousarray(found).tobytes())
+                    rows, shape = rows + len(names), found.shape[1:]
+                    if rows - counted >= SAVE_EVERY_BATCHES * batch:
+                        count()
+                        counted = rows
+                    report(rows, len(ids))
+            finally:
+                if rows > counted:
+                    count()
+    return open_features(root, key, ids)
+
+
+def _batches(
+    data: str,
+    files: Sequence[tuple[str, Path]],
+    *,
+    prepare: Callable[["Image"], Bytes],
+    side_px: int | None,
+    batch: int,
+    workers: int,
+) -> Iterator[tuple[list[str], Bytes]]:
+    """Names and prepared pixels in order, at most two batches begun and not yet taken."""
+
+    def one(path: Path) -> Bytes:
+        return prepare(decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb)
+
+    waiting: deque[tuple[str, Path, Future[Bytes]]] = deque()
+    names: list[str] = []
+    pixels: list[Bytes] = []
+    coming = iter(files)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="limner-features")
+    try:
+        while True:
+            for name, path in islice(coming, 2 * batch - len(waiting)):
+                waiting.append((name, path, pool.submit(one, path)))
+            if not waiting:
+                break
+            name, path, future = waiting.popleft()
+            try:
+                pixels.append(future.result())
+            except PictureError as error:
+                raise DataError(
+                    f"{data}: picture {name!r} ({path}): {error}; leave its pairs out (missing='drop')"
+                ) from error
+            names.append(name)
+            if len(names) == batch:
+                yield names, np.stack(pixels)
+                names, pixels = [], []
+        if names:
+            yield names, np.stack(pixels)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _half(data: str, names: Sequence[str], found: Floats) -> NDArray[np.float16]:
+    """Features as stored."""
+    if found.ndim < 2 or len(found) != len(names):
+        raise ShapeError(f"{data}: features have shape {found.shape}, expected ({len(names)}, …)")
+    with np.errstate(over="ignore"):  # infinity is looked for below
+        half = found.astype("<f2")
+    finite = np.isfinite(half).reshape(len(half), -1).all(axis=1)
+    if not finite.all():
+        name = names[int(np.argmin(finite))]
+        raise NumericsError(f"{data}: features of picture {name!r} are not finite in half precision")
+    return half
+
+
+def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[str, ...]:
+    """The pictures of a store that is of this key, and of these pictures where some are named."""
+    try:
+        made = _Made.model_validate_json((folder / KEY).read_bytes())
+        held = tuple(str(name) for name in json.loads((folder / IDS).read_bytes()))
+    except (OSError, ValidationError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise CheckpointError(f"{folder}: not a feature store ({reason}); remove it") from error
+    if made.key != key:
+        found, due = made.key.model_dump(), key.model_dump()
+        wrong = next((name for name in due if found[name] != due[name]), "format")
+        raise CheckpointError(
+            f"{folder}: features with {wrong} {found[wrong]!r}, expected {due[wrong]!r}; use another folder"
+        )
+    if made.ids_sha256 != _hash(held):
+        raise CheckpointError(f"{folder}: the list of pictures is damaged; remove the folder")
+    if ids is not None and tuple(ids) != held:
+        raise CheckpointError(
+            f"{folder}: made for {len(held)} pictures, not for these {len(ids)};"
+            " remove it or use another folder"
+        )
+    return held
+
+
+def _done(folder: Path) -> _Done:
+    """The counter, held against the size of the file it counts."""
+    try:
+        done = _Done.model_validate_json((folder / DONE).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise CheckpointError(f"{folder}: the counter of rows is damaged; remove the folder") from error
+    size = (folder / ROWS).stat().st_size if (folder / ROWS).exists() else 0
+    due = done.rows * 2 * int(np.prod(done.shape, dtype=np.int64))
+    if done.rows and size < due:
+        raise CheckpointError(
+            f"{folder / ROWS}: {size} bytes, expected {due}; it is damaged, remove the folder"
+        )
+    return done
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One writer at a time; the system lets the lock go with the process."""
+    with (folder / "lock").open("w") as handle:
+        try:
+            if os.name == "nt":
+                import msvcrt
+
+                msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            else:
+                import fcntl
+
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CheckpointError(f"{folder}: another process is extracting into it; wait for it") from error
+        yield
+
+
+def _hash(ids: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(list(ids)).encode()).hexdigest()
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+Layer = Literal["pooled", "grid", "stages", "blocks"]
+
+
+def picture_features(
+    data: PairSet,
+    root: Path,
+    *,
+    backbone: str = "resnet50",
+    layer: Layer = "pooled",
+    weights: Path | None = None,
+    precision: "Precision" = "bfloat16",
+    device: str = "cpu",
+    workers: int = 2,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Features:
+    """Features of every different picture of a data set, one row per `Pair.image_id`.
+
+    Where the store is complete the backbone is not loaded, but its weight file must be at hand: its hash is
+    part of the key.
+
+    Args:
+        data: read with its pictures.
+        root: folder of all feature stores.
+        backbone: one of the torchvision encoders of `encoders.catalogue`.
+        layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
+            rows (F,) of means and deviations of all maps, see `limner.encoders.stages`.
+        weights: a file, or a folder to look in; None looks in the usual places.
+        precision: of the backbone.
+        device: torch device that computes.
+        workers: threads that decode.
+        report: called with rows done and rows due.
+    Raises:
+        ConfigError: no such backbone, or it has no grid.
+        MissingError: its weights are not at hand.
+        DataError: the set was read without pictures, or a picture cannot be read.
+        CheckpointError: the store does not fit, see `data.features.extract`.
+    """
+    from limner.encoders.catalogue import TORCHVISION, weight_file
+    from limner.encoders.pixels import PixelEncoder, build, transform_of
+    from limner.encoders.weights import read_state
+
+    if layer == "blocks":
+        raise ConfigError('features: layer "blocks" is of the encoder base; see block_features')
+    if backbone not in TORCHVISION:
+        raise ConfigError(unknown("backbone", backbone, TORCHVISION))
+    _require_pictures(data)
+    file = weight_file(backbone, weights)
+    key = FeatureKey(
+        data=data.name,
+        backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
+        weights_sha256=file.sha256,
+        transform=transform_of(precision),
+    )
+    pictures = {pair.image_id: pair.image for pair in data.pairs}
+    try:
+        return open_features(root, key, list(pictures))
+    except (MissingError, CheckpointError):
+        pass  # not begun, or not at its end: the extraction goes on, and says what is wrong if anything is
+    encoder = PixelEncoder(
+        backbone,
+        build(backbone, read_state(file), str(file.path)),
+        file.sha256,
+        precision=precision,
+        device=device,
+    )
+    made = {"pooled": encoder.features, "grid": encoder.grid, "stages": encoder.stages}
+    return extract(
+        root,
+        key,
+        pictures,
+        prepare=encoder.prepare,
+        forward=made[layer],
+        side_px=encoder.side_px,
+        workers=workers,
+        report=report,
+    )
+
+
+def block_features(
+    data: PairSet,
+    root: Path,
+    *,
+    mirrored: bool = False,
+    device: str = "cpu",
+    workers: int = 2,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Features:
+    """What the blocks of the encoder base that are never trained make of every different picture.
+
+    Rows are those of `limner.encoders.base_tail.rows_of`; later blocks can be trained on them without the
+    pictures.
+
+    Args:
+        data: read with its pictures.
+        root: folder of all feature stores.
+        mirrored: store the training pictures mirrored as well.
+        device: torch device that computes.
+        workers: threads that decode.
+        report: called with rows done and rows due, of either store.
+    Raises:
+        MissingError: the package of the backbone is not installed.
+        DataError: the set was read without pictures, or a picture cannot be read.
+        CheckpointError: a store does not fit, see `data.features.extract`.
+    """
+    import torch
+
+    from limner.encoders.base import (
+        BACKBONE,
+        BACKBONE_SHA256,
+        SIDE_PX,
+        BaseNet,
+        BaseShape,
+        published_backbone,
+    )
+    from limner.encoders.base_tail import FIRST, rows_of
+    from limner.encoders.framing import frame
+
+    _require_pictures(data)
+    pictures = {pair.image_id: pair.image for pair in data.pairs}
+    trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
+    net: BaseNet | None = None
+
+    def upright(image: "Image") -> "np.ndarray":
+        return frame(image, SIDE_PX, "squash", bicubic=True)
+
+    def turned(image: "Image") -> "np.ndarray":
+        return upright(image)[:, ::-1]
+
+    def forward(batch: "np.ndarray") -> "np.ndarray":
+        nonlocal net
+        if net is None:
+            with torch.random.fork_rng():
+                net = BaseNet(BaseShape(), published_backbone())
+            net = net.to(device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+        return rows_of(net, batch, device)
+
+    def store(transform: str, chosen: dict[str, str], prepare: Callable[["Image"], "np.ndarray"]) -> Features:
+        key = FeatureKey(
+            data=data.name,
+            backbone=f"{BACKBONE}-block{FIRST}",
+            weights_sha256=BACKBONE_SHA256,
+            transform=transform,
+        )
+        return extract(
+            root,
+            key,
+            chosen,
+            prepare=prepare,
+            forward=forward,
+            side_px=SIDE_PX,
+            workers=workers,
+            report=report,
+        )
+
+    plain = store(f"squash {SIDE_PX} bicubic bfloat16", pictures, upright)
+    if not mirrored:
+        return plain
+    return MirroredFeatures(plain, store(f"squash {SIDE_PX} bicubic mirrored bfloat16", trained, turned))
+
+
+def _require_pictures(data: PairSet) -> None:
+    """Refuse a set whose pictures were not read."""
+    unread = [pair for pair in data.pairs if not pair.image_hash]
+    if unread:
+        raise DataError(
+            f"{data.name}: pair {unread[0].id!r} has no picture at hand ({len(unread)} of {len(data.pairs)});"
+            " give the folder of the pictures"
+        )

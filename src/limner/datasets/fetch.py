@@ -1,0 +1,310 @@
+"""Fetches pictures by URL: politely, within bounds, and so that it can be stopped and gone on with.
+
+Data sets such as Clue name pictures on hosts all over the web, half of them gone, some of them hostile.
+Every file appears whole and checked or not at all.
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from limner.data.records import Record
+from limner.datasets.missing import picture_fault
+from limner.datasets.transfer import (
+    FILE_NAME,
+    FailedError,
+    Fetched,
+    FetchSettings,
+    FullError,
+    Manifest,
+    Transfer,
+)
+from limner.errors import ConfigError, DataError
+
+_BACKOFF_S = 1.0
+
+
+class FetchReport(Record):
+    """State of the folder after a fetch.
+
+    Attributes:
+        wanted: pictures asked for.
+        done: of them, there.
+        dead: of them, not to be had.
+        left: of them, not tried for want of room.
+        size_bytes: of all that are there.
+        requests: made in this run, redirects not counted.
+        reasons: why pictures died → how many.
+        same_bytes: pictures whose bytes came for three URLs or more; often a host's "not available".
+    """
+
+    wanted: int
+    done: int
+    dead: int
+    left: int
+    size_bytes: int
+    requests: int
+    reasons: dict[str, int]
+    same_bytes: int
+
+
+@dataclass(frozen=True)
+class FetchProgress:
+    """How far a fetch is.
+
+    Attributes:
+        done, dead, total: pictures.
+        size_bytes: fetched in this run.
+        left_s: estimate of the time left; None before the first answer.
+    """
+
+    done: int
+    dead: int
+    total: int
+    size_bytes: int
+    left_s: float | None
+
+
+def fetch_pictures(
+    wanted: Mapping[str, str],
+    folder: Path | str,
+    settings: FetchSettings | None = None,
+    *,
+    again: bool = False,
+    progress: Callable[[FetchProgress], None] | None = None,
+    fault: Callable[[bytes], str] = picture_fault,
+) -> FetchReport:
+    """Fetch pictures into a folder; what is already there or known to be dead is not asked for again.
+
+    Stopped at any point, even by a power cut, the same call goes on. Files hold the bytes as received;
+    `manifest.jsonl` beside them says what came, what died and why.
+
+    Args:
+        wanted: URL → file name; names distinct and without folders.
+        folder: is made when absent.
+        settings: bounds; None takes the defaults.
+        again: ask again for pictures that died for good.
+        progress: called after every picture.
+        fault: what is wrong with the bytes that came, "" when nothing is; what is no picture brings its own.
+    Raises:
+        ConfigError: two URLs want one name, or a name leads elsewhere.
+        DataError: the folder cannot be written, its manifest is damaged or in use.
+    """
+    chosen = settings or FetchSettings()
+    _check_names(wanted)
+    root = Path(folder)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with Manifest(root) as manifest:
+            for name in wanted.values():  # what a crash left half written
+                _part(root / name).unlink(missing_ok=True)
+            run = _Run(wanted, root, manifest, chosen, again=again, progress=progress, fault=fault)
+            asyncio.run(run.all())
+            return run.report()
+    except OSError as error:
+        raise DataError(
+            f"{root}: {error.strerror or error} ({error.filename or 'picture'}); make room "
+            "or choose another folder, then run the same command again"
+        ) from error
+
+
+class _Run:
+    """One fetch: queues per host, one bound on all."""
+
+    def __init__(
+        self,
+        wanted: Mapping[str, str],
+        folder: Path,
+        manifest: Manifest,
+        settings: FetchSettings,
+        *,
+        again: bool,
+        progress: Callable[[FetchProgress], None] | None,
+        fault: Callable[[bytes], str],
+    ) -> None:
+        self._wanted, self._folder, self._manifest, self._settings = wanted, folder, manifest, settings
+        self._progress, self._fault = progress, fault
+        self._queues: dict[str, list[str]] = {}
+        self._next_start: dict[str, float] = {}
+        self._requests = self._finished = 0
+        self._count: Counter[str] = Counter()
+        self._begun = time.monotonic()
+        for url in wanted:
+            known = manifest.known.get(url)
+            if known and (self._in_place(known) or (known.state == "dead" and known.lasting and not again)):
+                self._count[known.state] += 1
+                continue
+            self._queues.setdefault(_host(url), []).append(url)
+        self._todo = sum(map(len, self._queues.values()))
+        stored = sum(one.size_bytes for one in manifest.known.values() if one.state == "done")
+        self._transfer = Transfer(settings, stored)
+
+    async def all(self) -> None:
+        """Fetch everything; the first error that is not one picture's ends all tasks."""
+        self._parallel = asyncio.Semaphore(self._settings.parallel)
+        async with self._transfer:
+            tasks = [
+                asyncio.create_task(self._serve(host, urls))
+                for host, urls in self._queues.items()
+                for _ in range(min(self._settings.per_host, len(urls)))
+            ]
+            try:
+                await asyncio.gather(*tasks)
+            except FullError:
+                pass
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    def report(self) -> FetchReport:
+        """What there is now."""
+        every = [self._manifest.known[url] for url in self._wanted if url in self._manifest.known]
+        done = [one for one in every if one.state == "done"]
+        dead = [one for one in every if one.state == "dead"]
+        same = Counter(one.sha256 for one in done)
+        return FetchReport(
+            wanted=len(self._wanted),
+            done=len(done),
+            dead=len(dead),
+            left=len(self._wanted) - len(every),
+            size_bytes=sum(one.size_bytes for one in done),
+            requests=self._requests,
+            reasons=dict(Counter(one.reason.partition(":")[0] for one in dead).most_common()),
+            same_bytes=sum(number for number in same.values() if number > 2),
+        )
+
+    async def _serve(self, host: str, urls: list[str]) -> None:
+        """Work off one host's queue, which its tasks share."""
+        while urls:
+            url = urls.pop(0)
+            one = await self._adopt(url) or await self._fetch(host, url)
+            self._manifest.add(one)
+            self._finished += 1
+            self._count[one.state] += 1
+            if self._progress:
+                spent = time.monotonic() - self._begun
+                left_s = spent / self._finished * (self._todo - self._finished)
+                self._progress(
+                    FetchProgress(
+                        done=self._count["done"],
+                        dead=self._count["dead"],
+                        total=len(self._wanted),
+                        size_bytes=self._transfer.arrived,
+                        left_s=left_s,
+                    )
+                )
+
+    async def _fetch(self, host: str, url: str) -> Fetched:
+        """Ask for one picture until it comes, dies or has been asked for often enough."""
+        name, settings = self._wanted[url], self._settings
+        for attempt in range(settings.retries + 1):
+            await self._turn(host)
+            async with self._parallel:
+                self._requests += 1
+                try:
+                    data, one = await self._transfer.get(url)
+                    fault = await asyncio.to_thread(self._fault, data)
+                    if fault:
+                        raise FailedError(f"not a usable picture: {fault}", lasting=True, status=one.status)
+                    await asyncio.to_thread(_write, self._folder / name, data)
+                    self._transfer.stored += len(data)
+                    return one.model_copy(update={"name": name, "attempts": attempt + 1})
+                except FailedError as error:
+                    failed = error
+            if failed.lasting or attempt == settings.retries:
+                break
+            wait_s = _BACKOFF_S * 2**attempt if failed.wait_s is None else failed.wait_s
+            if wait_s > settings.max_wait_s:
+                break
+            self._next_start[host] = max(self._next_start.get(host, 0.0), time.monotonic() + wait_s)
+        return Fetched(
+            url=url,
+            name=name,
+            state="dead",
+            reason=failed.reason,
+            lasting=failed.lasting,
+            status=failed.status,
+            attempts=attempt + 1,
+        )
+
+    async def _turn(self, host: str) -> None:
+        """Wait until the host may be asked again."""
+        while (wait_s := self._next_start.get(host, 0.0) - time.monotonic()) > 0:
+            await asyncio.sleep(wait_s)
+        self._next_start[host] = time.monotonic() + max(
+            self._settings.host_pause_s, self._settings.host_pauses.get(host, 0.0)
+        )
+
+    async def _adopt(self, url: str) -> Fetched | None:
+        """A picture that is in place without a line: written just before a crash, or by the user."""
+        name = self._wanted[url]
+        path = self._folder / name
+        if not path.is_file():
+            return None
+        data = await asyncio.to_thread(path.read_bytes)
+        fault = await asyncio.to_thread(self._fault, data)
+        if fault:
+            reason = f"file in the way: {name} is no usable picture ({fault}); move it away"
+            return Fetched(url=url, name=name, state="dead", reason=reason)
+        digest = hashlib.sha256(data).hexdigest()
+        return Fetched(url=url, name=name, state="done", size_bytes=len(data), sha256=digest)
+
+    def _in_place(self, known: Fetched) -> bool:
+        path = self._folder / known.name
+        return (
+            known.state == "done"
+            and known.name == self._wanted[known.url]
+            and path.is_file()
+            and path.stat().st_size == known.size_bytes
+        )
+
+
+def _host(url: str) -> str:
+    """What a host's queue is known by; one queue for whatever is no URL."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that appears whole or not at all."""
+    part = _part(path)
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _part(path: Path) -> Path:
+    """Where a file is written before it takes its name."""
+    return path.with_name(f".{path.name}.part")
+
+
+def _check_names(wanted: Mapping[str, str]) -> None:
+    twice = [name for name, number in Counter(wanted.values()).items() if number > 1]
+    if twice:
+        raise ConfigError(
+            f"fetch: {len(twice)} file names stand for several URLs, first {twice[0]!r}; give each its own"
+        )
+    for name in wanted.values():
+        if (
+            not name
+            or name != Path(name).name
+            or name in (".", "..", FILE_NAME)
+            or "\0" in name
+            or "\\" in name
+        ):
+            raise ConfigError(f"fetch: file name {name!r}, expected a plain name without folders")

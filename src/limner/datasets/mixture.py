@@ -1,0 +1,112 @@
+"""Several data sets as one to train on, without a leak between them, and only what may be used."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from limner.datasets.pairs import MissingPicture, Pair, PairSet
+from limner.datasets.splits import text_id
+from limner.errors import DataError
+
+WEIGHT = "weight"
+"""In `Pair.meta`: how often a training row comes in an epoch."""
+
+
+def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
+    """The pairs under some licences.
+
+    Args:
+        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
+        allowed: licences, spelt as the data spell them; none allows all.
+    Raises:
+        DataError: no pair is left.
+    """
+    if not allowed:
+        return data
+    kept = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
+    stated = (pair.meta.get("license") for pair in data.pairs)
+    other = Counter(str(name or "none stated") for name in stated if name not in allowed)
+    if not kept:
+        found = ", ".join(sorted(other)) or "no pairs"
+        raise DataError(
+            f"{data.name}: no pair under {', '.join(allowed)}, found {found}; allow another licence or leave"
+            " the set out"
+        )
+    if not other:
+        return data
+    counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
+    note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
+    return replace(data, pairs=kept, notes=(*data.notes, note))
+
+
+def mixed(
+    parts: Mapping[str, PairSet],
+    weights: Mapping[str, float],
+    licences: Mapping[str, Sequence[str]] | None = None,
+) -> PairSet:
+    """One set of several that are split already.
+
+    A training row is dropped where its picture or its text, letter case and white space aside, is also one
+    of validation or test, in whichever of the sets. Relations are dropped: the sets share none.
+
+    Args:
+        parts: name → set, every pair with split and group; the name goes before ids, groups and sequences.
+        weights: name → how often a training row of it comes in an epoch.
+        licences: name → those allowed, see `licensed`. What they leave out of validation and test is still
+            kept out of training.
+    Returns:
+        What was dropped is counted in `notes` and listed in `missing`.
+    Raises:
+        DataError: a pair has no split, or no training row is left.
+    """
+    held: dict[str, str] = {}
+    for name, data in parts.items():
+        for pair in data.pairs:
+            if not (pair.split and pair.group):
+                raise DataError(f"{name}: pair {pair.id!r} has no split; make one before sets are mixed")
+            if pair.split != "train":
+                where = f"{pair.split} of {name}"
+                held.setdefault(f"picture {pair.image_id}", where)
+                held.setdefault(f"text {text_id(pair.text)}", where)
+    pairs: list[Pair] = []
+    left = [one for data in parts.values() for one in data.missing]
+    notes = [note for data in parts.values() for note in data.notes]
+    for name, whole in parts.items():
+        data = licensed(whole, (licences or {}).get(name, ()))
+        notes += data.notes[len(whole.notes) :]
+        before = len(left)
+        for pair in data.pairs:
+            leak = _leak(pair, held)
+            if leak:
+                left.append(MissingPicture(id=f"{name}:{pair.id}", image=pair.image, reason=leak))
+                continue
+            pairs.append(
+                pair.model_copy(
+                    update={
+                        "id": f"{name}:{pair.id}",
+                        "seq": f"{name}:{pair.seq}" if pair.seq else "",
+                        "group": f"{name}:{pair.group}",
+                        "labels": {},
+                        "meta": {**pair.meta, WEIGHT: weights[name]},
+                    }
+                )
+            )
+        train = sum(pair.split == "train" for pair in data.pairs)
+        notes.append(
+            f"{name}: {train - (len(left) - before):,} of {train:,} training rows, weight {weights[name]:g};"
+            f" {len(left) - before:,} dropped because validation or test holds their picture or text"
+        )
+    if not any(pair.split == "train" for pair in pairs):
+        raise DataError(f"mixture of {', '.join(parts)}: no training row is left; see what was dropped")
+    return PairSet("+".join(parts), (), tuple(pairs), tuple(left), tuple(notes))
+
+
+def _leak(pair: Pair, held: Mapping[str, str]) -> str:
+    """Why a training row is dropped; "" where it stays."""
+    if pair.split != "train":
+        return ""
+    for what, key in (("picture", pair.image_id), ("text", text_id(pair.text))):
+        where = held.get(f"{what} {key}")
+        if where:
+            return f"its {what} is also in {where}"
+    return ""

@@ -1,0 +1,139 @@
+"""Reads pictures with captions: a folder with `captions.jsonl`, as Flickr8k is kept.
+
+One line is one picture and what people wrote about it: the literal set beside the stories.
+A picture that is not there is listed, never filled, and no picture is opened here.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from limner.data.faults import shown
+from limner.data.json_lines import is_there, json_rows, whole_path
+from limner.data.records import Record
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet
+from limner.errors import DataError
+
+FILE_NAME = "captions.jsonl"
+
+
+class CaptionedPicture(Record):
+    """A picture and its captions.
+
+    Attributes:
+        name: as written in the file; unique.
+        path: the file, absolute; None where it is not there.
+        split: train, val or test, where stated.
+        captions: at least one, none empty.
+    """
+
+    name: str
+    path: str | None
+    split: Literal["", "train", "val", "test"] = ""
+    captions: tuple[str, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class CaptionSet:
+    """What a folder of captioned pictures holds.
+
+    Attributes:
+        folder: where it lies, absolute.
+        pictures: in file order.
+        missing: names of pictures that are not there.
+    """
+
+    folder: Path
+    pictures: tuple[CaptionedPicture, ...]
+    missing: tuple[str, ...] = ()
+
+    def split(self, name: Literal["", "train", "val", "test"]) -> tuple[CaptionedPicture, ...]:
+        """The pictures of one split that are there, in file order.
+
+        Raises:
+            DataError: the set has none.
+        """
+        chosen = tuple(one for one in self.pictures if one.split == name and one.path is not None)
+        if not chosen:
+            raise DataError(
+                f"{self.folder}: no picture of split {name or '(none)'!r} is there; check the folder"
+            )
+        return chosen
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    file_name: str = Field(min_length=1)
+    split: Literal["", "train", "val", "test"] = ""
+    captions: list[str] = Field(min_length=1)
+
+
+def read_captions(folder: Path | str) -> CaptionSet:
+    """Read `captions.jsonl` of a folder.
+
+    Args:
+        folder: holds the file and, below it, the pictures its lines name.
+    Raises:
+        MissingError: no such file.
+        DataError: the file cannot be read, a line is not a picture with captions, a caption is empty, or a
+            name comes twice or lies outside the folder.
+    """
+    root = whole_path(folder)
+    pictures: list[CaptionedPicture] = []
+    seen: set[str] = set()
+    rows = json_rows(
+        root / FILE_NAME,
+        _Row,
+        holds=f"a caption folder holds {FILE_NAME}",
+        one="picture",
+        see="limner.datasets.sets.captions",
+    )
+    for where, row in rows:
+        if row.file_name in seen:
+            raise DataError(
+                f"{where}: {shown(row.file_name)!r} comes twice; put all its captions in one line"
+            )
+        seen.add(row.file_name)
+        captions = tuple(caption.strip() for caption in row.captions)
+        if not all(captions):
+            raise DataError(
+                f"{where}: caption {captions.index('') + 1} of {shown(row.file_name)!r} is empty; remove it"
+            )
+        named = Path(row.file_name)
+        if "\0" in row.file_name or named.is_absolute() or ".." in named.parts:
+            raise DataError(
+                f"{where}: {shown(row.file_name)!r} lies outside the folder; name it relative to {root.name}"
+            )
+        file = str(root / named) if is_there(root / named) else None
+        pictures.append(CaptionedPicture(name=row.file_name, path=file, split=row.split, captions=captions))
+    absent = tuple(picture.name for picture in pictures if picture.path is None)
+    return CaptionSet(root, tuple(pictures), absent)
+
+
+def caption_pairs(
+    captions: CaptionSet,
+    *,
+    every: bool = False,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Captions with their pictures.
+
+    Args:
+        captions: as read.
+        every: all captions of a picture, or the first alone.
+        missing: as in `story_pairs`.
+        max_missing: as in `story_pairs`.
+    Raises:
+        DataError: too many pictures are missing.
+    """
+    pairs = tuple(
+        Pair(id=f"{picture.name}-{number}", text=text, image=picture.name, split=picture.split)
+        for picture in captions.pictures
+        for number, text in enumerate(picture.captions if every else picture.captions[:1])
+    )
+    data = PairSet(captions.folder.name, (), pairs)
+    return with_pictures(data, captions.folder, missing=missing, max_missing=max_missing)

@@ -1,0 +1,141 @@
+"""Reads Clue: web captions, written by people or by captioning models, with six coherence relations.
+
+Two forms exist, and their columns How and Where are swapped relative to each other; both come out
+as the TSV has them. It fetches no pictures and makes no split.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from limner.datasets.base import flag, read_table
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.errors import DataError, MissingError
+
+RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
+TSV_NAME = "data-both-04-08-cleaned.tsv"
+CSV_NAMES: Mapping[PairSplit, str] = {"train": "conceptual_train_dis.csv", "test": "conceptual_test_dis.csv"}
+MAP_NAME = "img2idxmap.json"
+MODEL_FROM = 4581
+"""First index from which every picture has several captions: the outputs of captioning models."""
+SWAP_NOTE = "clue CSVs: columns How and Where are swapped relative to the TSV; put right while reading"
+_FLAGS = ("Other", "When", "Where", "How")
+_COLUMNS = ("caption", "url", *RELATIONS, *_FLAGS, "Comment")
+
+
+def read_clue(
+    folder: Path | str,
+    *,
+    pictures: Path | str | None,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+    model_from: int | None = MODEL_FROM,
+) -> PairSet:
+    """Read the two CSVs of the CMCM release, with their split.
+
+    Args:
+        folder: holds the CSVs and, where there are pictures, the map of URLs to numbers.
+        pictures: folder of ``<number>.jpg``; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        model_from: index from which a text counts as written by a model (`meta` ``origin``, human or model);
+            None leaves it out.
+    Raises:
+        MissingError: a file is not there.
+        DataError: a row is not as SPEC 1.3.3 says, or too many pictures are missing.
+    Source: SPEC 1.3.3 (b).
+    """
+    root = Path(folder)
+    pairs: list[Pair] = []
+    for split, name in CSV_NAMES.items():
+        for number, row in enumerate(read_table(root / name, ",", ("index", *_COLUMNS))):
+            where = f"{name}: row {number}"
+            if not row["index"].isdecimal():
+                raise DataError(f"{where}: index is {row['index']!r}, expected a row number of the TSV")
+            row["How"], row["Where"] = row["Where"], row["How"]
+            row["Comment"] = "" if row["Comment"] == "False" else row["Comment"]
+            pairs.append(_pair(where, row, int(row["index"]), split, model_from))
+    numbers = [pair.id for pair in pairs]
+    if len(set(numbers)) != len(numbers):
+        raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
+    data = PairSet("clue", RELATIONS, tuple(pairs), notes=(SWAP_NOTE,))
+    return with_pictures(data, pictures, _files(root, pictures), missing=missing, max_missing=max_missing)
+
+
+def read_clue_tsv(
+    path: Path | str,
+    *,
+    pictures: Path | str | None,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+    model_from: int | None = MODEL_FROM,
+) -> PairSet:
+    """Read the TSV of all annotations; it states no split.
+
+    Args:
+        path: the file, or the folder that holds it.
+        pictures: as in `read_clue`; the map of URLs lies beside the file.
+        missing: as in `read_clue`.
+        max_missing: as in `read_clue`.
+        model_from: as in `read_clue`.
+    Raises:
+        MissingError: a file is not there.
+        DataError: a row is not as SPEC 1.3.3 says, or too many pictures are missing.
+    Source: SPEC 1.3.3 (a).
+    """
+    file = Path(path) / TSV_NAME if Path(path).is_dir() else Path(path)
+    rows = read_table(file, "\t", _COLUMNS, quoted=False)
+    for row in rows:  # captions are never quoted, a comment with quotation marks is
+        if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
+            row["Comment"] = row["Comment"][1:-1].replace('""', '"')
+    pairs = tuple(_pair(f"{file.name}: row {n}", row, n, "", model_from) for n, row in enumerate(rows))
+    data = PairSet("clue-tsv", RELATIONS, pairs)
+    files = _files(file.parent, pictures)
+    return with_pictures(data, pictures, files, missing=missing, max_missing=max_missing)
+
+
+def read_map(path: Path | str) -> dict[str, int]:
+    """Read the map of picture URLs to the numbers of their files.
+
+    Args:
+        path: the file, or the folder that holds it.
+    Raises:
+        MissingError: no such file.
+        DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
+    """
+    file = Path(path) / MAP_NAME if Path(path).is_dir() else Path(path)
+    try:
+        found = TypeAdapter(dict[str, int]).validate_json(file.read_bytes(), strict=True)
+    except FileNotFoundError:
+        raise MissingError(f"{file}: not there; it maps picture URLs to file numbers") from None
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror or error}; expected a file that can be read") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DataError(f"{file}: {first['msg']}; expected one JSON object, URL → number") from error
+    if len(set(found.values())) != len(found) or min(found.values(), default=0) < 0:
+        raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")
+    return found
+
+
+def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit, model_from: int | None) -> Pair:
+    if not row["caption"].strip() or not row["url"].strip():
+        raise DataError(f"{where}: caption or url is empty; remove the row or fill it in")
+    labels = {name: flag(where, name, row[name], ("0", "1")) for name in RELATIONS}
+    meta: dict[str, str | int | float | bool | None] = {"index": index, "url": row["url"]}
+    meta |= {name.lower(): flag(where, name, row[name], ("0", "1")) for name in _FLAGS}
+    meta["comment"] = row["Comment"]
+    if model_from is not None:
+        meta["origin"] = "model" if index >= model_from else "human"
+    return Pair(
+        id=f"clue-{index}", text=row["caption"], image=row["url"], split=split, labels=labels, meta=meta
+    )
+
+
+def _files(root: Path, pictures: Path | str | None) -> dict[str, str] | None:
+    """File names by URL; needed only where there are pictures."""
+    if pictures is None:
+        return None
+    return {url: f"{number}.jpg" for url, number in read_map(root / MAP_NAME).items()}

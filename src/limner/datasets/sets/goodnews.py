@@ -1,0 +1,120 @@
+"""Reads GoodNews: captions of news pictures, several to an article.
+
+The article is the sequence of its pairs, so that a grouped split never parts it, as the public scripts do.
+The file is read as a stream, since it holds every article whole; no text of an article is kept.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from limner.data.faults import first_fault, shown
+from limner.datasets.base import refuse_pickle
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet
+from limner.errors import DataError
+
+FILE_NAME = "captioning_dataset.json"
+
+
+class _Stated(TypedDict, total=False):
+    headline: object
+    article_url: str | None
+
+
+class _Article(_Stated):
+    images: dict[str, str | None]
+
+
+_FORM = TypeAdapter(_Article)
+_MAX_DEPTH = 50
+
+
+def read_goodnews(
+    path: Path | str,
+    *,
+    pictures: Path | str | None,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Read the captions of GoodNews.
+
+    Args:
+        path: the file, or the folder that holds it.
+        pictures: folder of ``<article>_<number>.jpg``; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+    Returns:
+        One pair per captioned picture, without a split; `seq` is the article. Empty captions are counted in
+        `notes`.
+    Raises:
+        MissingError: no such file.
+        DataError: not JSON, an article of another form or twice, or too many pictures are missing.
+    Source: SPEC 1.3.6.
+    """
+    file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+    refuse_pickle(file)
+    pairs: list[Pair] = []
+    seen: set[str] = set()
+    empty = 0
+    for name, article in _articles(file):
+        if name in seen:
+            raise DataError(f"{file}: article {shown(name)!r} comes twice; use the file as released")
+        seen.add(name)
+        headline = article.get("headline")
+        main = headline.get("main") if isinstance(headline, dict) else headline
+        main = main if isinstance(main, str) else None
+        for number, caption in article["images"].items():
+            if not caption or not caption.strip():
+                empty += 1
+                continue
+            pairs.append(
+                Pair(
+                    id=f"goodnews-{name}_{number}",
+                    text=caption,
+                    image=f"{name}_{number}.jpg",
+                    seq=name,
+                    pos=int(number) if number.isdecimal() else None,
+                    # not `url`, which is the picture's identity
+                    meta={"headline": main, "article_url": article.get("article_url")},
+                )
+            )
+    if not seen:
+        raise DataError(f"{file}: no article; expected one JSON object, article → images, headline …")
+    notes = (f"goodnews: {empty} pictures without a caption left out",) if empty else ()
+    data = PairSet("goodnews", (), tuple(pairs), notes=notes)
+    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+
+
+def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
+    """(id, article) one by one; never more than one article in memory."""
+    import ijson  # type: ignore[import-untyped, unused-ignore]
+
+    name = ""
+    with file.open("rb") as stream:
+        try:
+            events = ijson.parse(_shallow(ijson.basic_parse(stream, use_float=True), file))
+            for name, value in ijson.kvitems(events, ""):
+                yield name, _FORM.validate_python(value)
+        except ValidationError as error:
+            raise DataError(
+                f"{file}: article {shown(name)!r}: {first_fault(error, 'the article')}; see GoodNews in"
+                " docs/data.md"
+            ) from error
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"{file}: after article {shown(name)!r}: not JSON ({reason}); is the file whole?"
+            ) from error
+
+
+def _shallow(events: Iterator[tuple[str, object]], file: Path) -> Iterator[tuple[str, object]]:
+    """The events of a file that is not nested deeply; in one that is, names of places fill the memory."""
+    depth = 0
+    for event in events:
+        depth += event[0].startswith("start_") - event[0].startswith("end_")
+        if depth > _MAX_DEPTH:
+            raise DataError(f"{file}: nested deeper than {_MAX_DEPTH}; expected articles; is it GoodNews?")
+        yield event

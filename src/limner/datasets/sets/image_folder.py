@@ -1,0 +1,97 @@
+"""Any folder of pictures with captions as pairs: `metadata.jsonl` or `.csv`, and files beside the pictures.
+
+The convention is that of image folders on Hugging Face, whose folders train, validation and test are splits.
+Words inside a picture or in its name do not count as captions; it changes no file and makes no split.
+"""
+
+import os
+from pathlib import Path
+
+from limner.data.folder import FoundFile, OtherFile, source_path, walk
+from limner.data.images import display
+from limner.data.sidecars import read_sidecars
+from limner.data.tables import METADATA_NAMES
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.errors import DataError
+
+CAPTION_SOURCES = ("metadata", "sidecar")
+_SPLITS: dict[str, PairSplit] = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}
+
+
+def read_captioned_folder(
+    folder: Path | str,
+    *,
+    every: bool = False,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Read the pictures of a folder that have captions.
+
+    Args:
+        folder: of the pictures, and of folders of them.
+        every: all captions of a picture, or the first, a table's before those of files beside the picture.
+        missing: what to do about pictures that a table names but are not there, or that do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+    Returns:
+        Pairs in the order of the folder; `notes` counts pictures without a caption and names damaged files.
+    Raises:
+        MissingError: no such folder.
+        DataError: a table or folder cannot be read, a name is no Unicode, nothing has a caption, or too many
+            pictures are missing.
+    Source: SPEC 1.3.6, an image folder with captions.
+    """
+    root = Path(os.fsdecode(source_path(folder)))
+    pairs: list[Pair] = []
+    notes: list[str] = []
+    bare = 0
+    for entry in walk([os.fsencode(root)]):
+        if isinstance(entry, OtherFile):
+            continue
+        name = _name(root, entry.path)
+        if isinstance(entry, FoundFile):
+            beside = read_sidecars(entry.sidecars)
+            notes += [f"{root.name}: {name}: {warning}" for warning in beside.warnings]
+            found = [
+                one for one in (*entry.words.captions, *beside.captions) if one.source in CAPTION_SOURCES
+            ]
+            texts = list(dict.fromkeys(one.text for one in found))
+        elif entry.folder or os.fsencode(Path(name).name) in METADATA_NAMES:
+            raise DataError(f"{display(entry.path)}: {entry.reason}")
+        else:
+            texts = [""]  # no picture, no words: listed as missing by the check of pictures
+        bare += not texts
+        split = _SPLITS.get(Path(name).parts[0].lower(), "")
+        pairs += [
+            Pair(id=f"{name}-{number}", text=text, image=name, split=split)
+            for number, text in enumerate(texts if every else texts[:1])
+        ]
+    if not any(pair.text for pair in pairs):
+        raise DataError(
+            f"{root}: no picture has a caption; write metadata.jsonl or metadata.csv with file_name and text"
+        )
+    if bare:
+        notes.append(f"{root.name}: {bare} pictures without a caption left out")
+    data = PairSet(root.name, (), tuple(pairs), notes=tuple(notes))
+    return with_pictures(data, root, missing=missing, max_missing=max_missing)
+
+
+def _name(root: Path, path: bytes) -> str:
+    """Path below the folder, as text."""
+    name = os.path.relpath(os.fsdecode(path), root)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{display(path)}: the name is not UTF-8; rename the file") from None
+    if name.startswith(".."):
+        raise DataError(f"{display(path)}: lies outside the folder; name pictures below {root.name}")
+    return name

@@ -1,0 +1,77 @@
+"""A file of pairs as JSON lines, one `limner.datasets.pairs.Pair` a line."""
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from limner.datasets.pairs import Pair
+from limner.errors import DataError, MissingError
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path | str) -> None:
+    """Write pairs as JSON lines; the file appears whole or not at all.
+
+    Raises:
+        DataError: two pairs have one id, or a text is not Unicode.
+    """
+    target = Path(path)
+    seen: set[str] = set()
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("x", encoding="utf-8", newline="\n") as file:
+            for pair in pairs:
+                if pair.id in seen:
+                    raise DataError(f"{target.name}: id {pair.id!r} comes twice; give every pair its own")
+                seen.add(pair.id)
+                try:
+                    file.write(pair.model_dump_json(exclude_defaults=True) + "\n")
+                except (UnicodeEncodeError, ValueError) as error:
+                    raise DataError(
+                        f"{target.name}: pair {pair.id!r} cannot be written as UTF-8: {error}"
+                    ) from error
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_pairs(path: Path | str) -> tuple[Pair, ...]:
+    """Read pairs from JSON lines.
+
+    Raises:
+        MissingError: no such file.
+        DataError: the file cannot be read, a line is not a pair, or an id comes twice.
+    """
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise MissingError(f"{source}: not there; write pairs with write_pairs") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{source}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except OSError as error:  # a folder, links in a circle
+        raise DataError(f"{source}: cannot be read ({error.strerror}); give a file of pairs") from error
+    pairs: list[Pair] = []
+    seen: set[str] = set()
+    # only line feeds end a line: a text may hold other separators, which JSON need not escape
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{source.name}:{number}"
+        try:
+            pair = Pair.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"]) or "the line"
+            raise DataError(
+                f"{where}: {key}: {first['msg']}; see limner.datasets.pairs for the form"
+            ) from error
+        if pair.id in seen:
+            raise DataError(f"{where}: id {pair.id!r} comes twice; give every pair its own")
+        seen.add(pair.id)
+        pairs.append(pair)
+    return tuple(pairs)

@@ -1,0 +1,104 @@
+"""Picture books as annotated pairs: ground on which it is known which relations hold.
+
+Every page is a pair with the relations that follow from what was written and drawn. It writes no files and
+makes no features; drawings come as bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from limner.data.picturebook.shelf import RELATIONS, PictureBook, SyntheticStory
+from limner.data.scene_graphs import SceneGraph, parse_graph, shuffled_graphs
+from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.splits import duplicate_groups
+from limner.errors import ConfigError
+
+Pixels = np.ndarray[tuple[int, int, int, int], np.dtype[np.uint8]]
+NAME = "picturebook"
+
+
+def picture_book_pairs(stories: Sequence[SyntheticStory]) -> PairSet:
+    """The pages of stories as pairs; split by story, with thirteen relations.
+
+    Args:
+        stories: as a `PictureBook` tells them.
+    """
+    pairs = tuple(
+        Pair(
+            id=story.image_id(number),
+            text=page.text.text,
+            image=story.image_id(number),
+            split=story.story.split,
+            labels={name: int(page.relations[name]) for name in RELATIONS},
+            seq=story.story.id,
+            pos=number,
+        )
+        for story in stories
+        for number, page in enumerate(story.pages)
+    )
+    groups = duplicate_groups([[pair.seq] for pair in pairs])
+    grouped = (
+        pair.model_copy(update={"group": f"{NAME}-{group}"})
+        for pair, group in zip(pairs, groups, strict=True)
+    )
+    return PairSet(NAME, RELATIONS, tuple(grouped))
+
+
+def drawings(stories: Sequence[SyntheticStory], size_px: int = 64) -> Pixels:
+    """(N, size_px, size_px, 3) bytes, in the order of `picture_book_pairs`."""
+    pictures = [
+        np.asarray(story.picture(number, size_px)) for story in stories for number in range(len(story.pages))
+    ]
+    return np.stack(pictures) if pictures else np.zeros((0, size_px, size_px, 3), np.uint8)
+
+
+def picture_book(stories: int, seed: int, size_px: int = 64) -> tuple[PairSet, Pixels]:
+    """Pairs and drawings of a shelf.
+
+    Args:
+        stories: how many, at least 10 so that every split has one.
+        seed: of the shelf.
+        size_px: side of a drawing.
+    Raises:
+        ConfigError: fewer than 10 stories.
+    """
+    if stories < 10:
+        raise ConfigError(f"{NAME}: {stories} stories, expected at least 10: seven train, one val, two test")
+    shelf = PictureBook(seed).stories(stories)
+    return picture_book_pairs(shelf), drawings(shelf, size_px)
+
+
+def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
+    """What the pictures of a shelf show, picture → scene graph: the truth, with scores of 1.
+
+    Args:
+        stories: as for `picture_book`.
+        seed: likewise.
+        shuffled: seed of the control, in which graphs are dealt to other pictures of the same split.
+    Raises:
+        DataError: a graph that breaks the rules of its record.
+    """
+    shelf = PictureBook(seed).stories(stories)
+    pages = [(story, number) for story in shelf for number in range(len(story.pages))]
+    graphs = [parse_graph(story.graph(number), f"{NAME} {story.image_id(number)}") for story, number in pages]
+    if shuffled is not None:
+        graphs = shuffled_graphs(graphs, shuffled, [story.story.split for story, _ in pages])
+    return {graph.image: graph for graph in graphs}
+
+
+def shuffle_relations(data: PairSet, seed: int) -> PairSet:
+    """The control: whole label rows dealt anew inside each split, so that they say nothing about their pair.
+
+    Args:
+        data: with labels.
+        seed: of the order.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = list(data.pairs)
+    for split in dict.fromkeys(pair.split for pair in pairs):
+        rows = [row for row, pair in enumerate(data.pairs) if pair.split == split]
+        for row, other in zip(rows, rng.permutation(rows).tolist(), strict=True):
+            pairs[row] = pairs[row].model_copy(update={"labels": data.pairs[other].labels})
+    return replace(data, pairs=tuple(pairs))

@@ -1,0 +1,120 @@
+"""Reads Politics: pictures of political issues with the web pages they stood on, converted to JSON.
+
+The set is handed out as pickles, which run code when loaded: they are refused, and docs/data.md says how
+to convert them elsewhere. The texts are cut as its authors cut them; it makes no split.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NotRequired
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from limner.data.faults import first_fault
+from limner.data.sentences import split_sentences
+from limner.datasets.base import read_json, refuse_pickle
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.splits import text_id
+from limner.errors import DataError
+
+
+class _Item(TypedDict):
+    local_path: str
+    content_text: str | None
+
+
+@with_config(ConfigDict(extra="forbid"))
+class _Line(TypedDict):
+    politics: str
+    issue: str
+    local_path: str
+    content_text: str | None
+    split: NotRequired[PairSplit]
+
+
+_NESTED = TypeAdapter(dict[str, dict[str, list[_Item]]])
+_LINE = TypeAdapter(_Line)
+
+
+def read_politics(
+    path: Path | str,
+    *,
+    pictures: Path | str | None,
+    min_chars: int = 500,
+    sentences: int = 2,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Read the converted set.
+
+    Args:
+        path: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line.
+        pictures: folder below which `local_path` lies; None reads the texts alone.
+        min_chars: texts of no more characters are left out.
+        sentences: of a page's text, how many count, from the first.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+    Returns:
+        One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
+        texts left out.
+    Raises:
+        MissingError: no such file.
+        DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
+    Source: SPEC 1.3.6.
+    """
+    file = Path(path)
+    pairs: list[Pair] = []
+    short = 0
+    for line in _lines(file) if file.suffix.lower() == ".jsonl" else _nested(file):
+        text = line["content_text"] or ""
+        words = " ".join(split_sentences(text)[:sentences]) if len(text) > min_chars else ""
+        if not words:
+            short += 1
+            continue
+        pairs.append(
+            Pair(
+                id=f"politics-{len(pairs) + short}",
+                text=words,
+                image=line["local_path"],
+                split=line.get("split", ""),
+                seq=text_id(text),
+                meta={"politics": line["politics"], "issue": line["issue"]},
+            )
+        )
+    if not pairs:
+        raise DataError(f"{file}: no text of more than {min_chars} characters; is the file whole?")
+    notes = (f"politics: {short} texts of at most {min_chars} characters left out",) if short else ()
+    data = PairSet("politics", (), tuple(pairs), notes=notes)
+    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+
+
+def _nested(file: Path) -> Iterator[_Line]:
+    found = read_json(file, _NESTED, "politics → issue → list of local_path and content_text")
+    for politics, issues in found.items():
+        for issue, items in issues.items():
+            for item in items:
+                yield {
+                    "politics": politics,
+                    "issue": issue,
+                    "local_path": item["local_path"],
+                    "content_text": item["content_text"],
+                }
+
+
+def _lines(file: Path) -> Iterator[_Line]:
+    refuse_pickle(file)
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield _LINE.validate_python(json.loads(line))
+            except ValidationError as error:
+                raise DataError(
+                    f"{file}:{number}: {first_fault(error, 'the line')}; see docs/data.md"
+                ) from error
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{file}:{number}: not JSON ({error}); each line holds one item") from error

@@ -1,0 +1,138 @@
+"""Reads RecipeQA: recipes told in steps, each with the first of its pictures.
+
+The files hold questions, and a recipe stands under several of them, so it is taken once. Its steps pass the
+filters that pages pass. Questions, choices and answers are not read.
+"""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from limner.data.records import PictureRef
+from limner.datasets.base import read_json
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.recipes.filters import boilerplate, fault_of, is_english
+from limner.datasets.recipes.pages import Piece, one_picture_each
+from limner.datasets.splits import SplitName
+from limner.errors import DataError, MissingError
+
+
+class _File(TypedDict):
+    data: list[dict[str, Any]]
+
+
+_FORM = TypeAdapter(_File)
+
+
+def read_recipeqa(
+    path: Path | str,
+    *,
+    pictures: Path | str | None,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Read the recipes of RecipeQA.
+
+    Args:
+        path: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or ``new_train.json``
+            …), whose recipes then state their split.
+        pictures: folder of the pictures as the steps name them; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+    Returns:
+        One pair per step; `seq` is the recipe. What a filter or the rule of two segments removed, and data
+        of another form, is counted in `notes`.
+    Raises:
+        MissingError: no such file, or the tagger of the filters is not installed.
+        DataError: not of the form, no recipe, or too many pictures are missing.
+    Source: SPEC 1.3.4, 1.3.7.
+    """
+    counted: Counter[str] = Counter()
+    seen: set[str] = set()
+    pairs: list[Pair] = []
+    for file, split in _files(Path(path)):
+        found = read_json(file, _FORM, 'an object with "data", a list of questions')["data"]
+        for datum in found:
+            context = datum.get("context")
+            steps = [step for step in context if isinstance(step, dict)] if isinstance(context, list) else []
+            if not steps:
+                counted["questions without a context"] += 1
+                continue
+            key = _recipe_id(datum, steps)
+            if key in seen:
+                counted["questions about a recipe that is there already"] += 1
+                continue
+            seen.add(key)
+            pairs += _pairs(key, split, steps, counted)
+    if not pairs:
+        raise DataError(f"{path}: no recipe with two usable steps; expected RecipeQA as released")
+    notes = tuple(f"recipeqa: {number} {what}" for what, number in counted.items())
+    data = PairSet("recipeqa", (), tuple(pairs), notes=notes)
+    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+
+
+def _files(place: Path) -> list[tuple[Path, SplitName | str]]:
+    if not place.is_dir():
+        return [(place, "")]
+    names = [
+        (place / f"{before}{split}.json", split) for split in get_args(SplitName) for before in ("", "new_")
+    ]
+    found = [(path, split) for path, split in names if path.is_file()]
+    if not found:
+        raise MissingError(f"{place}: no train.json, val.json or test.json; give RecipeQA's file or folder")
+    return found
+
+
+def _recipe_id(datum: dict[str, Any], steps: list[dict[str, Any]]) -> str:
+    """The id stated, else a hash of the bodies."""
+    stated = datum.get("recipe_id")
+    if isinstance(stated, str | int) and not isinstance(stated, bool) and str(stated).strip():
+        return str(stated)
+    bodies = "\n".join(_words(step, "body") for step in steps)
+    return hashlib.sha256(bodies.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _words(step: dict[str, Any], key: str) -> str:
+    value = step.get(key)
+    return " ".join(value.replace("\0", "").split()) if isinstance(value, str) else ""
+
+
+def _pairs(key: str, split: str, steps: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
+    pieces = []
+    for step in steps:
+        images = step.get("images")
+        names = [one for one in images if isinstance(one, str) and one] if isinstance(images, list) else []
+        text = " ".join(filter(None, (_words(step, "title"), _words(step, "body"))))
+        pieces.append(Piece(text, tuple(PictureRef(target=name) for name in names[:1])))
+    segments, removed = one_picture_each(pieces)
+    counted.update(one.rule for one in removed)
+    shorn = [(boilerplate().strip(one.text)[0], one.picture.target) for one in segments]
+    english = is_english([text for text, _ in shorn])
+    kept = []
+    for text, image in shorn:
+        rule = fault_of(text, english=english)
+        if rule:
+            counted[f"steps: {rule}"] += 1
+        else:
+            kept.append((text, image))
+    if len(kept) < 2:
+        counted["recipes with fewer than 2 segments"] += 1
+        return []
+    return [
+        Pair.model_validate(
+            {
+                "id": f"recipeqa-{key}-{number}",
+                "text": text,
+                "image": image,
+                "split": split,
+                "seq": key,
+                "pos": number,
+            }
+        )
+        for number, (text, image) in enumerate(kept)
+    ]

@@ -1,0 +1,142 @@
+"""Reads VIST: stories of five sentences, each told to one photo of an album.
+
+Public readers trust the order of the file; here the stated position decides, and a story is whole or not
+there at all, because systems that hear a story before a step would learn from holes.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from limner.data.faults import shown
+from limner.datasets.base import read_json
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.splits import SplitName
+from limner.errors import DataError, MissingError
+
+PLACES = frozenset(range(5))
+
+
+class _File(TypedDict):
+    annotations: list[object]
+
+
+_FORM = TypeAdapter(_File)
+
+
+def read_vist(
+    path: Path | str,
+    *,
+    pictures: Path | str | None,
+    missing: MissingPolicy = "abort",
+    max_missing: float = MAX_MISSING,
+) -> PairSet:
+    """Read stories in sequence.
+
+    Args:
+        path: one ``….story-in-sequence.json``, or the folder of those of train, val and test.
+        pictures: folder of ``<photo_flickr_id>.<any suffix>``; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+    Returns:
+        Five pairs per story, with the split of the file; `seq` is the story, the album is in `meta`. Stories
+        left out are counted in `notes`.
+    Raises:
+        MissingError: no such file.
+        DataError: not of the form, no whole story, or too many pictures are missing.
+    Source: SPEC 1.3.5.
+    """
+    counted: Counter[str] = Counter()
+    pairs: list[Pair] = []
+    seen: set[str] = set()
+    for file, split in _files(Path(path)):
+        stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for listed in read_json(file, _FORM, 'an object with "annotations", a list of lists')["annotations"]:
+            one = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
+            if isinstance(one, dict) and _plain(one.get("story_id")):
+                stories[_plain(one["story_id"])].append(one)
+            else:
+                counted["annotations without a story"] += 1
+        for key, sentences in stories.items():
+            if key in seen:
+                raise DataError(
+                    f"{file}: story {shown(key)!r} stands in two files; use the files as released"
+                )
+            seen.add(key)
+            pairs += _pairs(key, split, sentences, counted)
+    if not pairs:
+        raise DataError(f"{path}: no story with five positions; expected VIST's story-in-sequence")
+    data = PairSet("vist", (), tuple(pairs))
+    files = {} if pictures is None else _photos(Path(pictures))
+    data = with_pictures(data, pictures, files, missing=missing, max_missing=max_missing)
+    whole = Counter(pair.seq for pair in data.pairs)
+    kept = tuple(pair for pair in data.pairs if whole[pair.seq] == len(PLACES))
+    if broken := sum(number < len(PLACES) for number in whole.values()):
+        counted["further stories left out, a picture of theirs being missing"] = broken
+    if not kept:
+        raise DataError(f"{path}: no story has all its pictures; fetch them or read the texts alone")
+    notes = tuple(f"vist: {number} {what}" for what, number in counted.items())
+    return replace(data, pairs=kept, notes=data.notes + notes)
+
+
+def _files(place: Path) -> list[tuple[Path, SplitName | str]]:
+    if not place.is_dir():
+        first = place.name.partition(".")[0]
+        return [(place, first if first in get_args(SplitName) else "")]
+    names = [(place / f"{split}.story-in-sequence.json", split) for split in get_args(SplitName)]
+    found = [(path, split) for path, split in names if path.is_file()]
+    if not found:
+        raise MissingError(
+            f"{place}: no train.story-in-sequence.json or the like; give VIST's file or folder"
+        )
+    return found
+
+
+def _plain(value: object) -> str:
+    """An id, which some files write as a number."""
+    return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _pairs(key: str, split: str, sentences: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
+    places: dict[int, dict[str, Any]] = {}
+    for one in sentences:
+        stated = _plain(one.get("worker_arranged_photo_order"))
+        if stated.isdecimal() and len(stated) < 3:
+            places[int(stated)] = one
+    if len(sentences) != len(PLACES) or places.keys() != PLACES:
+        counted["stories left out, without five distinct positions"] += 1
+        return []
+    pairs = []
+    for place in sorted(places):
+        one = places[place]
+        text = one.get("original_text") or one.get("text")
+        photo = _plain(one.get("photo_flickr_id"))
+        if not isinstance(text, str) or not text.strip() or not photo:
+            counted["stories left out, a sentence or photo not being stated"] += 1
+            return []
+        pairs.append(
+            Pair.model_validate(
+                {
+                    "id": f"vist-{key}-{place}",
+                    "text": text.strip(),
+                    "image": photo,
+                    "split": split,
+                    "seq": key,
+                    "pos": place,
+                    "meta": {"album": _plain(one.get("album_id"))},
+                }
+            )
+        )
+    return pairs
+
+
+def _photos(folder: Path) -> dict[str, str]:
+    """Photo id → file name."""
+    if not folder.is_dir():
+        return {}
+    return {path.stem: path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")}

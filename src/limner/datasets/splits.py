@@ -1,0 +1,228 @@
+"""Splits without leaks: duplicate groups are assigned whole, and every split can be audited.
+
+A picture, a longer text or a shared source puts two rows into one group, and a group never straddles
+a border.
+"""
+
+import hashlib
+import unicodedata
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from limner.data.records import Record, Story
+from limner.errors import ConfigError, DataError
+
+SplitName = Literal["train", "val", "test"]
+MIN_TOKENS = 8
+SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
+
+
+class Row(Record):
+    """One text with one picture, as far as a split is concerned.
+
+    Attributes:
+        text: as written.
+        image: identity of the picture, such as its SHA-256; "" where it has none.
+        sequence: story, recipe, article or album it belongs to; "" for none.
+    """
+
+    text: str
+    image: str = ""
+    sequence: str = ""
+
+
+class LeakAudit(Record):
+    """Test rows that a reader of the other rows has already seen.
+
+    Attributes:
+        rows: test rows.
+        text, image, pair, sequence: test rows whose text, picture, both at once, or sequence also
+            occurs outside the test split.
+        short_text: of `text`, those with fewer than 8 tokens, which no grouping keeps apart.
+    """
+
+    rows: int
+    text: int
+    image: int
+    pair: int
+    sequence: int
+    short_text: int
+
+
+def text_id(text: str) -> str:
+    """SHA-256 of the NFC-normalised, lower-cased, whitespace-collapsed text.
+
+    Source: SPEC 1.4.
+    """
+    return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def rows_of(stories: Sequence[Story]) -> list[Row]:
+    """One row per picture of each step; a picture without a hash is known by its path."""
+    return [
+        Row(text=step.text, image=ref.sha256 or ref.path or ref.target, sequence=story.id)
+        for story in stories
+        for step in story.steps
+        for ref in step.pictures
+    ]
+
+
+def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
+    """Number the connected components of items that share a key.
+
+    Args:
+        keys: per item (N,), what it must not be parted over.
+    Returns:
+        (N,) group numbers, counted by first appearance.
+    """
+    parent = list(range(len(keys)))
+
+    def root(item: int) -> int:
+        while parent[item] != item:
+            parent[item] = parent[parent[item]]
+            item = parent[item]
+        return item
+
+    first: dict[Hashable, int] = {}
+    for item, shared in enumerate(keys):
+        for key in shared:
+            parent[root(item)] = root(first.setdefault(key, item))
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(root(item), len(numbers)) for item in range(len(keys))]
+
+
+def row_keys(row: Row, *, min_tokens: int = MIN_TOKENS, sequences: bool = True) -> list[Hashable]:
+    """What a row must not be parted over: picture, text of enough tokens, sequence.
+
+    Short texts are left out because they would chain unrelated pictures.
+    Source: SPEC 1.4.
+    """
+    keys: list[Hashable] = []
+    if row.image:
+        keys.append(("image", row.image))
+    if len(_plain(row.text).split()) >= min_tokens:
+        keys.append(("text", text_id(row.text)))
+    if sequences and row.sequence:
+        keys.append(("sequence", row.sequence))
+    return keys
+
+
+def story_keys(story: Story, by: Literal["story", "source"] = "story") -> list[Hashable]:
+    """The keys of all rows of a story, and its source where stories are parted by source."""
+    keys = [key for row in rows_of([story]) for key in row_keys(row)]
+    if by == "source" and story.source:
+        keys.append(("source", story.source))
+    return keys
+
+
+def split_sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
+    """Rounded sizes of the named splits, at least 1 each; train is the rest.
+
+    Args:
+        total: number of items.
+        shares: split other than train → share of all items, in (0, 1).
+    """
+    sizes = {name: max(1, round(share * total)) for name, share in shares.items()}
+    return {"train": total - sum(sizes.values()), **sizes}
+
+
+def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: int = 0) -> list[SplitName]:
+    """Deal whole groups to splits, so that every split gets its share of large and of small groups.
+
+    Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
+    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
+    train, and with them every text a captioning model wrote.)
+
+    Args:
+        groups: (N,) group number per item.
+        sizes: split → number of items, each at least 1; they sum to N.
+        seed: of the order.
+    Returns:
+        (N,) split names; none stays empty.
+    Raises:
+        ConfigError: sizes do not sum to N, or one is below 1.
+        DataError: fewer groups than splits.
+    """
+    if sum(sizes.values()) != len(groups) or min(sizes.values()) < 1:
+        raise ConfigError(f"split: sizes {dict(sizes)}, expected at least 1 each and {len(groups)} together")
+    members: dict[int, list[int]] = defaultdict(list)
+    for item, group in enumerate(groups):
+        members[group].append(item)
+    if len(members) < len(sizes):
+        raise DataError(
+            f"split: {len(members)} groups for {len(sizes)} splits, so that one would be empty;"
+            " use more data or fewer splits"
+        )
+    order = list(members)
+    np.random.default_rng(seed).shuffle(order)
+    order.sort(key=lambda group: -len(members[group]))
+    lacking = dict(sizes)
+    given: dict[int, SplitName] = {}
+    empty = list(sizes)
+    for place, group in enumerate(order):
+        # the last groups fill splits that got nothing, so that none stays empty
+        choices = empty if len(order) - place <= len(empty) else list(sizes)
+        room = [choice for choice in choices if lacking[choice] >= len(members[group])]
+        if room:
+            name = max(room, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
+        else:
+            name = max(choices, key=lambda choice: lacking[choice])
+        if name in empty:
+            empty.remove(name)
+        lacking[name] -= len(members[group])
+        for item in members[group]:
+            given[item] = name
+    return [given[item] for item in range(len(groups))]
+
+
+def split_stories(
+    stories: Sequence[Story],
+    by: Literal["story", "source"] = "source",
+    shares: Mapping[SplitName, float] = SHARES,
+    seed: int = 0,
+) -> tuple[Story, ...]:
+    """The stories with a leak-free split filled in.
+
+    Args:
+        stories: without a split.
+        by: what else keeps stories together, beside shared pictures and texts.
+        shares: split other than train → share of the stories, positive, sum below 1.
+        seed: of the order in which groups are dealt.
+    Raises:
+        ConfigError: the shares are not positive or leave nothing for train.
+        DataError: a story already states a split, or there are fewer groups than splits.
+    """
+    for story in stories:
+        if story.split:
+            raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
+    if min(shares.values()) <= 0 or sum(shares.values()) >= 1:
+        raise ConfigError(f"split: shares {dict(shares)}, expected positive numbers with a sum below 1")
+    if len(stories) <= len(shares):
+        raise DataError(f"split: {len(stories)} stories for {len(shares) + 1} splits; use more data")
+    groups = duplicate_groups([story_keys(story, by) for story in stories])
+    names = balanced_split(groups, split_sizes(len(stories), shares), seed)
+    return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
+
+
+def audit(test: Sequence[Row], rest: Sequence[Row]) -> LeakAudit:
+    """Count the test rows that occur in the rest."""
+    texts = {text_id(row.text) for row in rest}
+    images = {row.image for row in rest if row.image}
+    pairs = {(text_id(row.text), row.image) for row in rest if row.image}
+    sequences = {row.sequence for row in rest if row.sequence}
+    seen = [row for row in test if text_id(row.text) in texts]
+    return LeakAudit(
+        rows=len(test),
+        text=len(seen),
+        image=sum(row.image in images for row in test),
+        pair=sum((text_id(row.text), row.image) in pairs for row in test),
+        sequence=sum(row.sequence in sequences for row in test),
+        short_text=sum(len(_plain(row.text).split()) < MIN_TOKENS for row in seen),
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())

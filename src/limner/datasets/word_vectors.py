@@ -1,0 +1,276 @@
+"""Vectors of words and of whole texts: learned on training texts by gensim, or read from GloVe's files.
+
+Equal texts and seeds give equal vectors, and they are stored without pickle.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.datasets.base import refuse_pickle
+from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+
+Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
+
+
+@dataclass(frozen=True)
+class CbowSettings:
+    """How vectors are learned; the defaults are those of the CMCM release.
+
+    Attributes:
+        width: E, numbers per word.
+        window: words on either side.
+        epochs: passes over the texts.
+        seed: of all random numbers.
+    Source: SPEC 1.5.
+    """
+
+    width: int = 300
+    window: int = 10
+    epochs: int = 50
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if min(self.width, self.window, self.epochs) < 1 or self.seed < 0:
+            raise ConfigError(
+                f"word vectors: {self}, expected numbers of at least 1 and a seed of at least 0"
+            )
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """A vocabulary and its vectors.
+
+    Attributes:
+        vocabulary: V words, padding and unknown among them.
+        matrix: (V, E) float32; row 0 is zero, row 1 random.
+        settings: how they were learned.
+    """
+
+    vocabulary: Vocabulary
+    matrix: Matrix
+    settings: CbowSettings
+
+
+def learn_vectors(
+    train_texts: Sequence[str], vocabulary: Vocabulary, settings: CbowSettings | None = None
+) -> WordVectors:
+    """Learn CBOW vectors; the same texts, words and seed give the same bits.
+
+    One worker makes it so. Words of the vocabulary
+    that the texts lack are drawn like the unknown word.
+
+    Args:
+        train_texts: of the training split only.
+        vocabulary: whose rows the matrix gets.
+        settings: None takes the defaults of the CMCM release.
+    Raises:
+        DataError: no text holds a word of the vocabulary.
+        MissingError: gensim is not installed.
+    Source: SPEC 1.5.
+    """
+    try:
+        word2vec = import_module("gensim.models").Word2Vec
+    except ModuleNotFoundError as error:
+        raise MissingError("word vectors: gensim is not installed; run 'pip install gensim'") from error
+    chosen = settings or CbowSettings()
+    texts = [[word for word in vocabulary.tokens(text) if word in vocabulary] for text in train_texts]
+    texts = [text for text in texts if text]
+    if not texts:
+        raise DataError(
+            "word vectors: no training text holds a word of the vocabulary; give the training texts"
+        )
+    model = word2vec(
+        texts,
+        vector_size=chosen.width,
+        window=chosen.window,
+        min_count=1,
+        sg=0,
+        epochs=chosen.epochs,
+        seed=chosen.seed,
+        workers=1,
+    )
+    random = np.random.default_rng(chosen.seed)
+    spread = 0.5 / chosen.width  # as gensim starts its own
+    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), chosen.width)).astype(np.float32)
+    for number, word in enumerate(vocabulary.words, FIRST_WORD):
+        if word in model.wv:
+            matrix[number] = model.wv[word]
+    matrix[:UNKNOWN] = 0
+    return WordVectors(vocabulary, matrix, chosen)
+
+
+def save_vectors(vectors: WordVectors, path: Path | str) -> None:
+    """Write a safetensors file, whole or not at all; vocabulary and settings are JSON in its header."""
+    from safetensors.numpy import save
+
+    target = Path(path)
+    about = {"vocabulary": vectors.vocabulary.to_json(), "settings": json.dumps(asdict(vectors.settings))}
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(save({"vectors": np.ascontiguousarray(vectors.matrix)}, about))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load_vectors(path: Path | str) -> WordVectors:
+    """Read what `save_vectors` wrote.
+
+    Raises:
+        MissingError: no such file.
+        CheckpointError: not such a file, or its parts do not fit each other.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise MissingError(f"{path}: not there; learn vectors from training texts first")
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            about = file.metadata() or {}
+            matrix = file.get_tensor("vectors")
+        settings = CbowSettings(**json.loads(about["settings"]))
+        vocabulary = Vocabulary.from_json(about["vocabulary"], str(path))
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a file of word vectors ({error}); learn them again") from error
+    if matrix.dtype != np.float32 or matrix.shape != (len(vocabulary), settings.width):
+        raise CheckpointError(
+            f"{path}: {matrix.dtype} {matrix.shape}, expected float32 {(len(vocabulary), settings.width)}; "
+            "learn them again"
+        )
+    return WordVectors(vocabulary, matrix, settings)
+
+
+Vector = NDArray[np.float32]
+
+
+def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
+    """Vectors of words from a file of lines ``word n₁ n₂ … n_E``, numbers separated by single blanks.
+
+    A first line of two whole numbers, as word2vec writes it, is passed over. Words of the file that hold
+    blanks are found by the width, which the first line of the file sets.
+
+    Args:
+        path: the text file, UTF-8.
+        words: those that are wanted, as the file spells them.
+    Returns:
+        Word → (E,) float32; words the file lacks are absent. Of a word that comes twice the first counts.
+    Raises:
+        MissingError: no such file.
+        DataError: a line has another width or no finite numbers, naming the line.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise MissingError(f"{file}: no such file of word vectors; check the path")
+    refuse_pickle(file)
+    wanted = {word.encode("utf-8"): word for word in words}
+    found: dict[str, Vector] = {}
+    width = 0
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            fields = line.rstrip().split(b" ")
+            if number == 1 and len(fields) == 2 and all(field.isdigit() for field in fields):
+                continue
+            if not width:
+                width = len(fields) - 1
+            if width < 2 or len(fields) <= width:
+                raise DataError(
+                    f"{file}:{number}: {len(fields)} fields, expected a word and {max(width, 2)} numbers"
+                )
+            word = wanted.get(b" ".join(fields[:-width]))
+            if word is not None and word not in found:
+                found[word] = _vector(fields[-width:], f"{file}:{number}")
+    if not width:
+        raise DataError(f"{file}: no word vectors; expected lines of a word and its numbers")
+    return found
+
+
+def _vector(fields: list[bytes], where: str) -> Vector:
+    """Numbers of one line."""
+    try:
+        vector = np.asarray([float(field) for field in fields], dtype=np.float32)
+    except ValueError as error:
+        raise DataError(f"{where}: {str(error)[:80]}; expected numbers separated by single blanks") from None
+    if not np.isfinite(vector).all():
+        raise DataError(f"{where}: a number is not finite; get the file again")
+    return vector
+
+
+def document_vectors(
+    texts: Sequence[str], *, size: int, min_count: int, epochs: int, seed: int, window: int = 20
+) -> NDArray[np.float32]:
+    """One vector per text, inferred by a model that was trained on all of them.
+
+    Args:
+        texts: n training texts; test texts have no place here.
+        size: of a vector.
+        min_count: texts' words that are rarer are left out.
+        epochs: passes over the texts.
+        seed: of training.
+        window: words at most between a word and those it is predicted from.
+    Returns:
+        (n, size); a text of which no word is left gets the zero vector, and so lies near others like it.
+    Raises:
+        ConfigError: a setting is not positive.
+        DataError: no word is frequent enough in all texts together.
+        MissingError: gensim is not installed.
+    Source: SPEC 1.5, 3.3 (T&K). Departs: the vectors that training leaves, not inferred ones, because
+        gensim's inference starts from Python's hash of the text, which every process makes anew; one worker,
+        because several make every run a different one.
+    """
+    if min(size, min_count, epochs, window) < 1:
+        raise ConfigError(
+            f"doc2vec: size {size}, min_count {min_count}, epochs {epochs}, window {window};"
+            " expected at least 1 each"
+        )
+    try:
+        from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+    except ModuleNotFoundError as error:
+        raise MissingError("doc2vec: gensim is not installed; run 'pip install gensim'") from error
+
+    tokens = [tuple(words_of(text)) for text in texts]
+    tags = {words: tag for tag, words in enumerate(dict.fromkeys(tokens))}  # equal texts are one document
+    model = Doc2Vec(vector_size=size, window=window, min_count=min_count, epochs=epochs, seed=seed, workers=1)
+    documents = [TaggedDocument(list(words), [tags[words]]) for words in tokens]
+    model.build_vocab(documents)
+    if not len(model.wv):
+        raise DataError(
+            f"doc2vec: no word occurs {min_count} times in {len(texts)} texts; lower graph.min_count"
+        )
+    model.train(documents, total_examples=model.corpus_count, epochs=model.epochs)
+    found: NDArray[np.float32] = model.dv.vectors[[tags[words] for words in tokens]]
+    for place, words in enumerate(tokens):
+        if not any(word in model.wv for word in words):
+            found[place] = 0
+    return found
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text that count, in order: no tags, stop words or words of one or two letters.
+
+    Source: SPEC 1.5. Departs: letters outside ASCII stay, or texts in many languages would have no word.
+    """
+    from gensim.parsing import preprocessing
+
+    filters = [
+        str.lower,
+        preprocessing.strip_tags,
+        preprocessing.strip_punctuation,
+        preprocessing.strip_non_alphanum,
+        preprocessing.strip_multiple_whitespaces,
+        preprocessing.remove_stopwords,
+        preprocessing.strip_short,
+    ]
+    return list(preprocessing.preprocess_string(text, filters))

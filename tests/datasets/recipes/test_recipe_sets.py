@@ -1,0 +1,154 @@
+"""RecipeQA and VIST as published: each recipe once, stories whole, and any other form in one line."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_recipe_builder import WORDS, picture
+
+from limner.apps.corpora import open_corpus, read_corpus
+from limner.datasets.sets.recipeqa import read_recipeqa
+from limner.datasets.sets.vist import read_vist
+from limner.errors import DataError, LimnerError, MissingError
+from limner.training.settings import DataConfig
+
+
+def recipe(name, **more):
+    steps = [
+        {"title": f"Step {n}: {name}", "body": text.format(name), "images": [f"{name}{n}.png", "x.png"]}
+        for n, text in enumerate(WORDS)
+    ]
+    return {"recipe_id": name, "task": "visual_cloze", "context": steps, **more}
+
+
+def write(path, value):
+    path.write_text(json.dumps(value))
+    return path
+
+
+def sentence(story, place, **more):
+    stated = {"story_id": story, "worker_arranged_photo_order": place, "photo_flickr_id": f"{story}{place}"}
+    return [{**stated, "album_id": 7, "original_text": f"This is sentence {place} of {story}.", **more}]
+
+
+def album(*stories, places=range(5)):
+    return [sentence(story, place) for story in stories for place in places]
+
+
+def test_a_recipe_under_several_questions_is_read_once(tmp_path):
+    file = write(
+        tmp_path / "r.json", {"version": "1", "data": [recipe("leeks"), recipe("leeks"), recipe("plums")]}
+    )
+    data = read_recipeqa(file, pictures=None)
+    assert [pair.id for pair in data.pairs] == [
+        f"recipeqa-{name}-{n}" for name in ("leeks", "plums") for n in range(3)
+    ]
+    assert data.pairs[0].text == f"leeks {WORDS[0].format('leeks')}"
+    assert data.pairs[0].image == "leeks0.png"
+    assert "recipeqa: 1 questions about a recipe that is there already" in data.notes
+
+
+def test_recipes_without_id_are_known_by_their_words_and_short_ones_left_out(tmp_path):
+    nameless = recipe("leeks")
+    del nameless["recipe_id"]
+    short = {"recipe_id": "s", "context": [{"title": "", "body": "Serve.", "images": ["a.png"]}]}
+    odd = [{}, {"context": None}, {"context": [1, {"body": 5, "images": "x"}], "recipe_id": True}]
+    data = read_recipeqa(
+        write(tmp_path / "r.json", {"data": [nameless, dict(nameless), short, *odd]}), pictures=None
+    )
+    assert len(data.pairs) == 3
+    assert set(data.notes) >= {
+        "recipeqa: 1 questions about a recipe that is there already",
+        "recipeqa: 1 steps: fewer than 3 tokens",
+        "recipeqa: 2 recipes with fewer than 2 segments",
+        "recipeqa: 2 questions without a context",
+    }
+
+
+def test_both_sets_open_by_name_with_their_split(tmp_path):
+    (tmp_path / "images").mkdir()
+    for number, split in enumerate(("train", "val", "test")):
+        write(tmp_path / f"{split}.json", {"data": [recipe(split)]})
+        write(tmp_path / f"{split}.story-in-sequence.json", {"annotations": album(f"s{split}")[::-1]})
+        for n in range(5):
+            picture(tmp_path / "images" / f"{split}{n}.png", 10 * number + n, side=20)
+            picture(tmp_path / "images" / f"s{split}{n}.png", 90 + 10 * number + n, side=20)
+    for name, count in (("recipeqa", 9), ("vist", 15)):
+        config = DataConfig(set=name, annotations=str(tmp_path), split="released")
+        data, _ = open_corpus(config, files=True)
+        assert len(data.pairs) == count
+        assert [pair.split for pair in data.pairs[:: count // 3]] == ["train", "val", "test"]
+        assert [pair.pos for pair in data.pairs[: count // 3]] == list(range(count // 3))
+    # a story with a hole is no story
+    (tmp_path / "images" / "strain2.png").unlink()
+    rest = read_corpus(DataConfig(set="vist", annotations=str(tmp_path), missing="drop"))
+    assert {pair.seq for pair in rest.pairs} == {"sval", "stest"}
+    assert len(rest.missing) == 1
+    assert "vist: 1 further stories left out, a picture of theirs being missing" in rest.notes
+
+
+def test_stories_need_five_distinct_positions(tmp_path):
+    rows = [
+        *album("good"),
+        *album("four", places=range(4)),
+        *album("twice", places=(0, 1, 2, 3, 3)),
+        *album("six", places=(0, 1, 2, 3, 4, 4)),
+        *album("silent", places=range(4)),
+        sentence("silent", 4, original_text=" ", text=None),
+        [],
+        None,
+        [{"story_id": None}],
+    ]
+    data = read_vist(write(tmp_path / "val.story-in-sequence.json", {"annotations": rows}), pictures=None)
+    assert {(pair.seq, pair.split) for pair in data.pairs} == {("good", "val")}
+    assert data.notes == (
+        "vist: 3 annotations without a story",
+        "vist: 3 stories left out, without five distinct positions",
+        "vist: 1 stories left out, a sentence or photo not being stated",
+    )
+
+
+@pytest.mark.parametrize("read", [read_recipeqa, read_vist])
+def test_other_files_are_refused_in_one_line(read, tmp_path):
+    with pytest.raises(MissingError, match="not there"):
+        read(tmp_path / "none.json", pictures=None)
+    with pytest.raises(MissingError, match="no train"):
+        read(tmp_path, pictures=None)
+    for text in (
+        "",
+        "[]",
+        "{",
+        '{"data": {}}',
+        '{"annotations": 1}',
+        "[" * 100_000,
+        '{"data": [], "annotations": []}',
+    ):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(DataError) as caught:
+            read(tmp_path / "x.json", pictures=None)
+        assert "\n" not in str(caught.value)
+
+
+keys = st.sampled_from(
+    ["recipe_id", "context", "body", "title", "images", "story_id", "text", "worker_arranged_photo_order"]
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.lists(st.dictionaries(keys, values, max_size=5), max_size=4), st.lists(values, max_size=4))
+def test_json_of_any_types_is_read_or_refused(tmp_path_factory, questions, annotations):
+    file = tmp_path_factory.mktemp("any") / "x.json"
+    write(file, {"data": [recipe("leeks"), *questions], "annotations": [*album("good"), *annotations]})
+    for read in (read_recipeqa, read_vist):
+        said = []
+        try:
+            assert read(file, pictures=None).pairs
+        except LimnerError as error:
+            said.append(str(error))
+        assert not any("\n" in one for one in said)

@@ -1,0 +1,67 @@
+"""Word vectors as text: the words asked for come back, wrong lines are named."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limner.datasets.word_vectors import read_glove
+from limner.errors import DataError, LimnerError, MissingError
+
+
+def test_only_the_words_asked_for_are_read(tmp_path):
+    path = tmp_path / "glove.txt"
+    path.write_text("dog 1 2 -3e-1\n. . . 4 5 6\ndog 9 9 9\nchien 7 8 9\n")
+    found = read_glove(path, ["dog", "cat", ". . ."])
+    assert list(found) == ["dog", ". . ."]
+    np.testing.assert_allclose(found["dog"], [1, 2, -0.3])
+    assert found["dog"].dtype == np.float32
+    np.testing.assert_allclose(found[". . ."], [4, 5, 6])
+    path.write_text("2 3\ndog 1 2 3 \n")
+    np.testing.assert_allclose(read_glove(path, {"dog"})["dog"], [1, 2, 3])
+
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=8)
+numbers = st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=3)
+
+
+@given(st.dictionaries(words, numbers, min_size=1, max_size=5), st.data())
+def test_what_is_written_comes_back(tmp_path_factory, vectors, data):
+    path = tmp_path_factory.mktemp("glove") / "vectors.txt"
+    lines = [" ".join([word, *map(repr, row)]) for word, row in vectors.items()]
+    path.write_bytes("\n".join(lines).encode())
+    asked = data.draw(st.sets(st.sampled_from([*vectors, "absent word"])))
+    found = read_glove(path, asked)
+    assert set(found) == asked - {"absent word"}
+    for word, row in found.items():
+        np.testing.assert_array_equal(row, np.asarray(vectors[word], np.float32))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "no word vectors"),
+        ("dog 1\n", ":1: 2 fields"),
+        ("dog 1 2 3\ncat 1 2\n", ":2: 3 fields, expected a word and 3 numbers"),
+        ("cow 1 2 3\ndog 1 x 3\n", ":2: could not convert"),
+        ("dog 1 nan 3\n", ":1: a number is not finite"),
+        ("dog 1  3\n", ":1: could not convert"),
+        ("400000 50\n", "no word vectors"),
+    ],
+)
+def test_wrong_lines_are_named(tmp_path, content, told):
+    path = tmp_path / "glove.txt"
+    path.write_text(content)
+    with pytest.raises(DataError, match=told) as error:
+        read_glove(path, {"dog", "cat"})
+    assert "\n" not in str(error.value)
+
+
+def test_what_would_run_is_refused(tmp_path, executable_payload):
+    path = tmp_path / "glove.txt"
+    path.write_bytes(executable_payload(tmp_path / "ran"))
+    with pytest.raises(LimnerError):
+        read_glove(path, {"dog"})
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(MissingError):
+        read_glove(tmp_path / "none", {"dog"})
