@@ -15,8 +15,9 @@ from hostile_server import jpeg
 
 from limner.datasets import fetch as fetch_module
 from limner.datasets.fetch import fetch_pictures
-from limner.datasets.transfer import FILE_NAME, Fetched, FetchSettings, Manifest
+from limner.datasets.transfer import FILE_NAME, LOCK_NAME, Fetched, FetchSettings, Manifest
 from limner.errors import ConfigError, DataError
+from limner.files import DRAFT_SUFFIX
 
 QUICK = FetchSettings(
     parallel=8,
@@ -47,7 +48,7 @@ def one(server, folder, path, **settings):
     (found,) = lines(folder).values()
     assert (folder / "0.jpg").exists() == (found["state"] == "done")
     assert sorted(file.name for file in folder.iterdir()) == sorted(
-        ["0.jpg", FILE_NAME] if found["state"] == "done" else [FILE_NAME]
+        [LOCK_NAME, FILE_NAME] + ["0.jpg"] * (found["state"] == "done")
     )
     return found
 
@@ -186,10 +187,10 @@ def test_a_file_takes_its_name_only_when_it_is_on_disk(server, tmp_path, monkeyp
     def fsync(descriptor):
         seen.append(sorted(file.name for file in tmp_path.glob("*.jpg")))
 
-    monkeypatch.setattr(fetch_module.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     fetch_pictures({server.url("ok/0"): "0.jpg"}, tmp_path, QUICK)
-    # first the picture under another name, then the line of the manifest
-    assert seen == [[], ["0.jpg"]]
+    # first the picture under another name, then its folder with the name, then the line of the manifest
+    assert seen == [[], ["0.jpg"], ["0.jpg"]]
 
 
 def test_a_picture_in_place_is_kept_and_a_foreign_file_never_overwritten(server, tmp_path):
@@ -256,7 +257,7 @@ def test_a_full_disk_is_one_clear_error(server, tmp_path, monkeypatch):
     def full(path, data):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(fetch_module, "_write", full)
+    monkeypatch.setattr(fetch_module, "write_bytes", full)
     with pytest.raises(DataError, match=r"No space left on device .*0\.jpg.*then run the same command again"):
         fetch_pictures({server.url("ok/0"): "0.jpg"}, tmp_path, QUICK)
     monkeypatch.undo()
@@ -324,4 +325,4 @@ def test_after_a_kill_nothing_comes_twice_and_nothing_is_lost(server, tmp_path, 
         # a whole file is not asked for again; what was under way, at most four, is
         assert server.asked[path] == (1 if f"{number}.jpg" in whole else before.get(path, 0) + 1)
     assert sum(server.asked.values()) <= 44
-    assert not list(tmp_path.glob(".*.part"))
+    assert not list(tmp_path.glob(f".*{DRAFT_SUFFIX}"))

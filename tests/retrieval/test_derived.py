@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from boards import space, unit
 
+from limner.files import DRAFT_SUFFIX
 from limner.retrieval import derived as module
 from limner.retrieval.channels import EncodedChannel, Evidence
 from limner.retrieval.coarse import coarse
@@ -45,7 +46,7 @@ def test_second_reader_computes_nothing(tmp_path, monkeypatch):
     assert copy.matrix.equal(due_copy.matrix)
     assert copy.error == due_copy.error
     assert np.array_equal(copy.present, due_copy.present)
-    assert list(tmp_path.glob("*.tmp")) == []
+    assert list(tmp_path.glob(f"*{DRAFT_SUFFIX}")) == []
 
 
 def test_changed_vectors_are_derived_anew(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from fakes import FakeImages, FakeTexts, noise_picture
 
 from limner.errors import DataError, MissingError
+from limner.files import DRAFT_SUFFIX
 from limner.retrieval.digests import DigestSet
 from limner.retrieval.indexing import index
 from limner.retrieval.library import Library
@@ -62,7 +63,7 @@ def test_creating_twice_opens_and_half_made_is_completed(library, tmp_path):
 
 
 def test_settings_survive_odd_names_and_half_written_files(library):
-    (library.folder / "library.json.tmp").write_text("{half")
+    (library.folder / f".0123{DRAFT_SUFFIX}").write_text("{half")
     library.save(sources=(os.fsdecode(b"/pictures/gr\xfc\xdfe"),))
     assert os.fsencode(Library.open(library.folder).settings.sources[0]) == b"/pictures/gr\xfc\xdfe"
 
@@ -131,7 +132,7 @@ def test_the_cache_is_used_and_renewed(library, pictures):
     index([pictures], library, image_encoders=[FakeImages()])
     assert len(library.gallery(["visual"])) == 5
     assert len(list((library.folder / "cache").rglob("*.npy"))) == 2
-    assert list((library.folder / "cache").rglob("*.tmp")) == []
+    assert list((library.folder / "cache").rglob(f"*{DRAFT_SUFFIX}")) == []
 
 
 def test_a_reader_sees_what_another_process_writes(library, pictures):

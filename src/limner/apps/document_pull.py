@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from limner.errors import CheckpointError, DataError
+from limner.files import write_text
 from limner.retrieval.channels import Evidence
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def fit_pull(model: Any, corpus: "Corpus") -> Evidence:  # noqa: ANN401
 
 def write_pull(run: Path, evidence: Evidence) -> None:
     """Store it, whole or not at all."""
-    part = run / f".{FILE}.part"
-    part.write_text(evidence.model_dump_json() + "\n", encoding="utf-8")
-    part.replace(run / FILE)
+    write_text(run / FILE, evidence.model_dump_json() + "\n")
 
 
 def read_pull(run: Path) -> Evidence:

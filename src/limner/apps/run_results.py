@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from limner.errors import CheckpointError, ConfigError
+from limner.files import write_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,8 +175,5 @@ def write_refinement(run: Path, refinement: "Refinement") -> dict[str, Any]:
         "strength": refinement.strength,
         "threshold": str(refinement.threshold),
     }
-    target = run / REFINEMENT
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(json.dumps(stored) + "\n", encoding="utf-8")
-    part.replace(target)
+    write_text(run / REFINEMENT, json.dumps(stored) + "\n")
     return stored

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from limner.data.records import Record
 from limner.data.scene_graphs import SceneObject
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+from limner.files import strangers, write_text
 
 JOURNAL = "detections.jsonl"
 ABOUT = "about.json"
@@ -82,16 +83,14 @@ class SceneFolder:
         self.folder = folder
         self._file: BinaryIO | None = None
         known = {JOURNAL, ABOUT, GRAPHS, SKIPPED, PAGE}
-        others = [one.name for one in folder.iterdir() if one.name not in known] if folder.is_dir() else []
+        others = strangers(folder, known)
         if others and not (folder / ABOUT).exists():
             raise DataError(f"{folder}: holds {others[0]!r}; name an empty or new folder by --to")
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[str, tuple[int, int, int]] = {}
         if again or not (folder / ABOUT).exists():
             (folder / JOURNAL).unlink(missing_ok=True)
-            part = folder / f".{ABOUT}.part"
-            part.write_text(looking.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            part.replace(folder / ABOUT)
+            write_text(folder / ABOUT, looking.model_dump_json(indent=1) + "\n")
         else:
             _check_same(folder / ABOUT, looking)
             self._known = _index(folder / JOURNAL)

@@ -7,7 +7,6 @@ reads validation figures only and prints nothing.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from limner.errors import ConfigError, DataError
+from limner.files import write_text
 
 if TYPE_CHECKING:
     from limner.evaluation.sweeps import Point
@@ -168,9 +168,6 @@ def _finished(folder: Path, settings: dict[str, str], seed: int, resolved: dict[
 
     _, state = checkpoint.load(folder / BEST)
     found = Point(settings=settings, seed=seed, epoch=state["epoch"], validation=state["validation"])
-    part = folder / f".{POINT}.{secrets.token_hex(4)}.part"
-    part.write_text(
-        json.dumps({"config": resolved, "point": found.model_dump(mode="json")}) + "\n", encoding="utf-8"
-    )
-    part.replace(folder / POINT)
+    done = {"config": resolved, "point": found.model_dump(mode="json")}
+    write_text(folder / POINT, json.dumps(done) + "\n")
     return found

@@ -5,8 +5,6 @@ the other. It reads no annotations (`visual_genome` does) and sees no picture.
 """
 
 import json
-import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import CheckpointError, MissingError
+from limner.files import write_bytes
 
 KIND = "limner relation prior 1"
 _LOG_FLOOR = 1e-3
@@ -109,22 +108,13 @@ def save_prior(prior: RelationPrior, path: Path | str) -> None:
     """Write a safetensors file, whole or not at all; the names are JSON in its header."""
     from safetensors.numpy import save
 
-    target = Path(path)
     about = {
         "kind": KIND,
         "classes": json.dumps(prior.classes),
         "predicates": json.dumps(prior.predicates),
         "source": prior.source,
     }
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(save({"counts": np.ascontiguousarray(prior.counts)}, about))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    write_bytes(Path(path), save({"counts": np.ascontiguousarray(prior.counts)}, about))
 
 
 def load_prior(path: Path | str) -> RelationPrior:

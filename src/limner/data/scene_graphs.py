@@ -5,8 +5,6 @@ file. It looks at no picture and knows no words.
 """
 
 import json
-import os
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from limner.data.records import Record
 from limner.datasets.base import refuse_pickle
 from limner.errors import DataError, MissingError
+from limner.files import write_lines
 
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Box = tuple[Unit, Unit, Unit, Unit]
@@ -135,20 +134,16 @@ def write_graphs(path: Path | str, graphs: Iterable[SceneGraph]) -> None:
     Raises:
         DataError: two graphs of one picture.
     """
-    target, seen = Path(path), set[str]()
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            for graph in graphs:
-                if graph.image in seen:
-                    raise DataError(f"{path}: two graphs of picture {graph.image!r}; keep one of them")
-                seen.add(graph.image)
-                file.write(line_of(graph) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    seen = set[str]()
+
+    def lines() -> Iterator[str]:
+        for graph in graphs:
+            if graph.image in seen:
+                raise DataError(f"{path}: two graphs of picture {graph.image!r}; keep one of them")
+            seen.add(graph.image)
+            yield line_of(graph)
+
+    write_lines(Path(path), lines())
 
 
 def line_of(graph: SceneGraph) -> str:

@@ -12,11 +12,10 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from limner.data.faults import first_fault
-from limner.data.json_lines import json_rows
 from limner.data.records import Record
 from limner.data.studies import Item, Key, Population, Study, StudyFiles, Vote
 from limner.errors import DataError, MissingError
+from limner.files import first_fault, json_rows
 
 STUDY, ITEMS, KEY, POPULATION = "study.json", "items.jsonl", "key.json", "population.json"
 PICTURES = "pictures"

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from limner.data.faults import first_fault
 from limner.errors import DataError, MissingError
+from limner.files import first_fault
 
 Form = TypeVar("Form")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")

@@ -9,7 +9,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,6 +29,7 @@ from limner.errors import (
     ShapeError,
     unknown,
 )
+from limner.files import locked, write_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -215,11 +215,12 @@ def extract(
     folder = Path(root) / key.folder
     folder.mkdir(parents=True, exist_ok=True)
     ids = tuple(pictures)
-    with _lock(folder):
+    busy = CheckpointError(f"{folder}: another process is extracting into it; wait for it")
+    with locked(folder / "lock", busy):
         if not (folder / KEY).exists():
-            _write(folder / IDS, json.dumps(ids))
-            _write(folder / DONE, _Done(rows=0).model_dump_json())
-            _write(folder / KEY, _Made(key=key, ids_sha256=_hash(ids)).model_dump_json(indent=1))
+            write_text(folder / IDS, json.dumps(ids))
+            write_text(folder / DONE, _Done(rows=0).model_dump_json())
+            write_text(folder / KEY, _Made(key=key, ids_sha256=_hash(ids)).model_dump_json(indent=1))
         _checked(folder, key, ids)
         done = _done(folder)
         left = [(name, Path(path)) for name, path in islice(pictures.items(), done.rows, None)]
@@ -232,7 +233,7 @@ def extract(
             def count() -> None:
                 file.flush()
                 os.fsync(file.fileno())
-                _write(folder / DONE, _Done(rows=rows, shape=shape).model_dump_json())
+                write_text(folder / DONE, _Done(rows=rows, shape=shape).model_dump_json())
 
             try:
                 for names, values in _batches(
@@ -347,36 +348,8 @@ def _done(folder: Path) -> _Done:
     return done
 
 
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One writer at a time; the system lets the lock go with the process."""
-    with (folder / "lock").open("w") as handle:
-        try:
-            if os.name == "nt":
-                import msvcrt
-
-                msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-            else:
-                import fcntl
-
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CheckpointError(f"{folder}: another process is extracting into it; wait for it") from error
-        yield
-
-
 def _hash(ids: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(ids)).encode()).hexdigest()
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
 
 
 Layer = Literal["pooled", "grid", "stages", "blocks"]

@@ -6,7 +6,6 @@ Every file appears whole and checked or not at all.
 
 import asyncio
 import hashlib
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from limner.data.records import Record
 from limner.datasets.missing import picture_fault
 from limner.datasets.transfer import (
     FILE_NAME,
+    LOCK_NAME,
     FailedError,
     Fetched,
     FetchSettings,
@@ -26,6 +26,7 @@ from limner.datasets.transfer import (
     Transfer,
 )
 from limner.errors import ConfigError, DataError
+from limner.files import DRAFT_SUFFIX, write_bytes
 
 _BACKOFF_S = 1.0
 
@@ -102,8 +103,8 @@ def fetch_pictures(
     try:
         root.mkdir(parents=True, exist_ok=True)
         with Manifest(root) as manifest:
-            for name in wanted.values():  # what a crash left half written
-                _part(root / name).unlink(missing_ok=True)
+            for draft in root.glob(f".*{DRAFT_SUFFIX}"):  # what a crash left half written
+                draft.unlink()
             run = _Run(wanted, root, manifest, chosen, again=again, progress=progress, fault=fault)
             asyncio.run(run.all())
             return run.report()
@@ -213,7 +214,7 @@ class _Run:
                     fault = await asyncio.to_thread(self._fault, data)
                     if fault:
                         raise FailedError(f"not a usable picture: {fault}", lasting=True, status=one.status)
-                    await asyncio.to_thread(_write, self._folder / name, data)
+                    await asyncio.to_thread(write_bytes, self._folder / name, data)
                     self._transfer.stored += len(data)
                     return one.model_copy(update={"name": name, "attempts": attempt + 1})
                 except FailedError as error:
@@ -274,25 +275,6 @@ def _host(url: str) -> str:
         return ""
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all."""
-    part = _part(path)
-    try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-
-
-def _part(path: Path) -> Path:
-    """Where a file is written before it takes its name."""
-    return path.with_name(f".{path.name}.part")
-
-
 def _check_names(wanted: Mapping[str, str]) -> None:
     twice = [name for name, number in Counter(wanted.values()).items() if number > 1]
     if twice:
@@ -303,7 +285,7 @@ def _check_names(wanted: Mapping[str, str]) -> None:
         if (
             not name
             or name != Path(name).name
-            or name in (".", "..", FILE_NAME)
+            or name in (".", "..", FILE_NAME, LOCK_NAME)
             or "\0" in name
             or "\\" in name
         ):

@@ -15,6 +15,7 @@ from typing import Literal
 from limner.data.images import PictureError, decode
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.errors import DataError
+from limner.files import write_lines
 
 MissingPolicy = Literal["abort", "drop"]
 MAX_MISSING = 0.02
@@ -146,8 +147,6 @@ def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
         target.unlink(missing_ok=True)
         return ""
     run.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.write_text("".join(json.dumps(one.model_dump()) + "\n" for one in missing), encoding="utf-8")
-    part.replace(target)
+    write_lines(target, (json.dumps(one.model_dump()) for one in missing))
     pictures = len({one.image for one in missing})
     return f"{target}: {len(missing):,} pairs of {pictures:,} pictures left out, each with its reason"

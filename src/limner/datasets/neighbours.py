@@ -5,8 +5,6 @@ A pair itself and its duplicates are no neighbours.
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from limner.errors import (
     ShapeError,
     unknown,
 )
+from limner.files import replacing, write_bytes, write_text
 
 Method = Literal["auto", "exact", "hnsw"]
 Ids = NDArray[np.int64]
@@ -324,16 +323,10 @@ def write_graph(graph: NeighbourGraph, folder: Path, made_from: str) -> None:
     """Store a graph; whole or, after a kill, not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ABOUT).unlink(missing_ok=True)  # without it there is no graph
-    part = folder / f".{TABLE}.part"
-    with part.open("wb") as file:
+    with replacing(folder / TABLE) as draft, draft.open("wb") as file:
         np.save(file, graph.neighbours, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / TABLE)
     about = _About(made_from=made_from, method=graph.method, sha256=_file_hash(folder / TABLE))
-    part = folder / f".{ABOUT}.part"
-    part.write_text(about.model_dump_json(indent=1), encoding="utf-8")
-    part.replace(folder / ABOUT)
+    write_text(folder / ABOUT, about.model_dump_json(indent=1))
 
 
 def open_graph(folder: Path, made_from: str) -> NeighbourGraph:
@@ -406,12 +399,7 @@ def write_pair_scores(scores: PairScores, run: Path) -> Path:
     held = {name: np.ascontiguousarray(values, np.float32) for name, values in scores.scores.items()}
     about = {"format": SCORES_FORMAT, "epoch": str(scores.epoch), "ids": json.dumps(scores.ids)}
     target = run / SCORES_FILE
-    part = target.with_name(f".{SCORES_FILE}.{secrets.token_hex(4)}.part")
-    try:
-        part.write_bytes(save(held, about))
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    write_bytes(target, save(held, about))
     return target
 
 

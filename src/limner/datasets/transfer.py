@@ -14,6 +14,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from pydantic import ValidationError
 
 from limner.data.records import Record
 from limner.errors import ConfigError, DataError
+from limner.files import locked
 
 _SAFE = "%/:=&?~+!$,;'@()*[]"
 _HOST = re.compile(r"[a-zA-Z0-9._-]+|[0-9a-fA-F:.]+")
@@ -126,7 +128,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await asyncio.sleep(seconds)
 
 
-FILE_NAME = "manifest.jsonl"
+FILE_NAME, LOCK_NAME = "manifest.jsonl", ".manifest.lock"
 
 
 class Fetched(Record):
@@ -169,13 +171,12 @@ class Manifest:
             DataError: a line is not one of a manifest, or another process has it open.
         """
         self.path = folder / FILE_NAME
-        self._file = self.path.open("a+b")
-        try:
-            _lock(self._file.fileno(), self.path)
+        busy = DataError(f"{self.path}: another fetch is writing here; wait for it or use another folder")
+        with ExitStack() as opened:
+            opened.enter_context(locked(folder / LOCK_NAME, busy))
+            self._file = opened.enter_context(self.path.open("a+b"))
             self.known = self._read()
-        except BaseException:
-            self._file.close()
-            raise
+            self._opened = opened.pop_all()
 
     def add(self, one: Fetched) -> None:
         """Append a line and wait until it is on disk."""
@@ -192,7 +193,7 @@ class Manifest:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it."""
-        self._file.close()
+        self._opened.close()
 
     def _read(self) -> dict[str, Fetched]:
         self._file.seek(0)
@@ -211,18 +212,6 @@ class Manifest:
                 ) from error
             known[one.url] = one
         return known
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Keep other processes out; the lock goes with the process, however it ends."""
-    try:
-        import fcntl
-    except ModuleNotFoundError:  # no such lock on Windows
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataError(f"{path}: another fetch is writing here; wait for it or use another folder") from None
 
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

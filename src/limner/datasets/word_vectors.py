@@ -4,8 +4,6 @@ Equal texts and seeds give equal vectors, and they are stored without pickle.
 """
 
 import json
-import os
-import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from limner.datasets.base import refuse_pickle
 from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+from limner.files import write_bytes
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
@@ -113,17 +112,8 @@ def save_vectors(vectors: WordVectors, path: Path | str) -> None:
     """Write a safetensors file, whole or not at all; vocabulary and settings are JSON in its header."""
     from safetensors.numpy import save
 
-    target = Path(path)
     about = {"vocabulary": vectors.vocabulary.to_json(), "settings": json.dumps(asdict(vectors.settings))}
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(save({"vectors": np.ascontiguousarray(vectors.matrix)}, about))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    write_bytes(Path(path), save({"vectors": np.ascontiguousarray(vectors.matrix)}, about))
 
 
 def load_vectors(path: Path | str) -> WordVectors:

@@ -7,7 +7,6 @@ comes as a small safetensors file. Training and indexing run this very class.
 from __future__ import annotations
 
 import copy
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from limner.encoders.weights import WeightFile, load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
+from limner.files import write_bytes
 
 SIDE_PX = 260
 BACKBONE = "efficientnet-lite2"
@@ -393,9 +393,7 @@ def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
         tensors[key + _SCALE] = scale
     header = _Header(backbone_sha256=BACKBONE_SHA256, shape=net.shape, card=card)
     content = save(tensors, metadata={_KEY: header.model_dump_json()})
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.replace(path)
+    write_bytes(path, content)
 
 
 def load_base(path: Path) -> BaseNet:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import os
 import re
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from limner.errors import CheckpointError, DataError, MissingError
+from limner.files import replacing
 
 _CHUNK = 1 << 18
 _STALL_S = 30.0
@@ -72,14 +71,7 @@ def fetch(
         raise CheckpointError(f"{target}: SHA-256 does not begin with {due}; remove it and run again")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".part")
-    except OSError as error:
-        raise MissingError(
-            f"{folder}: cannot be written ({error.strerror}); choose another folder"
-        ) from error
-    part = Path(temporary)
-    try:
-        with os.fdopen(handle, "wb") as out:
+        with replacing(target) as draft, draft.open("wb") as out:
             found = _copy(
                 url,
                 out.write,
@@ -88,17 +80,16 @@ def fetch(
                 stall_s=stall_s,
                 progress=progress,
             )
-            out.flush()
-            os.fsync(out.fileno())
-        if not found.startswith(due):
-            raise CheckpointError(f"{url}: SHA-256 is {found[:16]}…, expected {due}; nothing kept, run again")
-        part.replace(target)
+            if not found.startswith(due):
+                raise CheckpointError(
+                    f"{url}: SHA-256 is {found[:16]}…, expected {due}; nothing kept, run again"
+                )
+    except MissingError:
+        raise
     except OSError as error:
-        if isinstance(error, MissingError):
-            raise
-        raise MissingError(f"{target}: cannot be written ({error.strerror or error})") from error
-    finally:
-        part.unlink(missing_ok=True)
+        raise MissingError(
+            f"{target}: cannot be written ({error.strerror or error}); choose another folder"
+        ) from error
     return target
 
 

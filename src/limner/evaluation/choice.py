@@ -6,7 +6,6 @@ int32 in one file and known by their hash. It scores nothing and knows no model.
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
 from limner.evaluation.ranking import BLOCK_CELLS
+from limner.files import write_bytes
 
 FORMAT = "limner-choices-1"
 Rows = NDArray[np.int32]
@@ -113,12 +113,7 @@ def write_choices(choices: Choices, path: Path) -> None:
     held = {"texts": np.ascontiguousarray(choices.texts), "pictures": np.ascontiguousarray(choices.pictures)}
     about = {"format": FORMAT, "key": choices.key, "seed": str(choices.seed), "digest": choices.digest}
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        part.write_bytes(save(held, about))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_bytes(path, save(held, about))
 
 
 def read_choices(path: Path) -> Choices:

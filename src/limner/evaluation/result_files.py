@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from limner.data.records import Record
 from limner.errors import DataError, MissingError
+from limner.files import write_text
 
 R = TypeVar("R", bound=Record)
 
@@ -18,9 +19,7 @@ R = TypeVar("R", bound=Record)
 def write_whole(result: Record, target: Path) -> Path:
     """Write a result as JSON, whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(result.model_dump_json(), encoding="utf-8")
-    part.replace(target)
+    write_text(target, result.model_dump_json())
     return target
 
 

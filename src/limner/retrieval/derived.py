@@ -14,6 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from limner.files import replacing
 from limner.retrieval.coarse import Coarse, coarse, rounded_blocks
 from limner.retrieval.moments import Moments, moments
 
@@ -79,12 +80,10 @@ class Derived:
         import torch
 
         error = 0.0
-        draft = _draft(path)
-        with draft.open("wb") as stream:
+        with replacing(path, sync=False) as draft, draft.open("wb") as stream:
             for block, worst in rounded_blocks(name, space):
                 stream.write(block.view(torch.int16).numpy().tobytes())
                 error = max(error, worst)
-        draft.replace(path)
         return error
 
     def _stamp(self) -> NDArray[np.int64]:
@@ -109,11 +108,5 @@ class Derived:
             return None
 
     def _write(self, path: Path, **arrays: NDArray[np.generic]) -> None:
-        draft = _draft(path)
-        with draft.open("wb") as stream:
+        with replacing(path, sync=False) as draft, draft.open("wb") as stream:
             np.savez(stream, allow_pickle=False, stamp=self._stamp(), **arrays)
-        draft.replace(path)
-
-
-def _draft(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{os.getpid()}.tmp")

@@ -18,6 +18,7 @@ import numpy as np
 from limner.data.images import display
 from limner.data.records import Picture, Record
 from limner.errors import DataError, unknown
+from limner.files import strangers
 from limner.retrieval.gallery import Gallery, Space
 from limner.retrieval.matrices import cached_space, present_pictures, rows_of
 from limner.retrieval.settings import (
@@ -87,7 +88,7 @@ class Library:
         if (path / SETTINGS_FILE).exists():
             return cls.open(path)
         # Tables without settings are what a kill during creation leaves.
-        others = [entry.name for entry in path.iterdir() if entry.name not in _OWN] if path.is_dir() else []
+        others = strangers(path, _OWN)
         if others:
             raise DataError(
                 f"{path}: not a library but a folder with {others[0]!r}; name an empty or new folder"
@@ -275,7 +276,7 @@ class Library:
         )
 
 
-_OWN = frozenset((SETTINGS_FILE, f"{SETTINGS_FILE}.tmp", "calibration.json", "tables", "cache", "lock"))
+_OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))
 
 
 def picture_of(row: dict[str, Any]) -> Picture:

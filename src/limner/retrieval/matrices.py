@@ -6,7 +6,6 @@ seconds. The cache may be deleted at any time. It holds no truth of its own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import CheckpointError, DataError
+from limner.files import replacing
 from limner.retrieval.derived import Derived
 from limner.retrieval.gallery import Space
 from limner.retrieval.store import PICTURES, Store
@@ -77,11 +77,9 @@ def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Se
     kept = _read(matrix_path, present_path, (len(ids), info.dim))
     if kept is None:
         cache.mkdir(parents=True, exist_ok=True)
-        draft = cache / f"{state}.{os.getpid()}.tmp"
-        with present_path.open("wb") as stream:
-            np.save(stream, _build(store, table, ids, info.dim, draft), allow_pickle=False)
         # The matrix appears last and whole: where it is, the other file is complete.
-        draft.replace(matrix_path)
+        with replacing(matrix_path, sync=False) as draft, present_path.open("wb") as stream:
+            np.save(stream, _build(store, table, ids, info.dim, draft), allow_pickle=False)
         _forget(cache, state)
         kept = _read(matrix_path, present_path, (len(ids), info.dim))
     if kept is None:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from limner.data.records import Record
 from limner.errors import DataError
+from limner.files import write_text
 from limner.retrieval import calibration
 from limner.retrieval.calibration import FILE_NAME, Calibration
 from limner.retrieval.channels import Evidence
@@ -62,9 +63,7 @@ def read_own(library: Library) -> OwnCalibration:
 def write_own(library: Library, own: OwnCalibration) -> Path:
     """Replace the file in one step."""
     path = library.folder / FILE_NAME
-    draft: Path = path.with_name(f"{FILE_NAME}.tmp")
-    draft.write_text(own.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    write_text(path, own.model_dump_json(indent=1) + "\n")
     return path
 
 

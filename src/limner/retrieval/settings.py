@@ -6,15 +6,14 @@ Written in one step, so that a kill leaves the old state or the new one. Picture
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
 from limner.data.records import Record
 from limner.errors import DataError, MissingError
+from limner.files import locked, write_text
 
 FORMAT = 1
 SETTINGS_FILE = "library.json"
@@ -84,33 +83,17 @@ def read_settings(folder: Path) -> Settings:
 
 def write_settings(folder: Path, settings: Settings) -> None:
     """Replace the settings in one step."""
-    draft = folder / f"{SETTINGS_FILE}.tmp"
-    with draft.open("w", encoding="utf-8") as stream:
-        # ASCII keeps the surrogates that stand for odd bytes in names.
-        stream.write(json.dumps(settings.model_dump(mode="python"), indent=1, sort_keys=True))
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(folder / SETTINGS_FILE)
+    # ASCII keeps the surrogates that stand for odd bytes in names.
+    write_text(
+        folder / SETTINGS_FILE, json.dumps(settings.model_dump(mode="python"), indent=1, sort_keys=True)
+    )
 
 
-@contextmanager
-def only_writer(folder: Path) -> Iterator[None]:
+def only_writer(folder: Path) -> AbstractContextManager[None]:
     """Keep other writers out while indexing.
 
     Raises:
         DataError: another process is indexing into this library.
     """
-    with (folder / "lock").open("w") as handle:
-        try:
-            if os.name == "nt":
-                import msvcrt
-
-                msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-            else:
-                import fcntl
-
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise DataError(f"{folder}: another process is indexing into it; wait for it to end") from None
-        # The system lets the lock go with the file, also after a kill.
-        yield
+    refusal = DataError(f"{folder}: another process is indexing into it; wait for it to end")
+    return locked(folder / "lock", refusal)

@@ -5,12 +5,12 @@ last good one. No pickle is ever written or read. It stores what it is given and
 """
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limner.errors import CheckpointError, MissingError
+from limner.files import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -33,17 +33,12 @@ def save(path: Path, tensors: Mapping[str, "Tensor"], state: Mapping[str, Any]) 
     from safetensors.torch import save_file
 
     metadata = {"format": FORMAT, "state": json.dumps(state)}
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    # A contiguous copy each: tied or sliced tensors share storage, which the format refuses.
+    copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
     try:
-        # A contiguous copy each: tied or sliced tensors share storage, which the format refuses.
-        save_file(
-            {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}, fresh, metadata
-        )
-        with fresh.open("rb+") as written:
-            os.fsync(written.fileno())
-        fresh.replace(path)
+        with replacing(path) as draft:
+            save_file(copies, draft, metadata)
     except (OSError, SafetensorError) as error:
-        fresh.unlink(missing_ok=True)
         raise CheckpointError(
             f"{path}: checkpoint not written ({error}); the one before it is untouched; free space and resume"
         ) from error

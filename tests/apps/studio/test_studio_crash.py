@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from limner.apps.studio import saving
+from limner import files
 from limner.apps.studio.edits import Blank, Retext, Retitle
 from limner.apps.studio.projects import Projects
 from limner.apps.studio.workshop import Workshop
@@ -42,8 +42,8 @@ def dying_after(calls, monkeypatch):
         replace(source, target, **options)
         tick()
 
-    monkeypatch.setattr(saving.os, "fsync", dying_fsync)
-    monkeypatch.setattr(saving.Path, "replace", dying_replace)
+    monkeypatch.setattr(files.os, "fsync", dying_fsync)
+    monkeypatch.setattr(files.Path, "replace", dying_replace)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_lock_is_shared_by_processes(workshop, text):
     made = workshop.create(text, format="markdown")
     lock = workshop.projects.folder / made.id / "lock"
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom limner.apps.studio.saving import locked\n"
+        "import sys, time\nfrom pathlib import Path\nfrom limner.files import locked\n"
         "with locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(1)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE) as other:

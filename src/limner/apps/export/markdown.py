@@ -13,11 +13,12 @@ from urllib.parse import quote
 from limner.apps.export.characters import carried, forbidden
 from limner.apps.export.credits import alt_text, credit_line, picture_credits, step_numbers, story_credits
 from limner.apps.export.explanations import explain, paragraphs
-from limner.apps.export.targets import is_picture, whole, write_text
+from limner.apps.export.targets import is_picture, whole
 from limner.apps.export.thumbnails import changed, digest, locate
 from limner.data.language import ENGLISH
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError
+from limner.files import write_text
 
 FOLDER = "_pictures"
 

@@ -5,14 +5,14 @@ collection. It knows nothing of formats.
 """
 
 import os
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from limner.data.records import Picture
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError, MissingError
+from limner.files import replacing
 
 
 def pictures_of(board: Storyboard) -> Iterator[Picture]:
@@ -71,42 +71,12 @@ def check_place(out: Path, *, overwrite: bool) -> None:
         raise DataError(f"export: {out} exists already; name another file or allow overwriting")
 
 
-@contextmanager
-def whole(target: Path) -> Iterator[Path]:
-    """A temporary neighbour of `target` that takes its place when the block ends well.
+def whole(target: Path) -> AbstractContextManager[Path]:
+    """See `limner.files.replacing`; for a target that a person named.
 
-    The neighbour is removed when the block raises, and the target is then untouched.
-
-    Args:
-        target: the file to appear; an existing file is replaced in one step.
-    Yields:
-        an empty file in the same folder, to be written.
     Raises:
         DataError: the folder cannot be written to.
     """
-    draft = target.with_name(f".{secrets.token_hex(8)}.limner-part")
-    try:
-        # Opened this way, and not by tempfile, so that the user's umask decides who may read it.
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except OSError as error:
-        raise DataError(
-            f"export: cannot write in {target.parent}: {error.strerror}; name another place"
-        ) from error
-    try:
-        yield draft
-        with draft.open("rb+") as written:
-            os.fsync(written.fileno())
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def write_text(target: Path, text: str) -> None:
-    """Write UTF-8 text with Unix line ends, whole or not at all.
-
-    Args:
-        target: the file to appear.
-        text: its content.
-    """
-    with whole(target) as draft:
-        draft.write_bytes(text.encode("utf-8"))
+    if not os.access(target.parent, os.W_OK):
+        raise DataError(f"export: cannot write in {target.parent}; name another place")
+    return replacing(target)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limner.apps.export.thumbnails import locate, shrink
-from limner.apps.studio.saving import write_whole
 from limner.data.images import PictureError, read_file
 from limner.data.records import Picture
 from limner.errors import DataError
+from limner.files import write_bytes
 from limner.retrieval.library import Library
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
@@ -111,7 +111,7 @@ class Thumbnails:
             made = self._make(picture, side)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, made)
+            write_bytes(place, made)
         except OSError:
             # A full disk or a read-only folder costs speed, not the picture.
             return made

@@ -21,10 +21,10 @@ from pydantic import Field, ValidationError
 from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import Edit, TextFormat
 from limner.apps.studio.history import Choice
-from limner.apps.studio.saving import locked, sync_folder, write_whole
 from limner.data.records import Record, Segmentation
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError
+from limner.files import locked, sync_folder, write_bytes
 
 SCHEMA_VERSION: Literal[1] = 1
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
@@ -197,7 +197,7 @@ class Projects:
             self._keep(folder, text.encode("utf-8"), "txt")
         if board is not None:
             self._keep(folder, board.model_dump_json().encode("utf-8"), "json")
-        write_whole(folder / FILE, project.model_dump_json().encode("utf-8"))
+        write_bytes(folder / FILE, project.model_dump_json().encode("utf-8"))
         if project.revision == 1:
             sync_folder(self.folder)
         self._forget(folder, project)
@@ -242,7 +242,7 @@ class Projects:
     def _keep(self, folder: Path, data: bytes, suffix: str) -> None:
         file = folder / PARTS / f"{digest(data)}.{suffix}"
         if not file.exists():
-            write_whole(file, data)
+            write_bytes(file, data)
 
     def _forget(self, folder: Path, project: ProjectFile) -> None:
         """Remove parts that no state shows any more."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from limner.apps.study.material import ALL, Material, PictureSource, Proposal
-from limner.data.json_lines import json_rows
 from limner.data.records import Record
 from limner.data.studies import Protocol
 from limner.errors import ConfigError, DataError
+from limner.files import json_rows
 
 
 class ItemLine(Record):

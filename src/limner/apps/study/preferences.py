@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from limner.data.judgements import qrels_lines, topic_lines
 from limner.data.records import Record
 from limner.errors import DataError, MissingError
+from limner.files import write_lines, write_text
 
 if TYPE_CHECKING:
     from limner.apps.studio.history import Choice
@@ -102,16 +103,10 @@ def write_preferences(preferences: Sequence[Preference], folder: Path) -> Writte
         folder: made if it is not there.
     """
     topics, judged = judgements(preferences)
-    lines = "".join(one.model_dump_json() + "\n" for one in preferences)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (
-        (PREFERENCES, lines),
-        (TOPICS, topic_lines(topics)),
-        (QRELS, qrels_lines(judged)),
-    ):
-        part = folder / f".{name}.part"
-        part.write_bytes(text.encode("utf-8"))
-        part.replace(folder / name)
+    write_lines(folder / PREFERENCES, (one.model_dump_json() for one in preferences))
+    write_text(folder / TOPICS, topic_lines(topics))
+    write_text(folder / QRELS, qrels_lines(judged))
     return Written(len(topics), sum(map(len, judged.values())))
 
 

@@ -19,6 +19,7 @@ from limner.datasets.recipes.pages import Page, Piece, Removed, Segment, one_pic
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, text_id
 from limner.errors import ConfigError, DataError
+from limner.files import write_bytes, write_lines
 
 if TYPE_CHECKING:
     from limner.datasets.fetch import FetchProgress
@@ -189,12 +190,10 @@ def _copy(path: Path, to: Path, digest: str) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         if to.is_file() and hashlib.sha256(to.read_bytes()).hexdigest() == digest:
             return
-        part = to.with_name(f".{to.name}.part")
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
             raise DataError(f"{path}: changed while the set was built; run the same command again")
-        part.write_bytes(data)
-        part.replace(to)
+        write_bytes(to, data)
     except OSError as error:
         raise DataError(f"{to}: {error.strerror or error}; make room or choose another folder") from error
 
@@ -239,19 +238,16 @@ def write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) ->
                 "state": "in the set" if draft.segments else "dropped",
             }
         )
-    write_lines(to / DROPPED_NAME, lost)
-    write_lines(to / PAGES_NAME, pages)
+    write_rows(to / DROPPED_NAME, lost)
+    write_rows(to / PAGES_NAME, pages)
 
 
-def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Lines of JSON in a file that appears whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        with part.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        part.replace(path)
+        texts = (json.dumps(row, ensure_ascii=False) for row in rows)
+        write_lines(path, (text.encode("utf-8", "backslashreplace").decode() for text in texts))
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}; make room or choose another folder") from error
 
@@ -354,8 +350,8 @@ def build(
         row_of_set(draft, key, part, judged, to) for draft, key, part in zip(kept, ids, parts, strict=True)
     ]
     write_lists(to, drafts, failed)
-    write_lines(to / REPORT_NAME, [report.model_dump()])
-    write_lines(to / FILE_NAME, rows)
+    write_rows(to / REPORT_NAME, [report.model_dump()])
+    write_rows(to / FILE_NAME, rows)
     return report
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from limner.data.faults import first_fault, shown
 from limner.datasets.base import refuse_pickle
 from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
+from limner.files import first_fault, shown
 
 FILE_NAME = "captioning_dataset.json"
 

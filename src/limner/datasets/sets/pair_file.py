@@ -1,14 +1,13 @@
 """A file of pairs as JSON lines, one `limner.datasets.pairs.Pair` a line."""
 
-import os
-import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, MissingError
+from limner.files import write_lines
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path | str) -> None:
@@ -19,24 +18,20 @@ def write_pairs(pairs: Iterable[Pair], path: Path | str) -> None:
     """
     target = Path(path)
     seen: set[str] = set()
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            for pair in pairs:
-                if pair.id in seen:
-                    raise DataError(f"{target.name}: id {pair.id!r} comes twice; give every pair its own")
-                seen.add(pair.id)
-                try:
-                    file.write(pair.model_dump_json(exclude_defaults=True) + "\n")
-                except (UnicodeEncodeError, ValueError) as error:
-                    raise DataError(
-                        f"{target.name}: pair {pair.id!r} cannot be written as UTF-8: {error}"
-                    ) from error
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+
+    def lines() -> Iterator[str]:
+        for pair in pairs:
+            if pair.id in seen:
+                raise DataError(f"{target.name}: id {pair.id!r} comes twice; give every pair its own")
+            seen.add(pair.id)
+            try:
+                yield pair.model_dump_json(exclude_defaults=True)
+            except ValueError as error:
+                raise DataError(
+                    f"{target.name}: pair {pair.id!r} cannot be written as UTF-8: {error}"
+                ) from error
+
+    write_lines(target, lines())
 
 
 def read_pairs(path: Path | str) -> tuple[Pair, ...]:

@@ -12,13 +12,13 @@ from typing import NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from limner.data.faults import first_fault
 from limner.data.sentences import split_sentences
 from limner.datasets.base import read_json, refuse_pickle
 from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.splits import text_id
 from limner.errors import DataError
+from limner.files import first_fault
 
 
 class _Item(TypedDict):

@@ -11,12 +11,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from limner.data.faults import shown
-from limner.data.json_lines import is_there, json_rows, whole_path
 from limner.data.records import PictureRef, Step, Story
 from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
+from limner.files import is_there, json_rows, shown, whole_path
 
 FILE_NAME = "stories.jsonl"
 

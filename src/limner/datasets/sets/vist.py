@@ -12,12 +12,12 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.data.faults import shown
 from limner.datasets.base import read_json
 from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import SplitName
 from limner.errors import DataError, MissingError
+from limner.files import shown
 
 PLACES = frozenset(range(5))
 
