@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.retrieval.channels import EncodedChannel, Evidence
-from limner.retrieval.derived import Derived
-from limner.retrieval.gallery import Gallery, Space
+from limner.retrieval.gallery import Derived, Gallery, Space
 from limner.retrieval.index import Index
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000

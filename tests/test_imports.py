@@ -10,7 +10,7 @@ import pytest
 import limner
 
 SOURCE = Path(limner.__file__).parent
-BASE = {"errors", "shapes", "config", "similarity", "files"}
+BASE = {"errors", "shapes", "config", "similarity", "files", "threads"}
 ALLOWED = {
     "base": {"base"},
     "data": {"base", "data", "datasets"},

@@ -7,13 +7,10 @@ import pytest
 from boards import space, unit
 
 from limner.files import DRAFT_SUFFIX
-from limner.retrieval import derived as module
+from limner.retrieval import gallery as module
 from limner.retrieval.channels import EncodedChannel, Evidence
-from limner.retrieval.coarse import coarse
-from limner.retrieval.derived import Derived
-from limner.retrieval.gallery import Gallery, Space
+from limner.retrieval.gallery import Derived, Gallery, Space, coarse, moments
 from limner.retrieval.index import Index
-from limner.retrieval.moments import moments
 
 
 def stored(path, seed=0, rows=300, present=None):

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.retrieval.channels import EncodedChannel, Evidence
-from limner.retrieval.gallery import Gallery, Space
+from limner.retrieval.gallery import Gallery, Space, moments
 from limner.retrieval.index import Index, search
-from limner.retrieval.moments import moments
 from limner.similarity import scores
 
 

@@ -7,9 +7,9 @@ command's business, drawing the page that of `limner.apps.export.scenes`.
 import json
 import os
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -24,6 +24,7 @@ from limner.data.scene_relations import LabelNames, RelationRules, relate_by_pos
 from limner.encoders.detections import DetectionRules, Detections, Detector, keep
 from limner.errors import DataError
 from limner.retrieval.reports import Problem, Progress, Silent
+from limner.threads import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -205,20 +206,11 @@ def _decoded(
     pictures: Sequence[SourcePicture], side_px: int, workers: int
 ) -> Iterator[tuple[SourcePicture, tuple[FileBytes, Decoded] | PictureError]]:
     """Pictures with their pixels, or why not, in order; a few are decoded ahead."""
-    waiting: deque[tuple[SourcePicture, Future[tuple[FileBytes, Decoded] | PictureError]]] = deque()
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        try:
-            for picture in pictures:
-                waiting.append((picture, pool.submit(_open, picture, side_px)))
-                if len(waiting) > 2 * workers:
-                    first, opened = waiting.popleft()
-                    yield first, opened.result()
-            while waiting:
-                first, opened = waiting.popleft()
-                yield first, opened.result()
-        finally:
-            for _, opened in waiting:
-                opened.cancel()
+    opened = ahead(
+        pictures, lambda picture: _open(picture, side_px), workers=workers, in_flight=2 * workers + 1
+    )
+    with closing(opened):
+        yield from zip(pictures, opened, strict=True)
 
 
 def _open(picture: SourcePicture, side_px: int) -> tuple[FileBytes, Decoded] | PictureError:

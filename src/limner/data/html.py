@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner.data.documents import Document, LeftOut
-from limner.data.html_blocks import blocks_of, collapse
+from limner.data.html_blocks import blocks_of, collapse, parse_tree
 from limner.data.schema_org import declared_document
-from limner.errors import DataError
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -26,28 +25,6 @@ _BOILERPLATE_NAMES = re.compile(
     r"|pagination|pager|site-header|site-footer|skip-link)([-_].*)?",
     re.IGNORECASE,
 )
-
-
-def parse_tree(text: str, where: str) -> Element:
-    """An lxml tree of HTML text: bounded depth, no network, no external entities.
-
-    Raises:
-        DataError: no element at all, or nested deeper than the parser allows.
-    """
-    from lxml import etree, html
-
-    # A declared encoding inside the text is about its bytes, which are decoded already.
-    parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
-    try:
-        root = html.document_fromstring(text.encode("utf-8"), parser=parser)
-    except etree.ParserError:
-        raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
-    if any(entry.level_name == "FATAL" for entry in parser.error_log):
-        raise DataError(
-            f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "
-            "expected at most 250 elements inside each other; save the page as plain text"
-        )
-    return root
 
 
 def read_html(text: str, where: str, base: Path | None) -> Document:

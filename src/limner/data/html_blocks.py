@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from limner.data.documents import Block, LeftOut, resolve_picture
 from limner.data.records import PictureRef
+from limner.errors import DataError
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -82,6 +83,28 @@ _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|loading|pixel|1x1", re.IGNORECASE)
 # Stands for <br> until white space is collapsed; readers refuse texts that hold it.
 _LINE = "\0"
+
+
+def parse_tree(text: str, where: str) -> Element:
+    """An lxml tree of HTML text: bounded depth, no network, no external entities.
+
+    Raises:
+        DataError: no element at all, or nested deeper than the parser allows.
+    """
+    from lxml import etree, html
+
+    # A declared encoding inside the text is about its bytes, which are decoded already.
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
+    try:
+        root = html.document_fromstring(text.encode("utf-8"), parser=parser)
+    except etree.ParserError:
+        raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
+    if any(entry.level_name == "FATAL" for entry in parser.error_log):
+        raise DataError(
+            f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "
+            "expected at most 250 elements inside each other; save the page as plain text"
+        )
+    return root
 
 
 def collapse(text: str) -> str:

@@ -8,8 +8,7 @@ import re
 from pathlib import Path
 
 from limner.data.documents import Document, LeftOut
-from limner.data.html import parse_tree
-from limner.data.html_blocks import blocks_of
+from limner.data.html_blocks import blocks_of, parse_tree
 from limner.errors import DataError
 
 # Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from limner.data.documents import Document, LeftOut, resolve_picture
-from limner.data.html_blocks import collapse
+from limner.data.html_blocks import collapse, parse_tree
 from limner.data.records import PictureRef, Step
 
 _MAX_DEPTH = 50
@@ -159,8 +159,6 @@ def _whole(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    from limner.data.html import parse_tree
-
     for tag in ("</p>", "</li>", "<br>", "<br/>", "<br />", "</div>"):
         text = text.replace(tag, f"\n{tag}")
     return "".join(parse_tree(f"<div>{text}</div>", "JSON-LD").itertext())

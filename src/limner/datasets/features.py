@@ -6,9 +6,8 @@ Rows are half precision in one memory-mapped file, so that training needs no pic
 import hashlib
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,6 +29,7 @@ from limner.errors import (
     unknown,
 )
 from limner.files import locked, write_text
+from limner.threads import ahead
 
 if TYPE_CHECKING:
     import numpy as np
@@ -255,7 +255,7 @@ def extract(
 
 
 def _batches(
-    data: str,
+    data_set: str,
     files: Sequence[tuple[str, Path]],
     *,
     prepare: Callable[["Image"], Bytes],
@@ -265,35 +265,20 @@ def _batches(
 ) -> Iterator[tuple[list[str], Bytes]]:
     """Names and prepared pixels in order, at most two batches begun and not yet taken."""
 
-    def one(path: Path) -> Bytes:
-        return prepare(decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb)
+    def one(file: tuple[str, Path]) -> Bytes:
+        name, path = file
+        try:
+            data = read_file(os.fsencode(path.absolute())).data
+            return prepare(decode(data, side_px, path.suffix.lower()).rgb)
+        except PictureError as error:
+            raise DataError(
+                f"{data_set}: picture {name!r} ({path}): {error}; leave its pairs out (missing='drop')"
+            ) from error
 
-    waiting: deque[tuple[str, Path, Future[Bytes]]] = deque()
-    names: list[str] = []
-    pixels: list[Bytes] = []
-    coming = iter(files)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="limner-features")
-    try:
-        while True:
-            for name, path in islice(coming, 2 * batch - len(waiting)):
-                waiting.append((name, path, pool.submit(one, path)))
-            if not waiting:
-                break
-            name, path, future = waiting.popleft()
-            try:
-                pixels.append(future.result())
-            except PictureError as error:
-                raise DataError(
-                    f"{data}: picture {name!r} ({path}): {error}; leave its pairs out (missing='drop')"
-                ) from error
-            names.append(name)
-            if len(names) == batch:
-                yield names, np.stack(pixels)
-                names, pixels = [], []
-        if names:
-            yield names, np.stack(pixels)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with closing(ahead(files, one, workers=workers, in_flight=2 * batch)) as pixels:
+        for start in range(0, len(files), batch):
+            names = [name for name, _ in files[start : start + batch]]
+            yield names, np.stack(list(islice(pixels, len(names))))
 
 
 def _half(data: str, names: Sequence[str], found: Floats) -> NDArray[np.float16]:

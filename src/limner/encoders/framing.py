@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Framing = Literal["squash", "crop", "pad"]
 _CROP_MARGIN = 256 / 224
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 def check_framing(name: str) -> None:

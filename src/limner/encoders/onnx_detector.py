@@ -15,7 +15,7 @@ import numpy as np
 
 from limner.encoders.detection_heads import Head, decode_picodet, decode_yolox, recognise
 from limner.encoders.detections import Detections
-from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
+from limner.encoders.framing import IMAGENET_MEAN, IMAGENET_STD
 from limner.encoders.weights import WeightFile
 from limner.errors import CheckpointError, DataError, MissingError
 from limner.similarity import FloatArray

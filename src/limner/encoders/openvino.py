@@ -12,11 +12,9 @@ import warnings
 import numpy as np
 
 from limner.encoders.conse import ConSE
-from limner.encoders.framing import Framing
+from limner.encoders.framing import IMAGENET_MEAN, IMAGENET_STD, Framing
 from limner.encoders.pixels import (
     FRAMING,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
     SIDE_PX,
     Backbone,
     PixelEncoder,

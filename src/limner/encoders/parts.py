@@ -7,11 +7,11 @@ that decode pictures meanwhile; parts meet once per batch and sleep. It knows no
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from limner.similarity import ByteArray, FloatArray
+from limner.threads import one_core_each
 
 SMALLEST_PART = 4
 """Pictures below which a part of its own does not pay."""
@@ -30,9 +30,4 @@ def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray) -> Float
     count = min(threads, len(batch) // SMALLEST_PART)
     if count < 2:
         return work(batch)
-    with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        try:
-            return np.concatenate(list(pool.map(work, np.array_split(batch, count))))
-        finally:
-            # Torch remembers the number last set, by whichever thread, for threads begun later.
-            torch.set_num_threads(threads)
+    return np.concatenate(list(one_core_each(np.array_split(batch, count), work, workers=count)))

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from limner.encoders.conse import ConSE
-from limner.encoders.framing import Framing, check_framing, frame, shorter_side_px
+from limner.encoders.framing import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Framing,
+    check_framing,
+    frame,
+    shorter_side_px,
+)
 from limner.encoders.parts import in_parts
 from limner.encoders.weights import load_strictly
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
@@ -29,8 +36,6 @@ Precision = Literal["bfloat16", "float32"]
 # Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP
 # squash .783 / .540, crop .757 / .521, pad .761 / .547; text → picture is best with squash too.
 FRAMING: Framing = "squash"
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 _METHOD = "pixels/1"
 SIDE_PX = 224
 

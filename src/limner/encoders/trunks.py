@@ -9,7 +9,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor, nn
 
-from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
+from limner.encoders.framing import IMAGENET_MEAN, IMAGENET_STD
 from limner.errors import ConfigError, ShapeError
 
 DRAWING_WIDTH = 384

@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 
 from limner.errors import ConfigError, NumericsError
 from limner.retrieval.channels import EncodedChannel
-from limner.retrieval.coarse import ROUNDOFF, Coarse, coarse, exact_scores, widened
-from limner.retrieval.gallery import BoolArray, Gallery
-from limner.retrieval.moments import Moments, moments
-from limner.retrieval.scan import Pool, over_blocks
+from limner.retrieval.gallery import (
+    ROUNDOFF,
+    BoolArray,
+    Coarse,
+    Gallery,
+    Moments,
+    Pool,
+    coarse,
+    exact_scores,
+    moments,
+    over_blocks,
+    widened,
+)
 from limner.shapes import expect
 from limner.similarity import FloatArray
 

@@ -37,11 +37,12 @@ from limner.retrieval.completion import (
 )
 from limner.retrieval.digests import KnownFile, KnownFiles
 from limner.retrieval.library import Library
-from limner.retrieval.reading import Reader, ReadFile, ahead, default_workers
+from limner.retrieval.reading import Reader, ReadFile, default_workers
 from limner.retrieval.reports import IndexReport, Problem, Progress, Silent
 from limner.retrieval.settings import SpaceInfo
 from limner.retrieval.store import FILES, files_schema, vectors_name, vectors_schema
 from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
+from limner.threads import ahead
 
 BATCH_PICTURES = 32
 COMMIT_FILES = 256

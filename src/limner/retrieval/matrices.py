@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from limner.errors import CheckpointError, DataError
 from limner.files import replacing
-from limner.retrieval.derived import Derived
-from limner.retrieval.gallery import Space
+from limner.retrieval.gallery import Derived, Space
 from limner.retrieval.store import PICTURES, Store
 
 if TYPE_CHECKING:

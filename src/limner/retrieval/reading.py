@@ -7,9 +7,7 @@ memory stays flat. Results come in the order of the files. Nothing is written he
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -127,27 +125,3 @@ def default_workers() -> int:
     """Threads that decode: one per usable core, at most 16."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(max(usable, 1), MAX_WORKERS)
-
-
-def ahead(
-    items: Iterable[T], read: Callable[[T], ReadFile], *, workers: int, in_flight: int
-) -> Generator[ReadFile, None, None]:
-    """`map` in threads, in order, with at most `in_flight` items begun and not yet taken.
-
-    Args:
-        items: may be endless; taken as room appears.
-        read: called in a worker.
-        workers: threads.
-        in_flight: bound on items, and so on memory.
-    """
-    waiting: deque[Future[ReadFile]] = deque()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="limner-read")
-    try:
-        for item in items:
-            waiting.append(pool.submit(read, item))
-            if len(waiting) >= in_flight:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)

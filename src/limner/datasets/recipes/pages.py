@@ -14,8 +14,8 @@ from urllib.parse import urljoin, urlsplit
 
 from limner.data.documents import Block, Document, LeftOut
 from limner.data.encodings import decode_text
-from limner.data.html import parse_tree, read_html
-from limner.data.html_blocks import collapse
+from limner.data.html import read_html
+from limner.data.html_blocks import collapse, parse_tree
 from limner.data.markdown import read_markdown
 from limner.data.records import PictureRef, Step
 from limner.data.schema_org import declared_document

@@ -1,0 +1,63 @@
+"""Work in threads: results in order, and few of them waiting."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def ahead(
+    items: Iterable[T],
+    work: Callable[[T], R],
+    *,
+    workers: int,
+    in_flight: int,
+    initializer: Callable[..., Any] | None = None,
+    initargs: tuple[Any, ...] = (),
+) -> Generator[R, None, None]:
+    """`map` in threads, in order; when it is closed early, what has not begun is cancelled.
+
+    Args:
+        items: may be endless; taken as room appears.
+        work: called in a worker; its error is raised where its result would come.
+        workers: threads, at least 1.
+        in_flight: most items begun and not yet taken, and so a bound on memory.
+        initializer: called in each thread before its first item.
+        initargs: for it.
+    """
+    waiting: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(workers, "limner-ahead", initializer, initargs)
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) >= in_flight:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def one_core_each(items: Iterable[T], work: Callable[[T], R], *, workers: int) -> Generator[R, None, None]:
+    """`ahead` where torch computes on a single core in each worker; its number of threads is set back.
+
+    Threads of one product wait for each other by spinning, which takes the cores from everyone else.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        yield from ahead(
+            items,
+            work,
+            workers=workers,
+            in_flight=2 * workers + 1,
+            initializer=torch.set_num_threads,
+            initargs=(1,),
+        )
+    finally:
+        # Torch remembers the number last set, by whichever thread, for threads begun later.
+        torch.set_num_threads(threads)
