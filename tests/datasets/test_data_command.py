@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from limner.apps.commands.data import data
-from limner.apps.fetching import span
+from limner.apps.progress import span
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
+from limner.datasets.transfer import LOCK_NAME
 from limner.errors import ConfigError, LimnerError, MissingError
 from limner.training.settings import SETS as AUDITED
 
@@ -131,7 +132,7 @@ def test_a_fetch_reports_goes_on_and_fails_when_nothing_came(tmp_path, capsys):
         assert "1 of 3 pictures" in shown
         assert "HTTP 404" in shown
         assert (to / "11.jpg").read_bytes() == jpeg(1)
-        assert sorted(file.name for file in to.iterdir()) == ["11.jpg", "manifest.jsonl"]
+        assert sorted(file.name for file in to.iterdir()) == [LOCK_NAME, "11.jpg", "manifest.jsonl"]
         run(*words, "--to", to, "--allow-private", "--json")
         report = json.loads(capsys.readouterr().out)
         assert (report["done"], report["dead"], report["requests"]) == (1, 2, 0)

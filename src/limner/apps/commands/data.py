@@ -131,7 +131,7 @@ def fetch(
     json
         Print the report as JSON.
     """
-    from limner.apps.fetching import FetchBar
+    from limner.apps.progress import FetchBar
     from limner.datasets.fetch import fetch_pictures
     from limner.datasets.sets.clue import read_map
     from limner.datasets.transfer import FetchSettings
@@ -215,7 +215,7 @@ def build_recipes(
     json
         Print the report as JSON.
     """
-    from limner.apps.fetching import FetchBar
+    from limner.apps.progress import FetchBar
     from limner.datasets.recipes.builder import build_recipes as build
     from limner.datasets.recipes.builder import told
     from limner.datasets.transfer import FetchSettings
