@@ -89,7 +89,7 @@ def make(home: Path, pictures: int) -> Path:
     if (home / "made").exists():
         return home
     rng = np.random.default_rng(0)
-    library, sentences = Library.create(home), text_encoder()
+    library, sentences = Library(home), text_encoder()
     file = shipped_file("base")
     (pixels,) = picture_encoders(["base"], [], sentences=sentences)
     words = sentences.encode_text([sentence(number) for number in range(CENTRES)])

@@ -139,7 +139,7 @@ def searched(job: Job, by: JobIllustrator) -> Told:
     encoded = [EncodedChannel.encode(one, texts, ["en"] * len(texts)) for one in by.channels]
     encoded = [one for one in encoded if one.texts.any()]
     readings = [one.both_readings() for one in encoded]
-    hits = by.index.search(readings, chosen.candidates)
+    hits = by.index.search(readings, chosen.considered)
     barred = np.zeros(len(by.index.gallery), dtype=bool)
     pool = pool_of(by.index, readings, hits, fixed={}, options=chosen, barred=barred)
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, len(barred))

@@ -11,7 +11,7 @@ import pytest
 from limner.apps.cli import run as limner
 from limner.apps.commands.index import index
 from limner.apps.illustrator import Illustrator
-from limner.apps.studio.asking import Options, Wishes, made
+from limner.apps.studio.asking import Constraints, made
 from limner.data.picturebook.files import write
 from limner.data.storyboards import Storyboard
 from limner.data.synthetic import PictureBook
@@ -20,6 +20,7 @@ from limner.errors import ConfigError, DataError
 from limner.retrieval import calibration
 from limner.retrieval.lattice import Decoding
 from limner.retrieval.library import Library
+from limner.retrieval.storyboard import BoardOptions
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"
@@ -64,8 +65,8 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder)
     words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--decoder", decoder]
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
     told = Storyboard.model_validate_json(out.read_text(), strict=False)
-    wishes = Wishes({1: pinned}, {}, (banned,))
-    drafted = made(opened, told.story, Options(decoder=decoder), wishes)
+    constraints = Constraints({1: pinned}, {}, (banned,))
+    drafted = made(opened, told.story, BoardOptions(decoder=decoder), constraints)
     assert drafted == told
     assert drafted.steps[1].chosen.picture.id == pinned
 
@@ -111,7 +112,7 @@ def test_what_does_not_fit_is_said(home, tmp_path):
         opened.options(bans=("cake.jpg",))
     with pytest.raises(ConfigError, match="only a trained run knows relations"):
         opened.board(STORY, relations="action")
-    Library.create(tmp_path / "lib")
+    Library(tmp_path / "lib")
     empty = Illustrator.open(tmp_path / "lib")
     assert empty.channel_names == ()
     with pytest.raises(DataError, match="holds no picture yet"):

@@ -10,7 +10,7 @@ from limner.retrieval import calibration
 from limner.retrieval.channels import EncodedChannel
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.index import Index
-from limner.retrieval.storyboard import BoardOptions, illustrate
+from limner.retrieval.storyboard import BoardOptions, choose_pictures
 
 CAPTIONS = {
     "ball": "A brown dog playing with a tennis ball on a beach",
@@ -77,7 +77,7 @@ def ask():
             **options,
         )
         story = Story(id="text", steps=tuple(Step(text=text) for text in texts))
-        board = illustrate(
+        board = choose_pictures(
             story,
             index,
             [channel],

@@ -29,7 +29,7 @@ def pictures(tmp_path):
 
 @pytest.fixture
 def library(tmp_path):
-    return Library.create(tmp_path / "lib")
+    return Library(tmp_path / "lib")
 
 
 def run(sources, library, images=None, texts=None, **options):

@@ -52,14 +52,14 @@ def test_damaged_settings_are_refused(library, content):
 
 def test_a_folder_of_pictures_does_not_become_a_library(pictures):
     with pytest.raises(DataError, match="not a library"):
-        Library.create(pictures)
+        Library(pictures)
     assert not (pictures / "library.json").exists()
 
 
 def test_creating_twice_opens_and_half_made_is_completed(library, tmp_path):
-    assert len(Library.create(library.folder)) == 4
+    assert len(Library(library.folder)) == 4
     (library.folder / "library.json").unlink()
-    assert Library.create(library.folder).settings == Settings()
+    assert Library(library.folder).settings == Settings()
 
 
 def test_settings_survive_odd_names_and_half_written_files(library):

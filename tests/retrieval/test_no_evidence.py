@@ -5,7 +5,7 @@ import numpy as np
 from limner.data.records import Picture, Step, Story
 from limner.retrieval.channels import Channel, Evidence
 from limner.retrieval.gallery import Gallery, Space
-from limner.retrieval.storyboard import BoardOptions, illustrate, step_texts
+from limner.retrieval.storyboard import BoardOptions, choose_pictures, step_texts
 
 EVEN = Evidence(slope=1.0, z_slope=0.0, offset=0.0)
 IDS = [f"{i:064x}" for i in range(4)]
@@ -38,13 +38,13 @@ CHANNELS = [Channel("captions", Flat(), "captions", EVEN)]
 
 
 def test_steps_without_evidence_stay_blank():
-    board = illustrate(STORY, gallery(), CHANNELS, pictures, BoardOptions(decoder="off"))
+    board = choose_pictures(STORY, gallery(), CHANNELS, pictures, BoardOptions(decoder="off"))
     chosen = [step.chosen.picture.id if step.chosen else None for step in board.steps]
     assert sorted(chosen, key=str) == [IDS[0], None]
 
 
 def test_a_pin_lets_its_like_follow():
-    board = illustrate(STORY, gallery(), CHANNELS, pictures, BoardOptions(pins={0: IDS[1]}))
+    board = choose_pictures(STORY, gallery(), CHANNELS, pictures, BoardOptions(pins={0: IDS[1]}))
     assert board.steps[0].chosen.picture.id == IDS[1]
     assert board.steps[1].chosen is not None
     assert board.settings["pins"] == f"1={IDS[1]}"

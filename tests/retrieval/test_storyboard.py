@@ -11,7 +11,7 @@ from limner.errors import ConfigError, DataError
 from limner.retrieval.channels import Channel, Evidence
 from limner.retrieval.gallery import Gallery
 from limner.retrieval.index import Index
-from limner.retrieval.storyboard import BoardOptions, illustrate
+from limner.retrieval.storyboard import BoardOptions, choose_pictures
 from limner.retrieval.suitability import Suitability
 
 LOOK = Evidence(slope=2.0, z_slope=0.0, offset=-1.0)
@@ -26,7 +26,7 @@ def names(board, shelf):
 @pytest.mark.parametrize("decoder", ["off", "greedy", "beam", "chain", "anchor"])
 def test_every_decoder_finds_the_story(decoder):
     story, gallery, channels, shelf = two_worlds()
-    board = illustrate(
+    board = choose_pictures(
         story, gallery, channels, shelf, BoardOptions(decoder=decoder, pair_evidence=LOOK), library="pics"
     )
     assert names(board, shelf) == ["kite-0", "beach-0", "boat-0"]
@@ -41,7 +41,9 @@ def test_every_decoder_finds_the_story(decoder):
 
 def test_numbers_of_a_step_add_up():
     story, gallery, channels, shelf = two_worlds()
-    board = illustrate(story, gallery, channels, shelf, BoardOptions(decoder="chain", pair_evidence=LOOK))
+    board = choose_pictures(
+        story, gallery, channels, shelf, BoardOptions(decoder="chain", pair_evidence=LOOK)
+    )
     total = 0.0
     for step in board.steps:
         assert step.chosen.score == pytest.approx(sum(step.chosen.channels.values()))
@@ -56,7 +58,7 @@ def test_numbers_of_a_step_add_up():
 
 def test_sentence_names_words_look_and_runner_up():
     story, gallery, channels, shelf = two_worlds()
-    board = illustrate(story, gallery, channels, shelf, BoardOptions(pair_evidence=LOOK))
+    board = choose_pictures(story, gallery, channels, shelf, BoardOptions(pair_evidence=LOOK))
     first = board.steps[0]
     assert first.chosen.matched == ("kites",)
     assert first.reason == (
@@ -69,12 +71,12 @@ def test_sentence_names_words_look_and_runner_up():
 def test_one_pin_pulls_the_rest_of_the_book_in(decoder):
     story, gallery, channels, shelf = two_worlds()
     options = BoardOptions(decoder=decoder, pair_evidence=LOOK, pins={1: picture_id("beach-1")})
-    board = illustrate(story, gallery, channels, shelf, options)
+    board = choose_pictures(story, gallery, channels, shelf, options)
     assert names(board, shelf) == ["kite-1", "beach-1", "boat-1"]
     assert [s.origin for s in board.steps] == ["decoded", "pinned", "decoded"]
     assert board.steps[1].reason == "You fixed this picture here."
     assert board.steps[1].probability is None
-    off = illustrate(story, gallery, channels, shelf, options.model_copy(update={"decoder": "off"}))
+    off = choose_pictures(story, gallery, channels, shelf, options.model_copy(update={"decoder": "off"}))
     assert names(off, shelf) == ["kite-0", "beach-1", "boat-0"]
 
 
@@ -84,9 +86,9 @@ def test_a_pin_brings_pictures_that_look_like_it_among_the_candidates():
     options = BoardOptions(
         candidates=1, pair_evidence=Evidence(slope=40, z_slope=0, offset=-20), pins={0: picture_id("kite-1")}
     )
-    assert names(illustrate(story, gallery, channels, shelf, options), shelf)[0] == "kite-1"
+    assert names(choose_pictures(story, gallery, channels, shelf, options), shelf)[0] == "kite-1"
     wide = options.model_copy(update={"candidates": 3})
-    assert set(names(illustrate(story, gallery, channels, shelf, wide), shelf)) == {
+    assert set(names(choose_pictures(story, gallery, channels, shelf, wide), shelf)) == {
         "kite-1",
         "beach-1",
         "boat-1",
@@ -96,12 +98,12 @@ def test_a_pin_brings_pictures_that_look_like_it_among_the_candidates():
 def test_the_text_own_picture_is_kept_and_a_pin_goes_before_it():
     story, gallery, channels, shelf = two_worlds()
     given = {0: picture_id("boat-1")}
-    board = illustrate(story, gallery, channels, shelf, BoardOptions(pair_evidence=LOOK), given=given)
+    board = choose_pictures(story, gallery, channels, shelf, BoardOptions(pair_evidence=LOOK), given=given)
     assert names(board, shelf)[0] == "boat-1"
     assert board.steps[0].origin == "given"
     assert board.steps[0].reason == "The text itself shows this picture here."
     options = BoardOptions(pair_evidence=LOOK, pins={0: None})
-    board = illustrate(story, gallery, channels, shelf, options, given=given)
+    board = choose_pictures(story, gallery, channels, shelf, options, given=given)
     assert board.steps[0].origin == "blank"
     assert board.steps[0].reason == "No picture here, as you asked."
 
@@ -109,7 +111,7 @@ def test_the_text_own_picture_is_kept_and_a_pin_goes_before_it():
 def test_bans_hold_and_are_said():
     story, gallery, channels, shelf = two_worlds()
     options = BoardOptions(bans=(picture_id("kite-0"),), decoder="off")
-    board = illustrate(story, gallery, channels, shelf, options)
+    board = choose_pictures(story, gallery, channels, shelf, options)
     assert names(board, shelf)[0] == "kite-1"
     shown = [c.picture.id for s in board.steps for c in s.runners_up]
     assert picture_id("kite-0") not in shown
@@ -128,7 +130,7 @@ def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
         ["kite", "beach", "boat"] * 2,
         gallery.spaces,
     )
-    board = illustrate(four, twins, channels, shelf, options, suitability=curve)
+    board = choose_pictures(four, twins, channels, shelf, options, suitability=curve)
     assert {board.steps[0].blank, board.steps[3].blank} == {None, "all used"}
     assert [step.blank for step in board.steps[1:3]] == ["ruled out", "asked for"]
     reasons = [step.reason for step in board.steps]
@@ -136,7 +138,7 @@ def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
     assert "All pictures that fit this step are shown at other steps." in (reasons[0], reasons[3])
     assert board.blanks() == {"asked for": 1, "all used": 1, "ruled out": 1}
     strict = options.model_copy(update={"min_probability": 0.999})
-    assert illustrate(four, twins, channels, shelf, strict, suitability=curve).blanks() == {
+    assert choose_pictures(four, twins, channels, shelf, strict, suitability=curve).blanks() == {
         "asked for": 1,
         "nothing fits": 3,
     }
@@ -149,7 +151,7 @@ def test_abstention_follows_the_threshold():
     evidence = Index(gallery).search([_encode(channels[0], story)], 2).evidence
     probability = 1 / (1 + np.exp(-evidence))
     for threshold in (probability.min() - 0.01, probability.max() + 0.01):
-        board = illustrate(
+        board = choose_pictures(
             story,
             gallery,
             channels,
@@ -177,7 +179,7 @@ def test_fixing_one_picture_turns_no_perfect_step_into_a_blank(decoder):
         pins={0: picture_id("kite-1")},
         bans=(picture_id("beach-1"), picture_id("boat-1")),
     )
-    board = illustrate(story, gallery, channels, shelf, options, suitability=curve)
+    board = choose_pictures(story, gallery, channels, shelf, options, suitability=curve)
     assert names(board, shelf) == ["kite-1", "beach-0", "boat-0"]
 
 
@@ -191,10 +193,10 @@ def test_a_world_rescues_a_step_that_alone_would_be_blank():
     story, gallery, channels, shelf = two_worlds()
     # Every step is 0.5 nats short of its threshold; a picture of the pinned world brings 1.
     curve = Suitability(slope=0.0, offset=-0.5, threshold=0.5)
-    alone = illustrate(story, gallery, channels, shelf, BoardOptions(decoder="off"), suitability=curve)
+    alone = choose_pictures(story, gallery, channels, shelf, BoardOptions(decoder="off"), suitability=curve)
     assert names(alone, shelf) == [None, None, None]
     options = BoardOptions(pair_evidence=LOOK, pins={0: picture_id("kite-0")})
-    board = illustrate(story, gallery, channels, shelf, options, suitability=curve)
+    board = choose_pictures(story, gallery, channels, shelf, options, suitability=curve)
     assert names(board, shelf) == ["kite-0", "beach-0", "boat-0"]
 
 
@@ -202,13 +204,15 @@ def test_more_steps_than_pictures_leaves_blanks_not_errors():
     story, gallery, channels, shelf = two_worlds()
     long = Story(id="long", steps=story.steps * 3)
     for decoder in ("off", "greedy", "beam", "chain", "anchor"):
-        board = illustrate(long, gallery, channels, shelf, BoardOptions(decoder=decoder, pair_evidence=LOOK))
+        board = choose_pictures(
+            long, gallery, channels, shelf, BoardOptions(decoder=decoder, pair_evidence=LOOK)
+        )
         shown = [s.chosen.picture.id for s in board.steps if s.chosen]
         assert len(shown) == len(set(shown)) == 6
         blank = next(s for s in board.steps if s.origin == "blank")
         assert blank.reason == "All pictures that fit this step are shown at other steps."
         assert abs(board.objective) < 1000
-        again = illustrate(
+        again = choose_pictures(
             long, gallery, channels, shelf, BoardOptions(decoder=decoder, allow_repeats=True, pair_weight=0)
         )
         assert all(s.origin == "decoded" for s in again.steps)
@@ -217,7 +221,7 @@ def test_more_steps_than_pictures_leaves_blanks_not_errors():
 def test_near_duplicates_are_never_shown_together():
     story, gallery, channels, shelf = two_worlds()
     twin = Gallery(gallery.ids, [gallery.groups[0]] * 6, gallery.spaces)
-    board = illustrate(story, twin, channels, shelf)
+    board = choose_pictures(story, twin, channels, shelf)
     assert sum(s.chosen is not None for s in board.steps) == 1
     assert all(not s.runners_up for s in board.steps)
 
@@ -225,7 +229,7 @@ def test_near_duplicates_are_never_shown_together():
 def test_library_without_pictures_leaves_everything_blank():
     story, _, channels, shelf = two_worlds()
     empty = Gallery([], [], {"caption": space(np.zeros((0, 3))), "visual": space(np.zeros((0, 2)))})
-    board = illustrate(story, empty, channels, shelf)
+    board = choose_pictures(story, empty, channels, shelf)
     assert [s.origin for s in board.steps] == ["blank"] * 3
     assert board.steps[0].reason == "The library holds no picture that may be shown."
 
@@ -240,9 +244,9 @@ def test_wrong_requests_are_named():
         ({"pair_space": "visuall"}, "did you mean 'visual'"),
     ):
         with pytest.raises(DataError, match=message):
-            illustrate(story, gallery, channels, shelf, BoardOptions(**options))
+            choose_pictures(story, gallery, channels, shelf, BoardOptions(**options))
     with pytest.raises(ConfigError, match="no calibration"):
-        illustrate(story, gallery, channels, shelf, BoardOptions(min_probability=0.2))
+        choose_pictures(story, gallery, channels, shelf, BoardOptions(min_probability=0.2))
     for wrong in ({"decoder": "chian"}, {"candidates": 0}, {"colour": 1}, {"pair_weight": -1}):
         with pytest.raises(ValidationError):
             BoardOptions(**wrong)
@@ -252,14 +256,14 @@ def test_headings_are_searched_with_their_words():
     _, gallery, channels, shelf = two_worlds()
     titled = Story(id="t", steps=(Step(text="a boat", title="Sea"),))
     channels[0].encoder.table["Sea. a boat"] = np.eye(3, dtype=np.float32)[2]
-    assert names(illustrate(titled, gallery, channels, shelf), shelf) == ["boat-0"]
+    assert names(choose_pictures(titled, gallery, channels, shelf), shelf) == ["boat-0"]
 
 
 def test_labels_are_quoted_only_when_credible():
     story, gallery, channels, shelf = two_worlds()
     first = story.steps[0]
     shelf.pictures[picture_id("kite-0")] = picture("kite-0", labels=[("kite", 0.6), ("flying fish", 0.01)])
-    board = illustrate(story, gallery, channels, shelf, BoardOptions(decoder="off"))
+    board = choose_pictures(story, gallery, channels, shelf, BoardOptions(decoder="off"))
     assert first.text == "The kites are flying."
     assert board.steps[0].chosen.matched == ("kites",)
     assert board.steps[0].reason.startswith("Label word “kites” matches; runner-up is ")
@@ -269,9 +273,9 @@ def test_a_channel_that_tells_nothing_apart_is_silent_and_no_reason():
     story, gallery, channels, shelf = two_worlds()
     flat = Channel("labels", channels[0].encoder, "caption", Evidence(slope=0.1, z_slope=0.0, offset=3.0))
     wordless = Shelf([one.model_copy(update={"captions": ()}) for one in shelf.pictures.values()])
-    board = illustrate(story, gallery, [flat], wordless, BoardOptions(decoder="off"))
+    board = choose_pictures(story, gallery, [flat], wordless, BoardOptions(decoder="off"))
     assert [step.silent for step in board.steps] == [("labels",)] * 3
     assert board.steps[0].reason.startswith("Nothing tells the pictures apart for this step")
-    both = illustrate(story, gallery, [*channels, flat], wordless, BoardOptions(decoder="off"))
+    both = choose_pictures(story, gallery, [*channels, flat], wordless, BoardOptions(decoder="off"))
     assert both.steps[0].silent == ("labels",)
     assert both.steps[0].reason.startswith("Channel captions speaks for it")

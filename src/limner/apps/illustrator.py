@@ -36,7 +36,7 @@ from limner.retrieval.coherence import Coherence
 from limner.retrieval.index import Index
 from limner.retrieval.library import Library, LibrarySummary, SkippedFile
 from limner.retrieval.own_calibration import calibrated
-from limner.retrieval.storyboard import BoardOptions, illustrate
+from limner.retrieval.storyboard import BoardOptions, choose_pictures
 from limner.retrieval.suitability import Suitability
 from limner.retrieval.words import matched
 
@@ -260,7 +260,7 @@ class Illustrator:
                 all steps, or 0-based step → relation.
         Raises:
             ConfigError: a relation without a trained run, or one that it does not know.
-            LimnerError: as `index`, `channels` and `limner.retrieval.storyboard.illustrate`.
+            LimnerError: as `index`, `channels` and `limner.retrieval.storyboard.choose_pictures`.
         """
         options = self.options() if options is None else options
         shown = shown or Shown({}, {}, ())
@@ -276,7 +276,7 @@ class Illustrator:
             runs = story.direction if story.direction == "rtl" else direction(told.main)
             story = story.model_copy(update={"language": told.main, "direction": runs})
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
-            board = illustrate(
+            board = choose_pictures(
                 story,
                 self.index,
                 channels,

@@ -101,7 +101,7 @@ def index(
     origins = _origins(captions)
     roots = tuple(dict.fromkeys(source_path(source) for source in sources))  # before anything is made
     if not isinstance(library, Library):
-        library = Library.create(library)
+        library = Library(library)
     if not sources:
         roots = tuple(source_path(source) for source in library.settings.sources)
     if not roots:

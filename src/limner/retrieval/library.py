@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -71,45 +71,46 @@ class LibrarySummary(Record):
 class Library:
     """Pictures, what is known of them, and their vectors."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        """Use `open` or `create`."""
-        self.folder = folder
-        self.settings = settings
-        self.store = Store(folder / "tables")
-
-    @classmethod
-    def create(cls, folder: str | os.PathLike[str]) -> Library:
-        """A new, empty library, or the one that is there.
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Open a library, or make an empty one where there is none.
 
         Raises:
-            DataError: the folder holds other things.
+            DataError: the folder holds other things, its settings are damaged, or a newer limner wrote it.
         """
-        path = Path(folder)
-        if (path / SETTINGS_FILE).exists():
-            return cls.open(path)
+        self.folder = Path(folder)
+        self.store = Store(self.folder / "tables")
+        if (self.folder / SETTINGS_FILE).exists():
+            self.settings = read_settings(self.folder)
+            return
+        if self.folder.is_file():
+            raise DataError(f"{self.folder}: a file, expected the folder of a library")
         # Tables without settings are what a kill during creation leaves.
-        others = strangers(path, _OWN)
+        others = strangers(self.folder, _OWN)
         if others:
             raise DataError(
-                f"{path}: not a library but a folder with {others[0]!r}; name an empty or new folder"
+                f"{self.folder}: not a library but a folder with {others[0]!r}; name an empty or new folder"
             )
-        path.mkdir(parents=True, exist_ok=True)
-        library = cls(path, Settings())
-        library.store.ensure(PICTURES, pictures_schema())
-        library.store.ensure(FILES, files_schema())
-        library.save()
-        return library
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.settings = Settings()
+        self.store.ensure(PICTURES, pictures_schema())
+        self.store.ensure(FILES, files_schema())
+        self.save()
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Library:
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
         """A library that exists.
 
         Raises:
             MissingError: there is none.
             DataError: its settings are damaged, or a newer limner wrote it.
         """
-        path = Path(folder)
-        return cls(path, read_settings(path))
+        read_settings(Path(folder))
+        return cls(folder)
+
+    def version(self) -> tuple[int, ...]:
+        """Numbers that change whenever a process changes the library."""
+        changed = (self.folder / SETTINGS_FILE).stat().st_mtime_ns
+        return self.store.version(PICTURES), self.store.version(FILES), changed
 
     def save(self, **changes: object) -> None:
         """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""

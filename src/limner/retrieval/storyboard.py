@@ -24,6 +24,7 @@ from limner.retrieval.lattice import BLANK, Float64Array, IntArray, NoPull, Pair
 from limner.retrieval.pull import CosinePull
 from limner.retrieval.suitability import UNAVOIDABLE, Chances, Found, Suitability
 
+CANDIDATES = 200
 Pictures = Callable[[Sequence[str]], list[Picture]]
 
 
@@ -32,7 +33,7 @@ class BoardOptions(Record):
 
     Attributes:
         decoder: off, greedy, beam, chain or anchor.
-        candidates: pictures considered per step and reading.
+        candidates: pictures considered per step and reading; None for 200, see `considered`.
         context: share of reading each step with the whole text, against reading it alone; None infers it
             from the text where a calibration of coherence is given, and takes 1 without.
         pair_weight: times the evidence of two pictures for each other; 0 switches it off; None infers it
@@ -49,7 +50,7 @@ class BoardOptions(Record):
     """
 
     decoder: Decoder = "anchor"
-    candidates: int = Field(default=200, ge=1)
+    candidates: int | None = Field(default=None, ge=1)
     context: float | None = Field(default=None, ge=0, le=1)
     pair_weight: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     pinned_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -62,9 +63,14 @@ class BoardOptions(Record):
     beam_width: int = Field(default=8, ge=1)
     runners_up: int = Field(default=3, ge=0)
 
+    @property
+    def considered(self) -> int:
+        """Pictures considered per step and reading."""
+        return CANDIDATES if self.candidates is None else self.candidates
+
     def settings(self) -> dict[str, str | int | float | bool | None]:
         """The options as one flat table."""
-        flat = self.model_dump(exclude={"pins", "bans", "pair_evidence"})
+        flat = self.model_dump(exclude={"pins", "bans", "pair_evidence"}) | {"candidates": self.considered}
         flat |= {f"pair_{name}": number for name, number in self.pair_evidence.model_dump().items()}
         flat["pins"] = " ".join(
             f"{step + 1}={picture or 'none'}" for step, picture in sorted(self.pins.items())
@@ -80,7 +86,7 @@ def step_texts(story: Story) -> list[str]:
     return [f"{step.title}. {step.text}" if step.title and telling else step.text for step in story.steps]
 
 
-def illustrate(
+def choose_pictures(
     story: Story,
     gallery: Gallery | Index,
     channels: Sequence[Channel],
@@ -125,7 +131,7 @@ def illustrate(
     barred = np.zeros(len(index.gallery), dtype=bool)
     barred[_rows(index.gallery, options.bans, "ban")] = True
     readings = [one.both_readings() for one in encoded]
-    hits = index.search(readings, options.candidates, exclude=barred)
+    hits = index.search(readings, options.considered, exclude=barred)
     pool = pool_of(index, readings, hits, fixed=fixed, options=options, barred=barred)
     available = int(np.count_nonzero(~barred))
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
@@ -289,7 +295,7 @@ def pool_of(
         if len(seen):
             vectors = np.asarray(space.matrix[seen], dtype=np.float32)
             look = EncodedChannel("look", options.pair_space, options.pair_evidence, vectors)
-            alike = index.search([look], options.candidates, exclude=barred).rows
+            alike = index.search([look], options.considered, exclude=barred).rows
             extra = np.union1d(extra, alike.ravel())
     lists = [np.unique(np.concatenate([hits.rows[s], hits.rows[steps + s], extra])) for s in range(steps)]
     rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)

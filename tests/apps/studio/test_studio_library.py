@@ -363,7 +363,7 @@ def test_the_rest_is_estimated_once_there_is_something_to_go_by(tmp_path, monkey
 
 
 def test_an_empty_library_says_so_and_takes_its_first_folder(tmp_path):
-    Library.create(tmp_path / "lib")
+    Library(tmp_path / "lib")
     studio = Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache")
     with TestClient(create_app(studio)) as client:
         held = client.get("/api/library").json()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from limner.apps.studio.asking import Wishes, made
+from limner.apps.studio.asking import Constraints, made
 from limner.apps.studio.projects import Projects
 from limner.data.storyboards import Storyboard
 
@@ -58,7 +58,7 @@ def test_choosing_locks_and_the_others_are_decoded_around_it(guarded, project, e
         studio.engine.illustrator(),
         Storyboard.model_validate(project["board"]).story,
         studio.workshop.projects.read(project["id"]).state.options,
-        Wishes({1: picture}, {}),
+        Constraints({1: picture}, {}),
     )
     assert Storyboard.model_validate(changed["board"]) == due
     assert changed["board"]["steps"][1]["origin"] == "pinned"

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 from limner.apps.run_channels import RelationDirection, run_channels
 from limner.apps.step_relations import StepRelations, relation_channel
 from limner.apps.studio.app import create_app
-from limner.apps.studio.asking import Options, Wishes, made
+from limner.apps.studio.asking import Constraints, made
 from limner.apps.studio.engine import Engine
 from limner.apps.studio.services import Studio
 from limner.apps.trained import MODEL, TrainedRun
@@ -17,6 +17,7 @@ from limner.errors import ConfigError
 from limner.retrieval.channels import EncodedChannel
 from limner.retrieval.index import Index
 from limner.retrieval.library import Library
+from limner.retrieval.storyboard import BoardOptions
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
 TEXT = "\n\n---\n\n".join(TEXTS)
@@ -64,7 +65,7 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
     run, story = TrainedRun.open(drawings_run), parse_story(TEXT, format="markdown")
     name = run.relations[0]
     every = dict.fromkeys(range(3), name)
-    board = made(engine.illustrator(), story, Options(), Wishes({}, every))
+    board = made(engine.illustrator(), story, BoardOptions(), Constraints({}, every))
     index = Index(Library.open(library).gallery([MODEL]))
     channels = run_channels(run, Library.open(library), name)
     scored = index.score(

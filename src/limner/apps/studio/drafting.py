@@ -11,7 +11,6 @@ from datetime import datetime
 from difflib import SequenceMatcher
 
 from limner.apps.illustrator import Illustrator
-from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import (
     Ban,
     Blank,
@@ -32,6 +31,7 @@ from limner.data.records import Segmentation, Story
 from limner.data.storyboards import Storyboard
 from limner.data.texts import Reading, parse_story_report
 from limner.errors import DataError
+from limner.retrieval.storyboard import BoardOptions
 
 MAX_STEPS = 300
 UNTITLED = "Untitled"
@@ -46,7 +46,7 @@ class Draft:
     text: str
     format: TextFormat
     by: Segmentation | None
-    options: Options
+    options: BoardOptions
     pins: dict[int, str | None]
     relations: dict[int, str]
     bans: tuple[str, ...]

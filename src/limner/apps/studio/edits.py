@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
-from limner.apps.studio.asking import Options
 from limner.data.records import Record, Segmentation
+from limner.retrieval.storyboard import BoardOptions
 
 TEXT_LETTERS = 2_000_000
 PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -20,6 +20,20 @@ Title = Annotated[str, StringConstraints(max_length=500)]
 Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
 RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 TextFormat = Literal["markdown", "plain", "html"]
+MOST = {"candidates": 2000, "pair_weight": 100, "runners_up": 200, "beam_width": 100}
+
+
+def _bounded(options: BoardOptions) -> BoardOptions:
+    """Refuse what would keep a server busy, and what has edits of its own."""
+    if options.pins or options.bans:
+        raise ValueError("pins and bans are edits of their own, not options")
+    for name, value in options.model_dump(include=set(MOST), exclude_none=True).items():
+        if value > MOST[name]:
+            raise ValueError(f"{name} is {value}, at most {MOST[name]} here")
+    return options
+
+
+Options = Annotated[BoardOptions, AfterValidator(_bounded)]
 
 
 class Choose(Record):

@@ -10,13 +10,12 @@ import time
 from pathlib import Path
 
 from limner.apps.illustrator import Illustrator
-from limner.apps.studio.asking import Options, made
+from limner.apps.studio.asking import made
 from limner.apps.trained import TrainedRun, check_kinds
 from limner.data.records import Step, Story
 from limner.errors import LimnerError
 from limner.retrieval.library import Library
-from limner.retrieval.settings import SETTINGS_FILE
-from limner.retrieval.store import FILES, PICTURES
+from limner.retrieval.storyboard import BoardOptions
 
 LOOK_S = 2.0
 """Seconds between looks at whether another process has indexed."""
@@ -41,8 +40,7 @@ class Engine:
         check_kinds([run for run in (self.model, self.metric) if run is not None], model, metric)
         self._lock = threading.Lock()
         self._holds = 0
-        self._version = self._seen()
-        self._illustrator = self._read()
+        self._version, self._illustrator = self._read()
         self._looked = time.monotonic()
 
     def illustrator(self) -> Illustrator:
@@ -50,9 +48,8 @@ class Engine:
         with self._lock:
             now = time.monotonic()
             if not self._holds and now - self._looked >= LOOK_S:
-                version = self._seen()
-                if version != self._version:
-                    self._version, self._illustrator = version, self._read()
+                if Library.open(self.folder).version() != self._version:
+                    self._version, self._illustrator = self._read()
                 self._looked = time.monotonic()
             return self._illustrator
 
@@ -71,18 +68,10 @@ class Engine:
         """Load what the first storyboard would have to wait for; trouble is left for it to tell."""
         story = Story(id="warm", steps=(Step(text="warm"),))
         try:
-            made(self.illustrator(), story, Options())
+            made(self.illustrator(), story, BoardOptions())
         except LimnerError:
             return
 
-    def _read(self) -> Illustrator:
-        return Illustrator(Library.open(self.folder), model=self.model, metric=self.metric)
-
-    def _seen(self) -> tuple[int, ...]:
-        """Numbers that change with the library."""
+    def _read(self) -> tuple[tuple[int, ...], Illustrator]:
         library = Library.open(self.folder)
-        return (
-            library.store.version(PICTURES),
-            library.store.version(FILES),
-            (self.folder / SETTINGS_FILE).stat().st_mtime_ns,
-        )
+        return library.version(), Illustrator(library, model=self.model, metric=self.metric)

@@ -18,13 +18,13 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import Edit, TextFormat
 from limner.apps.studio.history import Choice
 from limner.data.records import Record, Segmentation
 from limner.data.storyboards import Storyboard
 from limner.errors import DataError
 from limner.files import locked, sync_folder, write_bytes
+from limner.retrieval.storyboard import BoardOptions
 
 SCHEMA_VERSION: Literal[1] = 1
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
@@ -58,7 +58,7 @@ class State(Record):
     text: str
     format: TextFormat
     by: Segmentation | None = None
-    options: Options
+    options: BoardOptions
     pins: dict[int, str | None] = Field(default_factory=dict)
     relations: dict[int, str] = Field(default_factory=dict)
     bans: tuple[str, ...] = ()

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from limner.apps.studio.asking import Options
-from limner.apps.studio.edits import Edit, PictureId, RelationName, Text, TextFormat, Title
+from limner.apps.studio.edits import Edit, Options, PictureId, RelationName, Text, TextFormat, Title
 from limner.data.records import Picture, Record, Segmentation
 from limner.data.storyboards import Candidate
 

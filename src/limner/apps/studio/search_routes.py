@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from limner.apps.studio.asking import Options, made
+from limner.apps.studio.asking import made
 from limner.apps.studio.drafting import read_text
 from limner.apps.studio.schemas import Found, IllustrateRequest, PictureItem, SearchAnswer, SearchRequest
 from limner.apps.studio.services import Studio
 from limner.data.storyboards import Storyboard
+from limner.retrieval.storyboard import BoardOptions
 
 
 def router(studio: Studio) -> APIRouter:
@@ -45,6 +46,6 @@ def router(studio: Studio) -> APIRouter:
     def illustrate(request: IllustrateRequest) -> Storyboard:
         """Choose a picture for every step of a text; nothing is kept."""
         story = read_text(request.text, request.format, request.by).story
-        return made(studio.engine.illustrator(), story, request.options or Options())
+        return made(studio.engine.illustrator(), story, request.options or BoardOptions())
 
     return routes

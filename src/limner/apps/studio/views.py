@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
-from limner.apps.studio.asking import Options
 from limner.apps.studio.edits import TextFormat
 from limner.apps.studio.projects import ProjectFile
 from limner.data.records import Record, Segmentation
 from limner.data.storyboards import Storyboard
+from limner.retrieval.storyboard import BoardOptions
 
 
 class StepState(Record):
@@ -55,7 +55,7 @@ class Project(Record):
     text: str
     format: TextFormat
     by: Segmentation | None
-    options: Options
+    options: BoardOptions
     board: Storyboard
     steps: tuple[StepState, ...]
     bans: tuple[str, ...]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from limner.apps.illustrator import Illustrator
-from limner.apps.studio.asking import Options, Wishes, made, strip_of
+from limner.apps.studio.asking import Constraints, made, strip_of
 from limner.apps.studio.drafting import (
     Draft,
     carried,
@@ -29,7 +29,7 @@ from limner.apps.studio.views import Project, ProjectSummary, broken, shown, sum
 from limner.data.records import Segmentation, Story
 from limner.data.storyboards import BoardStep, Candidate, Storyboard
 from limner.errors import ConfigError, DataError
-from limner.retrieval.storyboard import step_texts
+from limner.retrieval.storyboard import BoardOptions, step_texts
 
 CONTEXT_STEPS = 20
 STRIPS_KEPT = 64
@@ -62,7 +62,7 @@ class Workshop:
         format: TextFormat,  # noqa: A002
         by: Segmentation | None = None,
         title: str = "",
-        options: Options | None = None,
+        options: BoardOptions | None = None,
         given: dict[int, str] | None = None,
     ) -> Project:
         """Illustrate a text and keep it as a project.
@@ -84,7 +84,7 @@ class Workshop:
             text=text,
             format=format,
             by=by,
-            options=options or Options(),
+            options=options or BoardOptions(),
             pins={},
             relations={},
             bans=(),
@@ -200,11 +200,13 @@ class Workshop:
         found = self.projects.read(project)
         board = self.projects.board(project, found.state)
         check_step(step, board)
-        wishes = _wishes(found.state)
+        constraints = _constraints(found.state)
         if relation is not None:
-            wishes = Wishes(wishes.pins, {**wishes.relations, step: relation}, wishes.bans)
+            constraints = Constraints(
+                constraints.pins, {**constraints.relations, step: relation}, constraints.bans
+            )
         strip = strip_of(
-            self.engine.illustrator(), board, found.state.options, wishes, step=step, limit=limit
+            self.engine.illustrator(), board, found.state.options, constraints, step=step, limit=limit
         )
         while len(self._strips) >= STRIPS_KEPT:
             self._strips.pop(next(iter(self._strips)), None)
@@ -245,8 +247,8 @@ class Workshop:
         return found
 
     def _decoded(self, library: Illustrator, story: Story, draft: Draft) -> Storyboard:
-        wishes = Wishes(draft.pins, draft.relations, draft.bans, draft.given)
-        return made(library, story, draft.options, wishes)
+        constraints = Constraints(draft.pins, draft.relations, draft.bans, draft.given)
+        return made(library, story, draft.options, constraints)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Storyboard) -> Choice:
         texts = step_texts(board.story)
@@ -281,5 +283,5 @@ def _named(step: BoardStep) -> tuple[str, ...]:
     return tuple(one.picture.id for one in (*chosen, *step.runners_up))
 
 
-def _wishes(state: State) -> Wishes:
-    return Wishes(state.pins, state.relations, state.bans, state.given)
+def _constraints(state: State) -> Constraints:
+    return Constraints(state.pins, state.relations, state.bans, state.given)
