@@ -32,6 +32,7 @@ ALLOWED = {
         "retrieval",
         "evaluation",
         "apps",
+        "api",
     },
 }
 

@@ -7,20 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from limner.api import Library, Storyboard
     from limner.data.records import Picture, Step, Story
-    from limner.data.storyboards import Storyboard
     from limner.errors import LimnerError
 
     __version__: str
 
 _HOME = {
+    "Library": "limner.api",
     "LimnerError": "limner.errors",
     "Picture": "limner.data.records",
     "Step": "limner.data.records",
     "Story": "limner.data.records",
-    "Storyboard": "limner.data.storyboards",
+    "Storyboard": "limner.api",
 }
-__all__ = ["LimnerError", "Picture", "Step", "Story", "Storyboard", "__version__"]
+__all__ = ["Library", "LimnerError", "Picture", "Step", "Story", "Storyboard", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -33,3 +34,8 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'limner' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return __all__

@@ -44,6 +44,10 @@ class CheckpointError(LimnerError, ValueError):
     """A saved model or vector store does not fit what was asked for."""
 
 
+class LimnerWarning(UserWarning):
+    """Something that a caller should know and that stops nothing; the command prints it as a line."""
+
+
 def unknown(what: str, found: str, choices: Iterable[str]) -> str:
     """One line for a name that does not exist: the nearest choice, then all of them.
 

@@ -45,7 +45,7 @@ def test_every_command_has_an_example():
         (["search", "x", "--library", "nowhere"], 1, "no picture library here"),
         (["index", "--library", "lib"], 2, "no folder given"),
         (["illustrate", "no.md", "--library", "lib", "-o", "x.docx"], 2, "unknown output format '.docx'"),
-        (["illustrate", "no.md", "--library", "lib", "-o", "x.html"], 1, "no.md"),
+        (["illustrate", "no.md", "--library", "lib", "-o", "x.html"], 1, "no picture library here"),
         (["evaluate", "nowhere", "--library", "lib"], 1, "nowhere"),
         (["models", "get", "resnet51"], 2, "did you mean 'resnet50'"),
     ],
@@ -276,12 +276,19 @@ def test_linked_folders_are_entered_only_when_asked(world, tmp_path, capsys):
 
 def test_what_the_machine_refuses_is_one_line(world, tmp_path, capsys):
     (tmp_path / "taken").write_text("a file")
-    words = ["index", str(world / "book"), "--library", str(tmp_path / "taken"), "--encoder", "colour"]
+    words = [
+        "index",
+        str(world / "book"),
+        "--library",
+        str(tmp_path / "taken" / "lib"),
+        "--encoder",
+        "colour",
+    ]
     assert run(words) == 1
     err = capsys.readouterr().err
     assert len(err.splitlines()) == 1
-    assert "taken: File exists" in err
-    with pytest.raises(FileExistsError):
+    assert "lib: Not a directory" in err
+    with pytest.raises(NotADirectoryError):
         run(words, debug=True)
 
 

@@ -8,7 +8,7 @@ from limner.apps.cli import run
 from limner.apps.equipment import picture_encoders
 from limner.apps.illustrator import Illustrator
 from limner.encoders.catalogue import clip_models
-from limner.errors import CheckpointError, ConfigError, MissingError
+from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
 from limner.retrieval.library import Library
 
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
@@ -126,5 +126,6 @@ def test_clip_in_the_cache_takes_the_place_of_base(tmp_path, monkeypatch):
     other.mkdir(parents=True)
     (other / "open_clip_model.safetensors").write_bytes(b"")
     assert clip_models() == ["clip:ViT-B-16-SigLIP2", "clip:ViT-B-32"]
-    picture_encoders(["auto"], [])
+    with pytest.warns(LimnerWarning, match="several CLIP models are there"):
+        picture_encoders(["auto"], [])
     assert asked[-1] == "base"

@@ -5,12 +5,14 @@ quick. Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 fa
 """
 
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError
 
 from limner import __version__
-from limner.errors import ConfigError, LimnerError, unknown
+from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
 
 _COMMANDS = {
     "index": "Read folders of pictures into a library.",
@@ -73,7 +75,10 @@ def run(words: list[str], *, debug: bool = False) -> int:
         _say(unknown("command", words[0], _COMMANDS))
         return 2
     try:
-        build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", LimnerWarning)
+            warnings.showwarning = _plain(warnings.showwarning)
+            build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
         _say(" ".join(str(error).split()))
         return 2
@@ -93,6 +98,18 @@ def run(words: list[str], *, debug: bool = False) -> int:
         _say(f"{place}{error.strerror or error}; --debug shows where")
         return 1
     return 0
+
+
+def _plain(show: Callable[..., None]) -> Callable[..., None]:
+    """Show limner's own warnings as plain lines, and all others as before."""
+
+    def shown(message: Warning | str, category: type[Warning], *place: Any) -> None:  # noqa: ANN401
+        if issubclass(category, LimnerWarning):
+            sys.stderr.write(f"{message}\n")
+        else:
+            show(message, category, *place)
+
+    return shown
 
 
 def _say(line: str) -> None:

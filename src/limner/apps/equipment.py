@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from limner.apps.languages import foreign
-from limner.apps.terminal import say
 from limner.apps.trained import MODEL, TrainedRun
 from limner.data.language import ENGLISH
 from limner.encoders.catalogue import (
@@ -27,13 +28,16 @@ from limner.encoders.catalogue import (
 )
 from limner.encoders.named_sentences import PREFIX
 from limner.encoders.remembering import Remembering
-from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.retrieval.calibration import Calibration
 from limner.retrieval.channels import Channel
+from limner.retrieval.indexing import index
+from limner.retrieval.library import Library
 from limner.retrieval.settings import SETTINGS_FILE, read_settings
 
 if TYPE_CHECKING:
-    from limner.retrieval.library import Library, LibrarySummary
+    from limner.retrieval.library import LibrarySummary
+    from limner.retrieval.reports import IndexReport, Progress
     from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
 
 AUTO = "auto"
@@ -127,7 +131,8 @@ def _automatic(places: dict[str, Path]) -> str:
         return DEFAULT_BACKBONE
     found = clip_models()
     if len(found) > 1:
-        say(f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; --encoder names one")
+        several = f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; name one of them"
+        warnings.warn(several, LimnerWarning, stacklevel=2)
     return found[0] if len(found) == 1 else DEFAULT
 
 
@@ -145,6 +150,56 @@ def multilingual_encoder(folder: Path, model: str | None = None) -> SentenceEnco
         return sentence_encoder(f"{PREFIX}{model}")
     made = read_settings(folder).spaces.get("multilingual") if (folder / SETTINGS_FILE).exists() else None
     return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
+
+
+def add_pictures(
+    library: Library | str | os.PathLike[str],
+    sources: Sequence[str | os.PathLike[str]],
+    *,
+    encoders: Sequence[str] = (AUTO,),
+    weights: Sequence[str] = (),
+    runs: Sequence[TrainedRun] = (),
+    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    engine: Literal["torch", "openvino"] = "torch",
+    captions: bool = True,
+    sentences: str | None = None,
+    follow_links: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Bring a library up to date with encoders that are named.
+
+    Args:
+        library: a library, or its folder, which is made where there is none.
+        sources: folders, lists of paths or pictures; none for all indexed so far.
+        encoders: names of image encoders, see `picture_encoders`.
+        weights: of them.
+        runs: trained runs that look at the pictures as well.
+        precision: of backbones.
+        engine: what runs backbones.
+        captions: whether to keep captions.
+        sentences: a sentence-transformers model in place of the multilingual encoder.
+        follow_links: enter linked folders.
+        workers: threads that decode; None for one per core.
+        progress: told how far it is.
+    Raises:
+        LimnerError: as these.
+    """
+    minilm = sentence_encoder(SENTENCES)
+    folder = library.folder if isinstance(library, Library) else Path(library)
+    return index(
+        sources,
+        library,
+        multilingual=multilingual_encoder(folder, sentences),
+        image_encoders=picture_encoders(
+            encoders, weights, precision=precision, engine=engine, sentences=minilm, runs=runs
+        ),
+        text_encoder=minilm,
+        captions=captions,
+        follow_links=follow_links,
+        workers=workers,
+        progress=progress,
+    )
 
 
 def channels_of(library: Library, names: Sequence[str], calibration: Calibration) -> list[Channel]:

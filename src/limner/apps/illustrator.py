@@ -200,7 +200,7 @@ class Illustrator:
         values: Mapping[str, Any] | None = None,
         overrides: Sequence[str] = (),
         *,
-        pins: Sequence[str] = (),
+        pins: Mapping[int, str | None] | None = None,
         bans: Sequence[str] = (),
         where: str = "options",
     ) -> BoardOptions:
@@ -214,12 +214,12 @@ class Illustrator:
             values: settings of a file or of command-line options; `pins` and `bans` in it as people write
                 them: steps from 1, pictures by path, name or id, or ``none``.
             overrides: ``key=value`` words.
-            pins: ``STEP=PICTURE`` words, steps from 1; PICTURE is a path, a name, an id or ``none``.
+            pins: step, from 1 → path, name or id of a picture, or None or ``none`` to keep it blank.
             bans: pictures, as in pins.
             where: name for messages.
         Raises:
-            ConfigError: an unknown setting, a pin that is not STEP=PICTURE, or a threshold with a trained
-                run, for which there is no calibration of blanks.
+            ConfigError: an unknown setting, a step below 1, or a threshold with a trained run, for which
+                there is no calibration of blanks.
             DataError: a picture the library does not hold.
         """
         chosen = build(BoardOptions, dict(values or {}), where, overrides)
@@ -228,16 +228,10 @@ class Illustrator:
                 f"{where}: min_probability (--min-score) is calibrated for other channels and does not go"
                 " with a trained run; drop one of the two"
             )
-        fixed = {step - 1: self._found_by_name(name) for step, name in chosen.pins.items()}
-        if min(fixed, default=0) < 0:
-            raise ConfigError(f"{where}: pins: step {min(fixed) + 1}; steps count from 1")
-        for word in pins:
-            step, equals, name = word.partition("=")
-            if not equals or not step.strip().isdigit() or int(step) < 1:
-                raise ConfigError(
-                    f"--pin {word!r}: expected STEP=PICTURE with steps from 1, such as 3=cake.jpg"
-                )
-            fixed[int(step) - 1] = self._found_by_name(name)
+        named = chosen.pins | dict(pins or {})
+        if min(named, default=1) < 1:
+            raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
+        fixed = {step - 1: self._found_by_name(name) for step, name in named.items()}
         banned = [self.library.find(name).id for name in (*chosen.bans, *bans)]
         changes: dict[str, Any] = {"pins": fixed, "bans": tuple(dict.fromkeys(banned))}
         return chosen.model_copy(update=changes | self._pull(chosen))

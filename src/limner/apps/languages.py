@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from limner.data.language import ENGLISH, Languages, language_name, languages_of
+from limner.data.language import ENGLISH, MORE_LANGUAGES, Languages, language_name, languages_of
 from limner.data.records import Story
 from limner.retrieval.channels import Channel
 from limner.retrieval.settings import Settings
 from limner.retrieval.storyboard import step_texts
-
-MORE_LANGUAGES = (
-    "a sentence-transformers model reads more: pip install 'limner[sentences]', then"
-    " 'limner index' with --sentences sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-)
 
 
 def languages_of_story(story: Story) -> Languages:

@@ -29,6 +29,10 @@ UNKNOWN = "und"
 # Read by the multilingual encoder; a text is likelier to be in one of them than in any other language.
 COMMON = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "sdh", "ug", "ur", "yi"})
+MORE_LANGUAGES = (
+    "a sentence-transformers model reads more: pip install 'limner[sentences]', then"
+    " 'limner index' with --sentences sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+)
 # Labels of the detector that this package does not tell apart.
 _MERGED = {
     "ary": "ar",

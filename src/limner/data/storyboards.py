@@ -33,6 +33,19 @@ class Candidate(Record):
     pull: float = 0.0
     matched: tuple[str, ...] = ()
 
+    @property
+    def strength(self) -> float:
+        """All evidence for it, nats: above 0, it fits better than a picture drawn at random."""
+        return self.score + self.pull
+
+    @property
+    def why(self) -> str:
+        """The parts of its strength, and the words that it shares with the text."""
+        parts = [f"{name} {value:+.2f}" for name, value in self.channels.items()]
+        parts += [f"other pictures {self.pull:+.2f}"] if self.pull else []
+        shared = f"; words in common: {', '.join(self.matched)}" if self.matched else ""
+        return (", ".join(parts) or "no evidence") + shared
+
 
 class BoardStep(Record):
     """One step and what was decided for it.
@@ -68,6 +81,11 @@ class BoardStep(Record):
     relations: dict[str, Share] = Field(default_factory=dict)
     attention: tuple[tuple[str, Share], ...] = ()
 
+    @property
+    def picture(self) -> Picture | None:
+        """The picture shown; None for a blank."""
+        return None if self.chosen is None else self.chosen.picture
+
 
 class Storyboard(Record):
     """A whole illustrated story.
@@ -95,6 +113,16 @@ class Storyboard(Record):
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     objective: float = 0.0
     version: str = ""
+
+    def __str__(self) -> str:
+        """One line per step: number, how it came to be, and its picture; then a count of the blanks."""
+        rows = [(step.position + 1, step.origin, step.picture) for step in self.steps]
+        lines = [f"{n:3d}  {origin:8s} {picture.path if picture else 'blank'}" for n, origin, picture in rows]
+        blanks = self.blanks()
+        why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
+        left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
+        count = f"{len(self.steps)} step{'s' if len(self.steps) != 1 else ''}"
+        return "\n".join([*lines, f"{count}, {left}; decoder {self.decoder}"])
 
     def blanks(self) -> dict[Blank, int]:
         """Why steps show no picture → how many, in the order of `Blank`; only what occurs."""

@@ -4,14 +4,17 @@ The one door for texts, so size, encoding, format and emptiness are judged once 
 It fetches nothing, follows no link and opens no picture.
 """
 
+import json
+import os
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from limner.data.documents import Document, LeftOut, writing_direction
 from limner.data.encodings import decode_text
-from limner.data.records import Segmentation, Story
+from limner.data.records import Segmentation, Step, Story
 from limner.data.segmentation import cut
 from limner.errors import ConfigError, DataError, MissingError, unknown
 
@@ -59,6 +62,57 @@ class Reading:
             pictures = sum(len(item.pictures) for item in items)
             lines.append(f"left out: {reason}: {len(items)} ({words} words, {pictures} pictures)")
         return [*self.notes, *lines]
+
+
+def reading_of(
+    source: str | os.PathLike[str] | Sequence[object] | Story,
+    *,
+    by: Segmentation | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Reading:
+    """A story from whatever a caller has, with what reading it left out.
+
+    Args:
+        source: a story; a list of steps, each a string, a `Step` or a table as in a JSON story; a path; or a
+            string, which is a path where it names a file or looks like a file's name, and a text otherwise.
+        by: what one step is, as in `read_story`.
+        format: how to read a file, by its suffix unless given, or a text, plain unless given.
+    Raises:
+        LimnerError: as `read_story`.
+        ConfigError: something else.
+    """
+    if isinstance(source, Story):
+        return Reading(source)
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _names_file(source)):
+        return read_story_report(Path(source).expanduser(), by=by, format=format)
+    if isinstance(source, str):
+        return parse_story_report(source, format=format or "plain", by=by)
+    if not isinstance(source, Sequence) or isinstance(source, bytes):
+        raise ConfigError(
+            f"text: {source!r:.60} is of type {type(source).__name__};"
+            " expected a path, a text, a list of steps or a Story"
+        )
+    if not source:
+        raise DataError("text: a list without steps; expected one step or more")
+    steps = [one.model_dump() if isinstance(one, Step) else one for one in source]
+    try:
+        return parse_story_report(json.dumps({"steps": steps}), format="json", by=by)
+    except TypeError as error:
+        raise ConfigError(f"text: {error}; expected steps that are strings, or Steps") from None
+
+
+def _names_file(text: str) -> bool:
+    """Whether a string is meant as the name of a file."""
+    if "\n" in text or not text.strip():
+        return False
+    path = Path(text)
+    try:
+        if path.expanduser().is_file():
+            return True
+    except (OSError, RuntimeError):  # too long for a name, or of a user that is not there
+        return False
+    named = path.suffix.lower() in set(SUFFIXES) - {""}
+    return named or (len(text.split()) == 1 and (bool(path.suffix) or len(path.parts) > 1))
 
 
 def read_story(

@@ -78,9 +78,9 @@ class Library:
             DataError: the folder holds other things, its settings are damaged, or a newer limner wrote it.
         """
         self.folder = Path(folder)
-        self.store = Store(self.folder / "tables")
         if (self.folder / SETTINGS_FILE).exists():
             self.settings = read_settings(self.folder)
+            self.store = Store(self.folder / "tables")
             return
         if self.folder.is_file():
             raise DataError(f"{self.folder}: a file, expected the folder of a library")
@@ -91,7 +91,7 @@ class Library:
                 f"{self.folder}: not a library but a folder with {others[0]!r}; name an empty or new folder"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.settings = Settings()
+        self.settings, self.store = Settings(), Store(self.folder / "tables")
         self.store.ensure(PICTURES, pictures_schema())
         self.store.ensure(FILES, files_schema())
         self.save()

@@ -3,10 +3,12 @@
 The command line draws a bar from `Progress` and prints an `IndexReport`, also as JSON. Nothing here indexes.
 """
 
+import html
 from typing import Protocol
 
 from pydantic import Field
 
+from limner.data.language import ENGLISH, MORE_LANGUAGES, language_name
 from limner.data.records import Record
 
 
@@ -103,3 +105,47 @@ class IndexReport(Record):
     files_per_s: float = 0.0
     pictures_per_s: float = 0.0
     interrupted: bool = False
+
+    def lines(self, listed: int = 20) -> list[str]:
+        """The report in words.
+
+        Args:
+            listed: skipped files and warnings named, at most.
+        """
+        lines = [
+            f"pictures in the library: {self.pictures:,}",
+            f"files: {self.found:,} ({self.new:,} new, {self.changed:,} changed,"
+            f" {self.unchanged:,} unchanged, {len(self.skipped):,} skipped), {self.deleted:,} deleted",
+            f"{self.exact_duplicates:,} exact duplicates; {self.near_pictures:,} pictures"
+            f" in {self.near_groups:,} near-duplicate groups",
+            f"{self.other_files:,} other files; {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
+        ]
+        lines += [
+            f"{space}: {count:,} pictures lack a vector" for space, count in self.incomplete.items() if count
+        ]
+        if self.languages and set(self.languages) != {ENGLISH}:
+            shares = ", ".join(
+                f"{language_name(code)} {share:.0%}"
+                for code, share in self.languages.items()
+                if share >= 0.01
+            )
+            lines.append(f"languages of the captions: {shares}")
+        if self.unread:
+            lines.append(
+                f"{len(self.unread):,} pictures have captions in languages that no installed encoder reads,"
+                f" and are found by their pixels alone; {MORE_LANGUAGES}"
+            )
+        kinds = (("skipped", self.skipped), ("metadata damaged", self.warnings), ("not read", self.unread))
+        for title, problems in kinds:
+            lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
+            if len(problems) > listed:
+                lines.append(f"{title}: and {len(problems) - listed:,} more")
+        return lines
+
+    def __str__(self) -> str:
+        """All of `lines`."""
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{html.escape(str(self))}</pre>"

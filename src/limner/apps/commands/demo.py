@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from limner.apps.commands.illustrate import summary as board_summary
-from limner.apps.commands.index import summary as index_summary
-from limner.apps.equipment import DEFAULT, picture_encoders
+from limner.apps.equipment import DEFAULT, add_pictures
 from limner.apps.export import export
 from limner.apps.illustrator import Illustrator
+from limner.apps.progress import IndexProgress
 from limner.apps.terminal import emit, say
 from limner.data.storyboards import Candidate
 from limner.data.texts import read_story
@@ -40,26 +39,14 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     seed
         Of the drawings that only look like the right ones.
     """
-    from limner.apps.progress import IndexProgress
     from limner.data.picturebook.demo import demo_collection
-    from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
-    from limner.retrieval.indexing import index as fill
 
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
-    sentences, eyes = text_encoder(), picture_encoders([DEFAULT], [])
     place = folder / "library"
     with IndexProgress() as progress:
-        report = fill(
-            [collection.pictures],
-            place,
-            image_encoders=eyes,
-            text_encoder=sentences,
-            multilingual=sentence_encoder(MULTILINGUAL),
-            progress=progress,
-        )
-    for line in index_summary(report):
-        emit(line)
+        report = add_pictures(place, [collection.pictures], encoders=[DEFAULT], progress=progress)
+    emit(str(report))
     pages = [
         _illustrated(text, place, folder / f"{text.stem}.html", collection.answers[text.name])
         for text in collection.texts
@@ -68,13 +55,8 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     found = _copied(photographs)
     if found:
         with IndexProgress() as progress:
-            fill(
-                [collection.pictures, photographs],
-                unworded,
-                image_encoders=eyes,
-                captions=False,
-                progress=progress,
-            )
+            sources = [collection.pictures, photographs]
+            add_pictures(unworded, sources, encoders=[DEFAULT], captions=False, progress=progress)
         text = folder / "texts" / "photographs.txt"
         text.write_text("\n\n".join(found.values()) + "\n", encoding="utf-8")
         emit("")
@@ -92,8 +74,7 @@ def _illustrated(text: Path, library: Path, page: Path, answers: Sequence[str | 
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit("")
     emit(story.title or text.name)
-    for line in board_summary(board):
-        emit(line)
+    emit(str(board))
     emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
     return export(board, page, overwrite=True).path
 

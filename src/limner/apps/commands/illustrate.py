@@ -1,21 +1,19 @@
 """``limner illustrate``: a text becomes an illustrated page.
 
-It parses options and prints a summary; `limner.apps.illustrator` does the work.
+It parses options and prints a summary; `limner.api.Library` does the work.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.apps.export import check, export
+from limner.api import Library
+from limner.apps.export import check
 from limner.apps.export.targets import check_place
-from limner.apps.illustrator import Illustrator
 from limner.apps.terminal import emit, emit_json, say
-from limner.config import read_toml
 from limner.data.records import Segmentation
-from limner.data.storyboards import Storyboard
-from limner.data.texts import read_story_report
+from limner.errors import ConfigError
 
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -95,44 +93,35 @@ def illustrate(
     """
     check(out)
     check_place(out, overwrite=overwrite)
-    reading = read_story_report(text, by=by)
-    for line in reading.summary():
-        say(f"{text.name}: {line}")
-    opened = Illustrator.open(library, model=model, metric=metric, channels=channel)
-    values: dict[str, Any] = read_toml(settings) if settings else {}
-    given_now = {"decoder": decoder, "min_probability": min_score, "allow_repeats": allow_repeats or None}
-    values |= {name: value for name, value in given_now.items() if value is not None}
-    where = str(settings) if settings else "options"
-    options = opened.options(values, set, pins=pin, bans=ban, where=where)
-    shown = None if ignore_given else opened.shown_by(reading.story)
-    for line in shown.notes if shown else ():
-        say(f"{text.name}: {line}")
-    board = opened.board(reading.story, options, shown=shown, relations=relation)
-    for note in (*opened.notes, opened.language_note(reading.story)):
-        if note:
-            say(note)
-    if "gap" in board.settings:
-        say(f"{text.name}: the choice is proven to be within {board.settings['gap']} nats of the best one")
-    written = export(board, out, overwrite=overwrite)
-    for line in written.warnings:
-        say(f"{out.name}: {line}")
+    board = Library.open(library).illustrate(
+        text,
+        by=by,
+        pins=dict(_pin(word) for word in pin),
+        bans=ban,
+        decoder=decoder,
+        min_probability=min_score,
+        allow_repeats=allow_repeats or None,
+        keep_given=not ignore_given,
+        relation=relation,
+        model=model,
+        metric=metric,
+        channels=channel,
+        options=settings,
+        overrides=set,
+    )
+    written = board.save(out, overwrite=overwrite)
+    for line in (*board.notes, *written.warnings):
+        say(line)
     if json:
         emit_json(board)
         return
-    for line in summary(board):
-        emit(line)
+    emit(str(board))
     emit(f"written: {written.path}")
 
 
-def summary(board: Storyboard) -> list[str]:
-    """One line per step: number, picture or blank, and how it came to be."""
-    lines = []
-    for step in board.steps:
-        name = step.chosen.picture.path if step.chosen else "blank"
-        lines.append(f"{step.position + 1:3d}  {step.origin:8s} {name}")
-    blanks = board.blanks()
-    why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
-    count = f"{len(board.steps)} step{'s' if len(board.steps) != 1 else ''}"
-    left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
-    lines.append(f"{count}, {left}; decoder {board.decoder}")
-    return lines
+def _pin(word: str) -> tuple[int, str]:
+    """``STEP=PICTURE`` as a step and what its picture is found by."""
+    step, equals, name = word.partition("=")
+    if not equals or not step.strip().isdigit() or int(step) < 1:
+        raise ConfigError(f"--pin {word!r}: expected STEP=PICTURE with steps from 1, such as 3=cake.jpg")
+    return int(step), name

@@ -1,6 +1,6 @@
 """``limner index``: folders and lists of pictures become a library.
 
-It parses options, shows progress and prints the report; `limner.retrieval.indexing` does the work.
+It parses options, shows progress and prints the report; `limner.apps.equipment.add_pictures` does the work.
 """
 
 from pathlib import Path
@@ -8,13 +8,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.apps.equipment import AUTO, multilingual_encoder, picture_encoders
-from limner.apps.languages import MORE_LANGUAGES
+from limner.apps.equipment import AUTO, add_pictures
+from limner.apps.progress import IndexProgress
 from limner.apps.terminal import emit, emit_json
 from limner.apps.trained import TrainedRun, check_kinds
-from limner.data.language import ENGLISH, language_name
 from limner.errors import ConfigError, DataError
-from limner.retrieval.reports import IndexReport
 
 
 def index(
@@ -73,26 +71,21 @@ def index(
     json
         Print the report as JSON.
     """
-    from limner.apps.progress import IndexProgress
-    from limner.encoders.catalogue import text_encoder
-    from limner.retrieval.indexing import index as fill
-
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
     runs = [TrainedRun.open(folder) for folder in (model, metric) if folder is not None]
     check_kinds(runs, model, metric)
-    minilm, foreign = text_encoder(), multilingual_encoder(library, sentences)
-    encoders = picture_encoders(
-        encoder, weights, precision=precision, engine=engine, sentences=minilm, runs=runs
-    )
     with IndexProgress() as progress:
-        report = fill(
-            sources,
+        report = add_pictures(
             library,
-            image_encoders=encoders,
-            text_encoder=minilm,
-            multilingual=foreign,
+            sources,
+            encoders=encoder,
+            weights=weights,
+            runs=runs,
+            precision=precision,
+            engine=engine,
             captions=captions,
+            sentences=sentences,
             follow_links=follow_links,
             workers=workers,
             progress=progress,
@@ -100,7 +93,7 @@ def index(
     if json:
         emit_json(report)
     else:
-        for line in summary(report):
+        for line in report.lines():
             emit(line)
     if report.interrupted:
         raise KeyboardInterrupt
@@ -108,39 +101,3 @@ def index(
         raise DataError(
             f"{library}: holds no picture; {report.found} files looked like one, see the reasons above"
         )
-
-
-def summary(report: IndexReport, listed: int = 20) -> list[str]:
-    """A report as lines to read.
-
-    Args:
-        report: of one run.
-        listed: skipped files and warnings named, at most; the JSON form names all.
-    """
-    lines = [
-        f"pictures in the library: {report.pictures:,}",
-        f"files: {report.found:,} ({report.new:,} new, {report.changed:,} changed,"
-        f" {report.unchanged:,} unchanged, {len(report.skipped):,} skipped), {report.deleted:,} deleted",
-        f"{report.exact_duplicates:,} exact duplicates; {report.near_pictures:,} pictures"
-        f" in {report.near_groups:,} near-duplicate groups",
-        f"{report.other_files:,} other files; {report.seconds:.1f} s, {report.pictures_per_s:.1f} pictures/s",
-    ]
-    lines += [
-        f"{space}: {count:,} pictures lack a vector" for space, count in report.incomplete.items() if count
-    ]
-    if report.languages and set(report.languages) != {ENGLISH}:
-        shares = ", ".join(
-            f"{language_name(code)} {share:.0%}" for code, share in report.languages.items() if share >= 0.01
-        )
-        lines.append(f"languages of the captions: {shares}")
-    if report.unread:
-        lines.append(
-            f"{len(report.unread):,} pictures have captions in languages that no installed encoder reads,"
-            f" and are found by their pixels alone; {MORE_LANGUAGES}"
-        )
-    kinds = (("skipped", report.skipped), ("metadata damaged", report.warnings), ("not read", report.unread))
-    for title, problems in kinds:
-        lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
-        if len(problems) > listed:
-            lines.append(f"{title}: and {len(problems) - listed:,} more; --json lists all")
-    return lines

@@ -1,6 +1,6 @@
 """``limner search``: words in, ranked pictures out, with what each channel said.
 
-It prints; `limner.apps.illustrator` searches.
+It prints; `limner.api.Library` searches.
 """
 
 from pathlib import Path
@@ -8,10 +8,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.apps.illustrator import Illustrator
+from limner.api import Library
 from limner.apps.terminal import emit_json, emit_table, say
 from limner.data.records import Record
-from limner.errors import ConfigError
 
 
 class Found(Record):
@@ -55,13 +54,9 @@ def search(
     json
         Print JSON.
     """
-    if not words.strip():
-        raise ConfigError("search: no words; example: limner search 'a boat on the sea' --library lib")
-    opened = Illustrator.open(library, model=model, channels=channel)
-    found = opened.search(words, k)
-    for line in (*opened.notes, opened.language_note(words)):
-        if line:
-            say(line)
+    found = Library.open(library).search(words, k, model=model, channels=channel)
+    for line in found.notes:
+        say(line)
     rows = [
         Found(
             rank=place + 1,
@@ -83,7 +78,7 @@ def search(
         return
     from rich.table import Column, Table
 
-    names = [name for name in opened.channel_names if any(name in row.shares for row in rows)]
+    names = [name for name in found.channels if any(name in row.shares for row in rows)]
     # A path cut short names no picture: it wraps instead.
     table = Table(
         "rank",
