@@ -15,8 +15,9 @@ import numpy as np
 from embeddings import data_folder
 from ordinary.translated import LANGUAGES, read_translated
 
-from limner.apps.corpora import parted
 from limner.data.images import decode, read_file
+from limner.datasets import split_source
+from limner.datasets.mixture import MixtureEntry
 from limner.datasets.pairs import Pair
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
@@ -25,7 +26,6 @@ from limner.evaluation.protocol import draw
 from limner.evaluation.uncertainty import interval
 from limner.evaluation.worlds import same_document
 from limner.similarity import FloatArray
-from limner.training.settings import MixtureEntry
 from limner.training.systems import read_config
 
 BATCH = 32
@@ -36,7 +36,7 @@ TITLE = {"flickr8k": "Flickr8k", "storybook": "storybook, released", "howto": "h
 def rows_of(name: str, entry: MixtureEntry, split: str) -> tuple[Pair, ...]:
     """The rows of one split, as 'limner train' splits the set."""
     where = entry.model_copy(update={"annotations": str(data_folder() / name)})
-    return tuple(pair for pair in parted(where).pairs if pair.split == split)
+    return tuple(pair for pair in split_source(where).pairs if pair.split == split)
 
 
 def pictures_of(encoder: BaseImageEncoder, files: Sequence[str]) -> tuple[FloatArray, FloatArray]:

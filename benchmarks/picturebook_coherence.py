@@ -15,7 +15,8 @@ import torch
 from scipy.stats import t as student
 
 from limner.apps.validation import chosen_refinement, maximise, validation, vectors
-from limner.datasets.sets.picturebook import picture_book, shuffle_relations
+from limner.datasets.pairs import shuffle_relations
+from limner.datasets.sets.picturebook import picture_book
 from limner.evaluation.labels import average_precision
 from limner.evaluation.ranking import Metric, rank
 from limner.retrieval.refinement import pair_logits, refine

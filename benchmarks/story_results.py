@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.apps.corpora import open_corpus
 from limner.apps.document_pull import read_pull
 from limner.apps.run_pictures import open_run
 from limner.apps.sequence_runs import fixed_features
@@ -29,7 +28,7 @@ from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
 from limner.retrieval.decoding import decode, max_marginals
 from limner.retrieval.lattice import TablePull, lattice
-from limner.training.corpus import rows_of
+from limner.training.corpus import open_corpus, rows_of
 from limner.training.gsda_graphs import graphs_of
 from limner.training.gsda_settings import GsdaConfig
 from limner.training.story_batches import stories_of

@@ -20,9 +20,10 @@ from limner.data.hashes import near_groups, phash
 from limner.data.images import decode, read_file
 from limner.data.records import Caption, Picture, Story
 from limner.data.synthetic import PictureBook, SyntheticStory, draw
+from limner.datasets.base import Source
 from limner.datasets.pairs import split_by_source, split_pairs
 from limner.datasets.sets.captions import CaptionSet
-from limner.datasets.sets.stories import StorySet, story_pairs
+from limner.datasets.sets.stories import StorySet, read_story_pairs
 from limner.retrieval.gallery import Gallery, Space
 from limner.similarity import FloatArray, ImageEncoder
 
@@ -309,7 +310,7 @@ def parted(data: StorySet, name: str) -> dict[Part | Literal["train"], list[Stor
     """
     split = {story.id: story.split for story in data.stories}
     if not all(split.values()):
-        pairs = story_pairs(data)
+        pairs = read_story_pairs(Source(data.folder))
         made = split_pairs(pairs, "grouped", 0) if name in ONE_SOURCE else split_by_source(pairs, 0)
         split = {pair.seq: pair.split for pair in made.pairs}
 

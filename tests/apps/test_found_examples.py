@@ -9,12 +9,11 @@ import torch
 
 from limner.apps.commands.figure import figure
 from limner.apps.commands.train import train
-from limner.apps.corpora import open_corpus
 from limner.apps.run_pictures import open_run
 from limner.apps.validation import vectors
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import ConfigError, DataError
-from limner.training.corpus import rows_of
+from limner.training.corpus import open_corpus, rows_of
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,6 @@ import torch
 from PIL import Image
 
 from limner.apps.commands.train import train
-from limner.apps.corpora import open_corpus
 from limner.apps.run_results import evaluate_run, read_refinement, write_refinement
 from limner.datasets.pairs import Pair
 from limner.datasets.sets.pair_file import write_pairs
@@ -19,7 +18,7 @@ from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.evaluation.results import read_result, write_result
 from limner.retrieval.refinement import Refinement
 from limner.training.cmcm import load
-from limner.training.corpus import corpus_of
+from limner.training.corpus import corpus_of, open_corpus
 from limner.training.settings import DataConfig
 from limner.training.systems import read_config
 
@@ -157,7 +156,7 @@ def test_shuffled_relations_are_the_same_labels_elsewhere(pairs):
 
 def test_sets_that_need_a_place_say_so(tmp_path):
     for name in ("pairs", "stories", "captions"):
-        with pytest.raises(ConfigError, match=r"needs data\.annotations"):
+        with pytest.raises(ConfigError, match=r"set data\.annotations"):
             open_corpus(DataConfig(set=name))
         with pytest.raises(MissingError):
             open_corpus(DataConfig(set=name, annotations=str(tmp_path / "none")))

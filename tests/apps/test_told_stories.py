@@ -13,12 +13,12 @@ import torch
 
 from limner.apps.cli import run
 from limner.apps.commands.measure import measure
-from limner.apps.corpora import open_corpus
 from limner.apps.run_pictures import open_run
 from limner.evaluation import captions
 from limner.evaluation.sequence_results import read_sequence_results
 from limner.evaluation.sequences import steps_of
 from limner.models.telling import tell
+from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
 

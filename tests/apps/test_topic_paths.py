@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from limner.apps.commands.figure import figure
-from limner.apps.corpora import open_corpus
 from limner.apps.run_pictures import open_run
 from limner.errors import ConfigError
+from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
 

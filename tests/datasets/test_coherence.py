@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from limner.datasets.base import Source
 from limner.datasets.pairs import Pair, PairSet, identities, pair_groups, split_pairs
 from limner.datasets.sets import cite, clue
 from limner.datasets.splits import text_id
@@ -94,7 +95,7 @@ def test_cite_rows_become_pairs(tmp_path):
         cite_row(0, "Spread it | evenly, with care.", "1.png", "0100001", "31372"),
         cite_row(1, "Stir.", "apple-pie-2_10_3.jpg", "1010101", "77_10"),
     ]
-    found = cite.read_cite(write_cite(tmp_path, rows), pictures=None)
+    found = cite.read_cite(Source(write_cite(tmp_path, rows)))
     assert found.relations == (
         "Expansion",
         "ImageNeeded",
@@ -120,8 +121,8 @@ def test_cite_reads_pictures_where_asked(tmp_path):
     (tmp_path / "images").mkdir()
     jpeg(tmp_path / "images" / "pie_0_0.jpg")
     with pytest.raises(DataError, match="2 of 3 pairs lack"):
-        cite.read_cite(tmp_path, pictures=tmp_path / "images")
-    found = cite.read_cite(tmp_path, pictures=tmp_path / "images", missing="drop")
+        cite.read_cite(Source(tmp_path, pictures=tmp_path / "images"))
+    found = cite.read_cite(Source(tmp_path, pictures=tmp_path / "images", missing="drop"))
     assert [pair.id for pair in found.pairs] == ["row-0"]
     assert len(found.pairs[0].image_hash) == 64
     assert [one.id for one in found.missing] == ["row-1", "row-2"]
@@ -129,9 +130,9 @@ def test_cite_reads_pictures_where_asked(tmp_path):
 
 def test_cite_plus_is_two_files_with_their_split(tmp_path):
     header = ["stim_txt", "qimg", *(f"q{n}_resp" for n in range(2, 9))]
-    train = write_csv(tmp_path / "a.csv", header, [["Mix, then rest.", "x_1_0.jpg", *["True"] * 7]])
-    test = write_csv(tmp_path / "b.csv", header, [["Bake.", "y_2_0.jpg", *["False"] * 7]])
-    found = cite.read_cite_plus(train, test, pictures=None)
+    write_csv(tmp_path / "train.csv", header, [["Mix, then rest.", "x_1_0.jpg", *["True"] * 7]])
+    write_csv(tmp_path / "test.csv", header, [["Bake.", "y_2_0.jpg", *["False"] * 7]])
+    found = cite.read_cite_plus(Source(tmp_path))
     assert [(pair.id, pair.text, pair.split, pair.seq) for pair in found.pairs] == [
         ("train-0", "Mix, then rest.", "train", "x"),
         ("test-0", "Bake.", "test", "y"),
@@ -148,27 +149,27 @@ def test_cite_plus_is_two_files_with_their_split(tmp_path):
 )
 def test_a_wrong_cite_row_is_one_clear_error(tmp_path, change, message):
     with pytest.raises(DataError, match=message):
-        cite.read_cite(write_cite(tmp_path, [change(cite_row(0, "Stir.", "a_1_0.jpg"))]), pictures=None)
+        cite.read_cite(Source(write_cite(tmp_path, [change(cite_row(0, "Stir.", "a_1_0.jpg"))])))
 
 
 def test_wrong_files_are_named(tmp_path):
     with pytest.raises(MissingError, match=r"data\.csv: not there"):
-        cite.read_cite(tmp_path, pictures=None)
+        cite.read_cite(Source(tmp_path))
     (tmp_path / "data.csv").write_text("a|b\n1|2\n")
     with pytest.raises(DataError, match="lacks Index, stim_id"):
-        cite.read_cite(tmp_path, pictures=None)
+        cite.read_cite(Source(tmp_path))
     write_cite(tmp_path, [])
     with pytest.raises(DataError, match="no rows"):
-        cite.read_cite(tmp_path, pictures=None)
+        cite.read_cite(Source(tmp_path))
     (tmp_path / "data.csv").write_bytes(b"\xff")
     with pytest.raises(DataError, match="byte 0 is not UTF-8"):
-        cite.read_cite(tmp_path, pictures=None)
+        cite.read_cite(Source(tmp_path))
 
 
 def test_both_forms_of_clue_agree_and_the_swap_is_put_right(tmp_path):
     write_clue(tmp_path, CLUE_LINES, test={1, 3})
-    tsv = clue.read_clue_tsv(tmp_path, pictures=None)
-    csvs = clue.read_clue(tmp_path, pictures=None)
+    tsv = clue.read_clue_tsv(Source(tmp_path))
+    csvs = clue.read_clue(Source(tmp_path))
     assert tsv.relations == csvs.relations == clue.RELATIONS
     assert csvs.notes == (clue.SWAP_NOTE,)
     by_id = {pair.id: pair for pair in csvs.pairs}
@@ -186,9 +187,9 @@ def test_both_forms_of_clue_agree_and_the_swap_is_put_right(tmp_path):
 
 def test_the_origin_of_a_text_follows_the_threshold(tmp_path):
     write_clue(tmp_path, CLUE_LINES, test={1})
-    found = clue.read_clue_tsv(tmp_path, pictures=None, model_from=2)
+    found = clue.read_clue_tsv(Source(tmp_path), model_from=2)
     assert [pair.meta["origin"] for pair in found.pairs] == ["human", "human", "model", "model"]
-    assert "origin" not in clue.read_clue(tmp_path, pictures=None, model_from=None).pairs[0].meta
+    assert "origin" not in clue.read_clue(Source(tmp_path), model_from=None).pairs[0].meta
 
 
 def test_clue_pictures_are_found_by_number(tmp_path):
@@ -196,7 +197,7 @@ def test_clue_pictures_are_found_by_number(tmp_path):
     (tmp_path / "images").mkdir()
     for number in (0, 1):
         jpeg(tmp_path / "images" / f"{number}.jpg")
-    found = clue.read_clue(tmp_path, pictures=tmp_path / "images", missing="drop")
+    found = clue.read_clue(Source(tmp_path, pictures=tmp_path / "images", missing="drop"))
     assert sorted(pair.id for pair in found.pairs) == ["clue-0", "clue-1", "clue-2"]
     assert [(one.id, one.image) for one in found.missing] == [("clue-3", "2.jpg")]
     assert {pair.image for pair in found.pairs} == {str(tmp_path / "images" / f"{n}.jpg") for n in (0, 1)}
@@ -231,7 +232,7 @@ def test_no_caption_is_lost_or_changed(tmp_path_factory, rows):
     lines = [clue_line(caption, url, bits) for caption, url, bits in rows]
     write_clue(folder, [*lines, clue_line("last", "http://z")], test={len(lines)})
     for read in (clue.read_clue_tsv, clue.read_clue):
-        found = read(folder, pictures=None).pairs
+        found = read(Source(folder)).pairs
         assert [(p.text, p.image, "".join(map(str, p.labels.values()))) for p in found][:-1] == rows
 
 
@@ -328,8 +329,8 @@ def test_wrong_wishes_are_refused():
 
 @pytest.mark.shared
 def test_the_real_clue_index_matches_the_tsv_and_groups_are_as_measured(shared_data):
-    found = clue.read_clue(shared_data / "clue", pictures=None)
-    rows = {pair.id: pair for pair in clue.read_clue_tsv(shared_data / "clue", pictures=None).pairs}
+    found = clue.read_clue(Source(shared_data / "clue"))
+    rows = {pair.id: pair for pair in clue.read_clue_tsv(Source(shared_data / "clue")).pairs}
     assert (len(found.pairs), len(rows)) == (7559, 7747)
     for pair in found.pairs:
         assert rows[pair.id] == pair.model_copy(update={"split": ""})
@@ -350,7 +351,7 @@ def test_the_real_clue_index_matches_the_tsv_and_groups_are_as_measured(shared_d
 
 @pytest.mark.shared
 def test_the_real_cite(shared_data):
-    found = cite.read_cite(shared_data / "cite", pictures=None)
+    found = cite.read_cite(Source(shared_data / "cite"))
     assert len(found.pairs) == 2047
     assert len({pair.seq for pair in found.pairs if pair.seq}) == 259
     assert sum(not pair.seq for pair in found.pairs) == 5

@@ -5,8 +5,9 @@ import json
 import pytest
 from PIL import Image
 
-from limner.apps.corpora import open_corpus, read_corpus
+from limner.datasets import read_source
 from limner.errors import ConfigError, DataError, MissingError
+from limner.training.corpus import open_corpus
 from limner.training.settings import DataConfig
 
 TEXTS = [f"a text of more than eight words that is number {n}" for n in range(12)]
@@ -85,7 +86,7 @@ def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
     next(iter(sorted((tmp_path / "images").iterdir()))).unlink()
     with pytest.raises(DataError, match="1 of 12 pairs lack their picture"):
         open_corpus(config, files=True)
-    rest = read_corpus(config.model_copy(update={"missing": "drop"}))
+    rest = read_source(config.model_copy(update={"missing": "drop"}))
     assert (len(rest.pairs), len(rest.missing)) == (11, 1)
     assert any("1 pairs left out: no such file" in note for note in rest.notes)
 
@@ -112,11 +113,11 @@ def test_a_set_without_a_place_says_what_to_set(tmp_path, monkeypatch):
     monkeypatch.delenv("LIMNER_DATA", raising=False)
     for name in SETS:
         with pytest.raises(ConfigError, match="annotations"):
-            read_corpus(DataConfig(set=name))
+            read_source(DataConfig(set=name))
     with pytest.raises(MissingError, match="no pictures at"):
-        read_corpus(DataConfig(set="coco", annotations=str(tmp_path)))
+        read_source(DataConfig(set="coco", annotations=str(tmp_path)))
     with pytest.raises(ConfigError, match="drawn"):
-        read_corpus(DataConfig(set="picturebook"))
+        read_source(DataConfig(set="picturebook"))
 
 
 def test_a_mixture_reads_each_set_below_the_folder_of_data(tmp_path, monkeypatch):

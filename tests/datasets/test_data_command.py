@@ -2,20 +2,16 @@
 
 import csv
 import json
-import sys
-from pathlib import Path
 
 import pytest
+from test_corpora import SETS, make
 
 from limner.apps.commands.data import data
 from limner.apps.progress import span
+from limner.datasets.base import data_sets
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.datasets.transfer import LOCK_NAME
 from limner.errors import ConfigError, LimnerError, MissingError
-from limner.training.settings import SETS as AUDITED
-
-sys.path += [str(Path(__file__).parents[1] / "data"), str(Path(__file__).parent)]
-from test_corpora import SETS, make
 
 
 def run(*words):
@@ -55,11 +51,6 @@ def test_the_audit_prints_figures(clue_folder, capsys):
     assert all(found["released", both][1] == 0 for both in parts)
 
 
-def every_set():
-    """Names that a settings file takes."""
-    return AUDITED
-
-
 @pytest.mark.parametrize("name", SETS)
 def test_every_plain_set_of_a_settings_file_is_audited(name, tmp_path, capsys):
     place = make(name, tmp_path)
@@ -79,7 +70,7 @@ def test_every_plain_set_of_a_settings_file_is_audited(name, tmp_path, capsys):
 @pytest.mark.slow
 def test_drawn_books_are_audited_too_and_every_set_is_covered(capsys):
     own = {"picturebook", "cite", "cite++", "clue", "clue-tsv", "recipeqa", "vist"}
-    assert set(every_set()) == {*SETS, *own}
+    assert set(data_sets()) == {*SETS, *own}
     run("audit", "picturebook", "--draws", "0", "--json")
     found = json.loads(capsys.readouterr().out)
     assert [split["kind"] for split in found["splits"]] == ["grouped", "released"]
@@ -97,7 +88,7 @@ def test_the_audit_as_json(clue_folder, capsys):
 
 def test_the_folder_comes_from_the_environment(clue_folder, capsys, monkeypatch):
     monkeypatch.delenv("LIMNER_DATA", raising=False)
-    with pytest.raises(ConfigError, match="pass --annotations FOLDER or set LIMNER_DATA"):
+    with pytest.raises(ConfigError, match=r"set data\.annotations \(--annotations\) or \$LIMNER_DATA"):
         run("audit", "clue")
     (clue_folder / "data").mkdir()
     (clue_folder / "data" / "clue").symlink_to(clue_folder)

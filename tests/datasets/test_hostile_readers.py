@@ -13,7 +13,7 @@ from limner.data.documents import Document
 from limner.data.html import read_html
 from limner.data.tables import list_rows
 from limner.data.texts import read_story
-from limner.datasets.base import read_table
+from limner.datasets.base import Source, read_table
 from limner.datasets.recipes.builder import build_recipes
 from limner.datasets.recipes.pages import read_page
 from limner.datasets.recipes.web import find_sources
@@ -36,7 +36,7 @@ NEWS = "The senate met today. " * 40
 
 
 def texts_alone(read):
-    return lambda file: read(file, pictures=None)
+    return lambda file: read(Source(file))
 
 
 def sentence(place):
@@ -308,10 +308,10 @@ def test_what_each_refusal_says(tmp_path):
     deep = tmp_path / "g.json"
     deep.write_text('{"n1": {"images": {"0": ' + "[" * DEEP)
     with pytest.raises(DataError, match=r"g\.json: nested deeper than 50"):
-        read_goodnews(deep, pictures=None)
+        read_goodnews(Source(deep))
     (tmp_path / "p.jsonl").write_text("[" * DEEP)
     with pytest.raises(DataError, match=r"p\.jsonl:1: not JSON \(maximum recursion"):
-        read_politics(tmp_path / "p.jsonl", pictures=None)
+        read_politics(Source(tmp_path / "p.jsonl"))
 
 
 STEPS = "<ol><li>Mix it well<img src=a.jpg><li>Bake it now<img src=b.jpg></ol>"
@@ -483,7 +483,7 @@ def test_hostile_lines_of_a_table_of_pictures_are_named_and_the_rest_is_read(tmp
     assert rows[-1].path == os.fsencode(tmp_path / "b.png")
     Image.new("RGB", (8, 8)).save(tmp_path / "b.png")
     with pytest.raises(DataError, match="line 1: not JSON") as told:
-        read_captioned_folder(tmp_path)
+        read_captioned_folder(Source(tmp_path))
     assert "\n" not in str(told.value)
 
 

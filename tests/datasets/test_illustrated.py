@@ -6,8 +6,9 @@ import json
 import pytest
 from PIL import Image
 
-from limner.datasets.sets.captions import caption_pairs, read_captions
-from limner.datasets.sets.stories import read_stories, story_pairs
+from limner.datasets.base import Source
+from limner.datasets.sets.captions import read_caption_pairs
+from limner.datasets.sets.stories import read_story_pairs
 from limner.errors import DataError
 
 
@@ -27,7 +28,7 @@ def test_pages_become_pairs_in_order(tmp_path):
         "pages": [{"text": f"page {i}", "image": f"images/{i}.png"} for i in range(3)],
     }
     (tmp_path / "stories.jsonl").write_text(json.dumps(row) + "\n")
-    data = story_pairs(read_stories(tmp_path))
+    data = read_story_pairs(Source(tmp_path))
     assert data.relations == ()
     assert [(p.text, p.seq, p.pos, p.split) for p in data.pairs] == [
         (f"page {i}", "s", i, "val") for i in range(3)
@@ -36,8 +37,8 @@ def test_pages_become_pairs_in_order(tmp_path):
     assert data.pairs[0].meta["author"] == "A. Uthor"
     (tmp_path / "images/1.png").write_bytes(b"broken")
     with pytest.raises(DataError, match="1 of 3 pairs lack their picture"):
-        story_pairs(read_stories(tmp_path))
-    rest = story_pairs(read_stories(tmp_path), missing="drop")
+        read_story_pairs(Source(tmp_path))
+    rest = read_story_pairs(Source(tmp_path, missing="drop"))
     assert [p.pos for p in rest.pairs] == [0, 2]
     assert len(rest.missing) == 1
 
@@ -50,9 +51,8 @@ def test_the_first_caption_or_all(tmp_path):
             {"file_name": f"images/{i}.png", "split": split, "captions": [f"first {i}", f"second {i}"]}
         )
     (tmp_path / "captions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    captions = read_captions(tmp_path)
-    assert [p.text for p in caption_pairs(captions).pairs] == ["first 0", "first 1"]
-    every = caption_pairs(captions, every=True).pairs
+    assert [p.text for p in read_caption_pairs(Source(tmp_path)).pairs] == ["first 0", "first 1"]
+    every = read_caption_pairs(Source(tmp_path, every=True)).pairs
     assert [p.text for p in every] == ["first 0", "second 0", "first 1", "second 1"]
     assert every[0].image_id == every[1].image_id != every[2].image_id
     assert [p.split for p in every] == ["train", "train", "test", "test"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from limner.datasets.audit import audit, leaked, random_leak, render, shared_parts, split_leak
+from limner.datasets.base import Source
 from limner.datasets.pairs import Pair, PairSet, split_pairs
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError, DataError
@@ -147,7 +148,7 @@ def test_what_cannot_be_audited_is_refused():
 
 @pytest.mark.shared
 def test_the_real_clue_leaks_what_the_specification_says(shared_data):
-    data = clue.read_clue(shared_data / "clue", pictures=None)
+    data = clue.read_clue(Source(shared_data / "clue"))
     found = audit(data, ("released", "grouped"), draws=20)
     assert (found.rows, found.images, found.texts, found.pairs) == (7559, 5348, 6794, 7454)
     assert (found.repeated[2], found.disagreeing) == (105, 36)
@@ -163,7 +164,7 @@ def test_the_real_clue_leaks_what_the_specification_says(shared_data):
 
 @pytest.mark.shared
 def test_the_real_cite_leaks_what_the_specification_says(shared_data):
-    found = audit(cite.read_cite(shared_data / "cite", pictures=None), draws=200)
+    found = audit(cite.read_cite(Source(shared_data / "cite")), draws=200)
     assert (found.rows, found.texts, found.images, found.pairs) == (2047, 1548, 1528, 1557)
     assert found.repeated == {1: 1135, 2: 362, 3: 52, 4: 8}
     assert found.disagreeing == 176

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from limner.datasets.base import Source
 from limner.datasets.pairs import split_pairs
 from limner.datasets.sets.coco import read_coco
 from limner.datasets.sets.conceptual import read_conceptual
@@ -54,12 +55,12 @@ def karpathy(folder, rows):
 def test_coco_as_released_has_no_split_and_one_caption(tmp_path):
     released(tmp_path, "train2014", {1: ["a", "b"], 2: ["c"], 5: []})
     released(tmp_path, "val2014", {3: ["d", "e"]})
-    data = read_coco(tmp_path, pictures=None)
+    data = read_coco(Source(tmp_path))
     assert [pair.image for pair in data.pairs] == ["1.jpg", "2.jpg", "3.jpg"]
     assert {pair.split for pair in data.pairs} == {""}
     assert [pair.meta["half"] for pair in data.pairs] == ["train2014", "train2014", "val2014"]
     assert data.notes == ("coco: 1 pictures without a caption left out",)
-    every = read_coco(tmp_path, pictures=None, every=True)
+    every = read_coco(Source(tmp_path, every=True))
     assert [pair.text for pair in every.pairs] == ["a", "b", "c", "d", "e"]
 
 
@@ -68,10 +69,10 @@ def test_karpathy_states_splits_and_restval_is_train(tmp_path):
         tmp_path,
         [(1, "val2014", "restval", ["a"]), (2, "train2014", "train", ["b"]), (3, "val2014", "test", ["c"])],
     )
-    assert [pair.split for pair in read_coco(file, pictures=None).pairs] == ["train", "train", "test"]
+    assert [pair.split for pair in read_coco(Source(file)).pairs] == ["train", "train", "test"]
     for n, half in ((1, "val2014"), (2, "train2014")):
         picture(tmp_path / "images" / half / f"{n}.jpg")
-    found = read_coco(file, pictures=tmp_path / "images", missing="drop")
+    found = read_coco(Source(file, pictures=tmp_path / "images", missing="drop"))
     assert [pair.image for pair in found.pairs] == [
         str(tmp_path / "images" / half / name)
         for half, name in (("val2014", "1.jpg"), ("train2014", "2.jpg"))
@@ -87,17 +88,17 @@ def test_karpathy_states_splits_and_restval_is_train(tmp_path):
 )
 def test_the_one_caption_of_a_picture_depends_on_seed_and_picture_alone(captions, seed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("coco")
-    whole = read_coco(released(folder, "train2014", captions), pictures=None, seed=seed).pairs
+    whole = read_coco(Source(released(folder, "train2014", captions), seed=seed)).pairs
     assert [pair.image for pair in whole] == [f"{n}.jpg" for n in captions]
     assert all(pair.text in captions[int(pair.image[:-4])] for pair in whole)
     half = dict(list(captions.items())[::2])
-    part = read_coco(released(folder, "train2014", half), pictures=None, seed=seed).pairs
+    part = read_coco(Source(released(folder, "train2014", half), seed=seed)).pairs
     assert part == whole[::2]
 
 
 def test_the_seed_chooses_among_captions(tmp_path):
     file = released(tmp_path, "train2014", {n: ["a", "b", "c", "d", "e"] for n in range(200)})
-    texts = [[pair.text for pair in read_coco(file, pictures=None, seed=seed).pairs] for seed in (0, 1)]
+    texts = [[pair.text for pair in read_coco(Source(file, seed=seed)).pairs] for seed in (0, 1)]
     assert texts[0] != texts[1]
     assert all(20 <= texts[0].count(letter) <= 60 for letter in "abcde")
 
@@ -116,10 +117,10 @@ def test_bad_coco_is_refused_in_one_line(value, match, tmp_path):
     file = tmp_path / "captions_train2014.json"
     file.write_text(value if isinstance(value, str) else json.dumps(value))
     with pytest.raises(DataError, match=match) as caught:
-        read_coco(file, pictures=None)
+        read_coco(Source(file))
     assert "\n" not in str(caught.value)
     with pytest.raises(MissingError):
-        read_coco(tmp_path / "nowhere.json", pictures=None)
+        read_coco(Source(tmp_path / "nowhere.json"))
 
 
 def news(folder, articles):
@@ -139,7 +140,7 @@ def test_goodnews_is_grouped_by_article(tmp_path):
             for n in range(20)
         },
     )
-    data = read_goodnews(tmp_path, pictures=None)
+    data = read_goodnews(Source(tmp_path))
     assert len(data.pairs) == 40
     assert (data.pairs[1].image, data.pairs[1].seq, data.pairs[1].pos) == ("a0_1.jpg", "a0", 1)
     assert data.pairs[0].meta == {"headline": "Head", "article_url": "http://n/1"}
@@ -164,7 +165,7 @@ def test_goodnews_keeps_every_caption_as_written(articles, tmp_path_factory):
     file = news(
         tmp_path_factory.mktemp("news"), {name: {"images": images} for name, images in articles.items()}
     )
-    found = [(pair.seq, pair.text) for pair in read_goodnews(file, pictures=None).pairs]
+    found = [(pair.seq, pair.text) for pair in read_goodnews(Source(file)).pairs]
     assert found == [(name, text) for name, images in articles.items() for text in images.values()]
 
 
@@ -183,7 +184,7 @@ def test_goodnews_keeps_every_caption_as_written(articles, tmp_path_factory):
 def test_bad_goodnews_is_refused_in_one_line(text, match, tmp_path):
     (tmp_path / "captioning_dataset.json").write_text(text)
     with pytest.raises(DataError, match=match) as caught:
-        read_goodnews(tmp_path, pictures=None)
+        read_goodnews(Source(tmp_path))
     assert "\n" not in str(caught.value)
 
 
@@ -192,7 +193,7 @@ def test_politics_takes_two_sentences_of_long_texts(tmp_path):
         {"local_path": "x/a.jpg", "content_text": LONG},
         {"local_path": "b.jpg", "content_text": "Short."},
     ]
-    data = read_politics(write(tmp_path / "p.json", {"left": {"taxes": items}}), pictures=None)
+    data = read_politics(Source(write(tmp_path / "p.json", {"left": {"taxes": items}})))
     (pair,) = data.pairs
     assert pair.text == "One sentence about a law. Another about a vote."
     assert (pair.image, pair.meta["politics"], pair.meta["issue"]) == ("x/a.jpg", "left", "taxes")
@@ -202,7 +203,7 @@ def test_politics_takes_two_sentences_of_long_texts(tmp_path):
         for n, split in enumerate(("train", "test"))
     ]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    found = read_politics(tmp_path / "p.jsonl", pictures=None).pairs
+    found = read_politics(Source(tmp_path / "p.jsonl")).pairs
     assert [one.split for one in found] == ["train", "test"]
     assert found[0].seq == found[1].seq
 
@@ -212,10 +213,10 @@ def test_exactly_500_characters_are_too_few(tmp_path):
         item = {"local_path": "a.jpg", "content_text": "x" * length}
         file = write(tmp_path / f"{length}.json", {"left": {"taxes": [item]}})
         if kept:
-            assert len(read_politics(file, pictures=None).pairs) == 1
+            assert len(read_politics(Source(file)).pairs) == 1
         else:
             with pytest.raises(DataError, match="no text of more than 500"):
-                read_politics(file, pictures=None)
+                read_politics(Source(file))
 
 
 @pytest.mark.parametrize("name", ["set.pkl", "set.json", "set.jsonl"])
@@ -224,11 +225,11 @@ def test_a_pickle_is_refused_and_never_run(name, tmp_path, executable_payload):
     (tmp_path / name).write_bytes(executable_payload(proof))
     for read in (read_politics, read_coco, read_goodnews, read_conceptual):
         with pytest.raises(DataError):
-            read(tmp_path / name, pictures=None)
+            read(Source(tmp_path / name))
     (tmp_path / name).write_bytes(b"\x80\x04" + executable_payload(proof))
     for read in (read_politics, read_coco, read_goodnews, read_conceptual):
         with pytest.raises(DataError, match="pickle"):
-            read(tmp_path / name, pictures=None)
+            read(Source(tmp_path / name))
     assert not proof.exists()
 
 
@@ -244,27 +245,27 @@ def test_a_pickle_is_refused_and_never_run(name, tmp_path, executable_payload):
 def test_bad_lines_of_politics_name_their_place(line, tmp_path):
     (tmp_path / "p.jsonl").write_text(line)
     with pytest.raises(DataError, match=r"p\.jsonl:1"):
-        read_politics(tmp_path / "p.jsonl", pictures=None)
+        read_politics(Source(tmp_path / "p.jsonl"))
 
 
 def test_conceptual_counts_dead_links(tmp_path):
     (tmp_path / "c.tsv").write_text('a "quoted dog\thttp://x/1\na cat\thttp://x/2\na cat again\thttp://x/2\n')
     for row in (1,):
         picture(tmp_path / "images" / f"{row}.jpg")
-    found = read_conceptual(tmp_path / "c.tsv", pictures=tmp_path / "images", missing="drop")
+    found = read_conceptual(Source(tmp_path / "c.tsv", pictures=tmp_path / "images", missing="drop"))
     assert [pair.text for pair in found.pairs] == ["a cat", "a cat again"]
     assert [one.id for one in found.missing] == ["conceptual-0"]
-    assert read_conceptual(tmp_path / "c.tsv", pictures=None).pairs[0].text == 'a "quoted dog'
-    assert len(read_conceptual(tmp_path / "c.tsv", pictures=None, limit=2).pairs) == 2
+    assert read_conceptual(Source(tmp_path / "c.tsv")).pairs[0].text == 'a "quoted dog'
+    assert len(read_conceptual(Source(tmp_path / "c.tsv"), limit=2).pairs) == 2
     with pytest.raises(DataError, match="1 of 3 pairs lack"):
-        read_conceptual(tmp_path / "c.tsv", pictures=tmp_path / "images")
+        read_conceptual(Source(tmp_path / "c.tsv", pictures=tmp_path / "images"))
 
 
 @pytest.mark.parametrize("text", ["", "caption only\n", "a\tb\tc\n", "\thttp://x\n", "a\t\n"])
 def test_bad_conceptual_is_refused(text, tmp_path):
     (tmp_path / "c.tsv").write_text(text)
     with pytest.raises(DataError, match=r"c\.tsv"):
-        read_conceptual(tmp_path / "c.tsv", pictures=None)
+        read_conceptual(Source(tmp_path / "c.tsv"))
 
 
 def test_a_captioned_folder(tmp_path):
@@ -276,8 +277,8 @@ def test_a_captioned_folder(tmp_path):
     (tmp_path / "validation/4.txt").write_text("fourth")
     (tmp_path / "5.json").write_text(json.dumps({"captions": ["fifth", "also fifth"]}))
     with pytest.raises(DataError, match="1 of 6 pairs lack"):
-        read_captioned_folder(tmp_path)
-    data = read_captioned_folder(tmp_path, missing="drop")
+        read_captioned_folder(Source(tmp_path))
+    data = read_captioned_folder(Source(tmp_path, missing="drop"))
     assert {(pair.text, pair.split) for pair in data.pairs} == {
         ("words 1", "train"),
         ("words 2", "train"),
@@ -287,19 +288,19 @@ def test_a_captioned_folder(tmp_path):
     }
     assert [one.image for one in data.missing] == ["train/7.png"]
     assert any("1 pictures without a caption" in note for note in data.notes)
-    every = read_captioned_folder(tmp_path, missing="drop", every=True)
+    every = read_captioned_folder(Source(tmp_path, missing="drop", every=True))
     assert "also fifth" in {pair.text for pair in every.pairs}
 
 
 def test_a_folder_without_captions_or_with_a_bad_table_is_refused(tmp_path):
     picture(tmp_path / "a/1.png")
     with pytest.raises(DataError, match="no picture has a caption"):
-        read_captioned_folder(tmp_path / "a")
+        read_captioned_folder(Source(tmp_path / "a"))
     (tmp_path / "a/metadata.jsonl").write_text("{")
     with pytest.raises(DataError, match="not JSON"):
-        read_captioned_folder(tmp_path / "a")
+        read_captioned_folder(Source(tmp_path / "a"))
     with pytest.raises(MissingError):
-        read_captioned_folder(tmp_path / "nowhere")
+        read_captioned_folder(Source(tmp_path / "nowhere"))
 
 
 @settings(max_examples=20, deadline=None)
@@ -310,5 +311,5 @@ def test_every_line_of_a_table_is_a_pair(texts, tmp_path_factory):
         picture(folder / f"{n}.png")
     rows = [{"file_name": f"{n}.png", "text": text} for n, text in enumerate(texts)]
     (folder / "metadata.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    data = read_captioned_folder(folder)
+    data = read_captioned_folder(Source(folder))
     assert [pair.text for pair in data.pairs] == texts

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limner.datasets.base import Source
 from limner.datasets.sets import clue
 from limner.datasets.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
 from limner.errors import ConfigError, DataError, MissingError
@@ -99,7 +100,7 @@ def test_wrong_vocabularies_are_refused(tmp_path):
 
 @pytest.mark.shared
 def test_the_release_vocabulary_of_clue(shared_data):
-    train = [pair.text for pair in clue.read_clue(shared_data / "clue", pictures=None).split("train")]
+    train = [pair.text for pair in clue.read_clue(Source(shared_data / "clue")).split("train")]
     release = Vocabulary.build(train, "release")
     assert len(release.words) == 5611
     assert "" in release

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from limner.data.picturebook.shelf import RELATIONS, PictureBook
+from limner.datasets.pairs import shuffle_relations
 from limner.datasets.sets.picturebook import (
     drawings,
     picture_book,
     picture_book_pairs,
-    shuffle_relations,
     world_graphs,
 )
 from limner.errors import ConfigError

@@ -10,7 +10,6 @@ from corpora import Words
 from PIL import Image
 
 from limner.apps.base_export import export_base
-from limner.apps.corpora import open_corpus
 from limner.apps.trained import TrainedRun
 from limner.apps.validation import maximise, validation
 from limner.config import build
@@ -19,7 +18,7 @@ from limner.encoders.base import BaseNet, BaseShape, load_base, published_backbo
 from limner.encoders.base_tail import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
 from limner.errors import ConfigError, ShapeError
 from limner.training import base
-from limner.training.corpus import corpus_of
+from limner.training.corpus import corpus_of, open_corpus
 from limner.training.loop import Loop
 from limner.training.pictures import ArrayRows
 from limner.training.systems import read_config

@@ -99,10 +99,9 @@ def write_found(
 
 def _open(run: Path, weights: Path | None) -> tuple[Any, Any, "Pictures"]:
     """How to encode the test part of a run, its data set, and the pictures to show."""
-    from limner.apps.corpora import open_corpus
     from limner.apps.run_pictures import Pictures, open_run
     from limner.apps.validation import vectors
-    from limner.training.corpus import rows_of
+    from limner.training.corpus import open_corpus, rows_of
 
     model, config = open_run(run)
     tuned = getattr(config, "trunk", "") == "finetune"

@@ -77,7 +77,7 @@ class Pictures:
 
 def open_pictures(run: Path) -> tuple[dict[str, str], Pictures]:
     """Texts of a run's data set by the id of their pair, and its pictures."""
-    from limner.apps.corpora import open_corpus
+    from limner.training.corpus import open_corpus
 
     _, config = open_run(run)
     data, rows = open_corpus(config.data, files=True)

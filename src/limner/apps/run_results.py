@@ -83,7 +83,6 @@ def measure_run(
     """
     import numpy as np
 
-    from limner.apps.corpora import open_corpus
     from limner.apps.told_stories import with_captions
     from limner.apps.validation import vectors
     from limner.evaluation.choice_results import measure_choices
@@ -91,7 +90,7 @@ def measure_run(
     from limner.evaluation.results import About, measure
     from limner.retrieval.refinement import pair_logits, refine
     from limner.training import checkpoint
-    from limner.training.corpus import rows_of
+    from limner.training.corpus import open_corpus, rows_of
     from limner.training.loop import BEST
     from limner.training.systems import system
 

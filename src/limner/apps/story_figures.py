@@ -31,11 +31,11 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
         ConfigError: the model does not attend to stories, or there is no such story.
         DataError: the test part has no stories.
     """
-    from limner.apps.corpora import open_corpus
     from limner.apps.run_pictures import open_run
     from limner.evaluation import figures
     from limner.evaluation.sequence_figures import Attended, attention_maps
     from limner.evaluation.sequences import steps_of
+    from limner.training.corpus import open_corpus
 
     model, config = open_run(run)
     data, _ = open_corpus(config.data, files=True)

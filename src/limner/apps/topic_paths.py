@@ -89,12 +89,11 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         ConfigError: the model has no latents, `to` is no .html file, or there is no such story.
         DataError: the data set has no stories, or a picture does not open.
     """
-    from limner.apps.corpora import open_corpus
     from limner.apps.run_pictures import Pictures, open_run
     from limner.apps.validation import vectors
     from limner.evaluation.sequences import steps_of, told
     from limner.evaluation.topic_figures import plane
-    from limner.training.corpus import rows_of
+    from limner.training.corpus import open_corpus, rows_of
 
     if len(texts) > 1:
         raise ConfigError(f"figure: vrss-topic shows one text, found {len(texts)}; pass one --text")

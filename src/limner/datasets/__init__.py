@@ -1,1 +1,102 @@
-"""Data sets: readers, splits, audits, features, neighbours, vocabularies, and how to get them."""
+"""Data sets: a name leads to pairs of text and picture, their split, and a way to get the pictures."""
+
+import os
+from pathlib import Path
+
+from limner.datasets.base import Source, SourceConfig, data_set
+from limner.datasets.pairs import PairSet, SplitKind, split_by_source, split_pairs
+from limner.errors import ConfigError, MissingError
+
+
+def load_dataset(
+    name: str,
+    place: Path | str = "",
+    *,
+    pictures: Path | str | None = None,
+    split: SplitKind | None = None,
+    seed: int = 0,
+    drop_missing: bool = False,
+    every_caption: bool = False,
+) -> PairSet:
+    """A data set by its name, as pairs of text and picture.
+
+    Args:
+        name: of a set; an unknown one is answered with all names.
+        place: file or folder of its annotations; "" looks for a published set below $LIMNER_DATA/data.
+        pictures: folder of its pictures; None reads the texts alone, where they can be had alone.
+        split: how pairs are parted, see `split_pairs`; None leaves the split that the files state, if any.
+        seed: of the split, and of a drawn set.
+        drop_missing: leave out pairs whose picture is missing, however many; else 2 % may be.
+        every_caption: all captions of a picture, not one.
+    Raises:
+        ConfigError: no such set, or no place is known.
+        MissingError, DataError: see the reader.
+    """
+    draw = data_set(name).draw
+    if draw is not None:
+        data = draw(seed=seed)[0]
+    else:
+        config = SourceConfig(
+            set=name,
+            annotations=str(place),
+            pictures=str(pictures or ""),
+            missing="drop" if drop_missing else "abort",
+            every_caption=every_caption,
+        )
+        data = read_source(config, texts_alone=pictures is None)
+    return data if split is None else split_pairs(data, split, seed)
+
+
+def read_source(config: SourceConfig, *, texts_alone: bool = False) -> PairSet:
+    """The pairs of a set that lies in files, as read: with the split its files state, if any.
+
+    Args:
+        config: which.
+        texts_alone: look for no pictures of a published set; those of other sets are always opened, because
+            their texts lie beside them.
+    Raises:
+        ConfigError: a set needs a folder that is not named, or lies in no files.
+        MissingError, DataError: see the readers.
+    """
+    if config.set == "mixture":
+        raise ConfigError("data: a mixture is made of several sets, not read; see limner.datasets.mixture")
+    found = data_set(config.set)
+    if found.read is None:
+        raise ConfigError(f"data: set {found.name!r} is drawn, not read")
+    folder = os.environ.get("LIMNER_DATA") if found.folder else None
+    if not config.annotations and not folder:
+        hint = " or $LIMNER_DATA" if found.folder else ", its file or folder"
+        raise ConfigError(f"{found.name}: no folder given; set data.annotations (--annotations){hint}")
+    place = Path(config.annotations or Path(folder or "") / "data" / found.folder).expanduser()
+    pictures = Path(config.pictures).expanduser() if config.pictures else None
+    if found.beside:
+        pass  # the reader finds them by what the files say
+    elif texts_alone:
+        pictures = None
+    else:
+        pictures = pictures or (place if place.is_dir() else place.parent) / "images"
+        if not pictures.is_dir():
+            raise MissingError(
+                f"{found.name}: no pictures at {pictures}; set data.pictures to their folder"
+                + (f" (limner data fetch {found.name} gets them)" if found.wanted else "")
+            )
+    return found.read(
+        Source(place, pictures, config.missing, config.max_missing, config.every_caption, config.caption_seed)
+    )
+
+
+def split_source(config: SourceConfig) -> PairSet:
+    """A set that lies in files, with a split, and all of its pairs, whatever their licence.
+
+    Raises:
+        ConfigError: see `read_source`; or two kinds of split are asked for.
+        MissingError, DataError: see the readers.
+    """
+    data = read_source(config)
+    if config.by_source:
+        if config.split != "grouped":
+            raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")
+        data = split_by_source(data, config.split_seed)
+    if not all(pair.split and pair.group for pair in data.pairs):
+        data = split_pairs(data, config.split, config.split_seed)
+    return data

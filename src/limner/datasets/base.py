@@ -1,18 +1,172 @@
-"""What the readers of data sets share: tables and JSON files of a stated form, and the refusal of pickles."""
+"""How a data set declares itself, and what its reader shares with the others.
+
+A set is one file in `limner.datasets.sets` that registers a `DataSet`; nothing else needs to know its name.
+"""
 
 import csv
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
-from limner.errors import DataError, MissingError
+from limner.config import Config
+from limner.datasets.missing import MAX_MISSING, MissingPolicy, keep_present
+from limner.datasets.pairs import PairSet, SplitKind
+from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.files import first_fault
 
 Form = TypeVar("Form")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
 _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the files of a set lie, and what of them is read.
+
+    Attributes:
+        place: the file of the annotations, or its folder.
+        pictures: folder of the pictures; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        every: all captions of a picture, or one.
+        seed: of the choice of the one, where it is drawn.
+    """
+
+    place: Path
+    pictures: Path | None = None
+    missing: MissingPolicy = "abort"
+    max_missing: float = MAX_MISSING
+    every: bool = False
+    seed: int = 0
+
+    def file(self, name: str) -> Path:
+        """The file of this name, where `place` is the folder that holds it; else `place`."""
+        return self.place / name if self.place.is_dir() else self.place
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What a data set declares of itself.
+
+    Attributes:
+        name: as settings and commands name it.
+        about: one line for a list.
+        read: its pairs in file order, with the split that the files state.
+        relations: those annotated, in the order of the labels.
+        sequence: what pairs make in their order, such as "story"; "" where they make nothing.
+        folder: where it is looked for below $LIMNER_DATA/data; "" where its place must be named.
+        beside: pictures are named by the files themselves, so that texts are never read alone.
+        wanted: folder of the annotations → picture URL → file name; None where no URLs are known.
+        draw: (stories, seed, side in pixels) → pairs and (N, side, side, 3) bytes, for a set that is drawn.
+    """
+
+    name: str
+    about: str
+    read: Callable[[Source], PairSet] | None = None
+    relations: tuple[str, ...] = ()
+    sequence: str = ""
+    folder: str = ""
+    beside: bool = False
+    wanted: Callable[[Path], dict[str, str]] | None = None
+    draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]] | None = None
+
+
+_REGISTERED: dict[str, DataSet] = {}
+
+
+def register(data: DataSet) -> None:
+    """Make a set known by its name."""
+    _REGISTERED[data.name] = data
+
+
+def data_sets() -> Mapping[str, DataSet]:
+    """All sets by name; every file of `limner.datasets.sets` is imported for it, once."""
+    sets = import_module("limner.datasets.sets")
+    for module in iter_modules(sets.__path__):
+        import_module(f"{sets.__name__}.{module.name}")
+    return _REGISTERED
+
+
+def data_set(name: str) -> DataSet:
+    """A set by its name.
+
+    Raises:
+        ConfigError: no such set; the choices and the nearest one are named.
+    """
+    known = data_sets()
+    if name not in known:
+        raise ConfigError(unknown("data set", name, known))
+    return known[name]
+
+
+class SourceConfig(Config):
+    """Where pairs come from, and how they are split.
+
+    Attributes:
+        set: name of a registered set.
+        annotations: folder of the files, or the file; "" looks below $LIMNER_DATA for a published set.
+        pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
+        missing, max_missing: what to do about missing pictures, and the share that may be.
+        licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
+            Empty allows all.
+        split, split_seed: see `limner.datasets.pairs.split_pairs`.
+        by_source: a grouped split parts no source of stories either.
+        every_caption: of sets with several captions, take all of a picture, not one alone.
+        caption_seed: of coco, which one.
+    """
+
+    set: str
+    annotations: str = ""
+    pictures: str = ""
+    missing: MissingPolicy = "abort"
+    max_missing: float = Field(default=MAX_MISSING, ge=0, le=1)
+    licences: tuple[str, ...] = ()
+    split: SplitKind = "grouped"
+    split_seed: int = Field(default=0, ge=0)
+    by_source: bool = False
+    every_caption: bool = False
+    caption_seed: int = Field(default=0, ge=0)
+
+    @field_validator("set")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name != "mixture":  # which the settings of a run may name, see `limner.datasets.mixture`
+            data_set(name)
+        return name
+
+
+def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None = None) -> PairSet:
+    """The pairs whose pictures are there and open; the others are listed in `missing`.
+
+    Args:
+        data: `image` as the set names it.
+        source: where its pictures lie; without them the set stays as it is, for its texts alone.
+        files: `image` → file name below the folder; None where they are the same.
+    Raises:
+        DataError: see `keep_present`.
+    """
+    if source.pictures is None:
+        return data
+    names = files if files is not None else {pair.image: pair.image for pair in data.pairs}
+    kept, absent = keep_present(
+        data.name,
+        data.pairs,
+        names,
+        source.pictures,
+        missing=source.missing,
+        max_missing=source.max_missing,
+    )
+    counted = Counter(one.reason for one in absent)
+    notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
+    return replace(data, pairs=kept, missing=data.missing + absent, notes=data.notes + notes)
 
 
 def read_json(path: Path, form: TypeAdapter[Form], expected: str) -> Form:

@@ -6,14 +6,12 @@ counted and listed, never given another picture.
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from limner.data.images import PictureError, decode
-from limner.datasets.pairs import MissingPicture, Pair, PairSet
+from limner.datasets.pairs import MissingPicture, Pair
 from limner.errors import DataError
 from limner.files import write_lines
 
@@ -98,36 +96,6 @@ def _look(name: str, root: Path, file: str) -> tuple[str, str, str]:
     except OSError as error:
         return "", "", f"cannot be read: {error.strerror}"
     return str(path), hashlib.sha256(data).hexdigest(), picture_fault(data)
-
-
-def with_pictures(
-    data: PairSet,
-    pictures: Path | str | None,
-    files: Mapping[str, str] | None = None,
-    *,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> PairSet:
-    """The pairs whose pictures are there and open; the others are listed in `missing`.
-
-    Args:
-        data: `image` as the set names it.
-        pictures: folder of the pictures; None leaves the set as it is, for its texts alone.
-        files: `image` → file name below the folder; None where they are the same.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
-    Raises:
-        DataError: see `keep_present`.
-    """
-    if pictures is None:
-        return data
-    names = files if files is not None else {pair.image: pair.image for pair in data.pairs}
-    kept, absent = keep_present(
-        data.name, data.pairs, names, pictures, missing=missing, max_missing=max_missing
-    )
-    counted = Counter(one.reason for one in absent)
-    notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
-    return replace(data, pairs=kept, missing=data.missing + absent, notes=data.notes + notes)
 
 
 LEFT_OUT = "left_out.jsonl"

@@ -1,12 +1,56 @@
 """Several data sets as one to train on, without a leak between them, and only what may be used."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from pydantic import Field
+
+from limner.datasets import split_source
+from limner.datasets.base import SourceConfig
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.datasets.splits import text_id
-from limner.errors import DataError
+from limner.errors import ConfigError, DataError
+
+
+class MixtureEntry(SourceConfig):
+    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+
+    Attributes:
+        weight: how often a training row of it comes in an epoch.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=100)
+
+
+def read_mixture(entries: Mapping[str, MixtureEntry]) -> PairSet:
+    """Several sets as one, each split by itself.
+
+    Args:
+        entries: name → set.
+    Raises:
+        ConfigError: no set, or one whose folder is not named.
+        MissingError, DataError: see the readers and `mixed`.
+    """
+    if not entries:
+        raise ConfigError('data: set "mixture" without sets; add tables [data.mixture.NAME]')
+    place = os.environ.get("LIMNER_DATA")
+    parts = {}
+    for name, entry in entries.items():
+        if not entry.annotations and not place:
+            raise ConfigError(
+                f"data.mixture.{name}: no folder given; set data.mixture.{name}.annotations or $LIMNER_DATA"
+            )
+        folder = entry.annotations or str(Path(place or "") / "data" / name)
+        parts[name] = split_source(entry.model_copy(update={"annotations": folder}))
+    return mixed(
+        parts,
+        {name: entry.weight for name, entry in entries.items()},
+        {name: entry.licences for name, entry in entries.items()},
+    )
+
 
 WEIGHT = "weight"
 """In `Pair.meta`: how often a training row comes in an epoch."""

@@ -237,6 +237,22 @@ def split_pairs(
     return replace(data, pairs=pairs)
 
 
+def shuffle_relations(data: PairSet, seed: int) -> PairSet:
+    """The control: whole label rows dealt anew inside each split, so that they say nothing about their pair.
+
+    Args:
+        data: with labels.
+        seed: of the order.
+    """
+    rng = np.random.default_rng(seed)
+    pairs = list(data.pairs)
+    for split in dict.fromkeys(pair.split for pair in pairs):
+        rows = [row for row, pair in enumerate(data.pairs) if pair.split == split]
+        for row, other in zip(rows, rng.permutation(rows).tolist(), strict=True):
+            pairs[row] = pairs[row].model_copy(update={"labels": data.pairs[other].labels})
+    return replace(data, pairs=tuple(pairs))
+
+
 def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
     """The set with a grouped split that parts no source either: no book, site or author is on two sides.
 

@@ -1,19 +1,23 @@
-"""What training may see of a data set: its training and its validation rows, and nothing else.
+"""The data set a run names, and what training may see of it: training and validation rows, nothing else.
 
-Built from a split set, it drops the test rows at once; vocabulary, weights and batches are made from what is
-left. It trains nothing.
+The test rows are dropped at once; vocabulary, weights and batches are made from what is left.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.datasets.features import Features
-from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair
+from limner.datasets import split_source
+from limner.datasets.base import data_set
+from limner.datasets.features import Features, Layer, block_features, picture_features
+from limner.datasets.mixture import licensed, read_mixture
+from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.errors import ConfigError, DataError, unknown
-from limner.training.pictures import PictureRows, Places
+from limner.training.pictures import ArrayRows, FileRows, PictureRows, Places
+from limner.training.settings import DataConfig
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,72 @@ class Corpus:
         if not isinstance(self.pictures, Features):
             return None
         return self.pictures.key.model_dump(exclude={"data"})
+
+
+def open_corpus(
+    config: DataConfig,
+    *,
+    files: bool = False,
+    layer: Layer = "pooled",
+    mirrored: bool = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[PairSet, PictureRows]:
+    """Pairs with split and group, and their pictures.
+
+    Args:
+        config: which.
+        files: pictures are decoded from files each time, instead of stored features.
+        layer: which features are stored.
+        mirrored: store those of mirrored training pictures as well; of the layer "blocks" alone.
+        weights: of the backbone, a file or a folder; None looks in the usual places.
+        device: torch device that computes features.
+        report: called with pictures done and due while features are computed.
+    Raises:
+        ConfigError: a set needs a folder that is not named.
+        MissingError, DataError, CheckpointError: see the readers and `picture_features`.
+    """
+    draw = None if config.set == "mixture" else data_set(config.set).draw
+    if draw is not None:
+        data, pixels = draw(config.stories, config.world_seed, config.picture_px)
+        if config.shuffle_relations:
+            data = shuffle_relations(data, config.world_seed)
+        return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
+    if config.set == "mixture":
+        data = read_mixture(config.mixture)
+    else:
+        data = licensed(split_source(config), config.licences)
+    if config.shuffle_relations:
+        data = shuffle_relations(data, config.split_seed)
+    if config.limit is not None:
+        data = _limited(data, config.limit)
+    if files:
+        return data, FileRows({pair.image_id: pair.image for pair in data.pairs})
+    if layer == "blocks":
+        return data, block_features(
+            data, Path(config.features), mirrored=mirrored, device=device, report=report
+        )
+    features = picture_features(
+        data,
+        Path(config.features),
+        backbone=config.backbone,
+        layer=layer,
+        weights=weights,
+        device=device,
+        report=report,
+    )
+    return data, features
+
+
+def _limited(data: PairSet, limit: int) -> PairSet:
+    """The first pairs of every split, and a name that says so: their features are stored apart."""
+    kept, counts = [], dict.fromkeys(("", "train", "val", "test"), 0)
+    for pair in data.pairs:
+        counts[pair.split] += 1
+        if counts[pair.split] <= limit:
+            kept.append(pair)
+    return replace(data, name=f"{data.name}-first{limit}", pairs=tuple(kept))
 
 
 def corpus_of(

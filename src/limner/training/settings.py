@@ -5,87 +5,24 @@ It knows no system.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from limner.config import Config
-from limner.datasets.missing import MAX_MISSING, MissingPolicy
-from limner.datasets.pairs import SplitKind
+from limner.datasets.base import SourceConfig
+from limner.datasets.mixture import MixtureEntry
 from limner.datasets.vocabulary import TokeniserName
 from limner.training.loop import LoopConfig
 
 Preset = Literal["paper", "release", "sound"]
 
 
-SetName = Literal[
-    "cite",
-    "cite++",
-    "clue",
-    "clue-tsv",
-    "pairs",
-    "stories",
-    "captions",
-    "folder",
-    "coco",
-    "goodnews",
-    "politics",
-    "conceptual",
-    "recipeqa",
-    "vist",
-]
-"""Sets that lie in files."""
-
-SETS: tuple[str, ...] = (*get_args(SetName), "picturebook")
-"""Sets of pairs that one name opens: those in files, and drawn books."""
-
-
-class SourceConfig(Config):
-    """Where pairs come from, and how they are split.
-
-    Attributes:
-        set: cite, cite++, clue, clue-tsv, pairs (a file of JSON lines), stories or captions (a folder with
-            stories.jsonl or captions.jsonl), folder (pictures with captions), coco, goodnews, politics,
-            conceptual, recipeqa or vist; those after pairs have no relations.
-        annotations: folder of the files, or the file of pairs; "" looks below $LIMNER_DATA.
-        pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
-        missing, max_missing: what to do about missing pictures, and the share that may be.
-        licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
-            Empty allows all.
-        split, split_seed: see `limner.datasets.pairs.split_pairs`.
-        by_source: a grouped split parts no source of stories either.
-        every_caption: of captions, folder and coco, take all of a picture, not one alone.
-        caption_seed: of coco, which one.
-    """
-
-    set: SetName
-    annotations: str = ""
-    pictures: str = ""
-    missing: MissingPolicy = "abort"
-    max_missing: float = Field(default=MAX_MISSING, ge=0, le=1)
-    licences: tuple[str, ...] = ()
-    split: SplitKind = "grouped"
-    split_seed: int = Field(default=0, ge=0)
-    by_source: bool = False
-    every_caption: bool = False
-    caption_seed: int = Field(default=0, ge=0)
-
-
-class MixtureEntry(SourceConfig):
-    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
-
-    Attributes:
-        weight: how often a training row of it comes in an epoch.
-    """
-
-    weight: float = Field(default=1.0, gt=0, le=100)
-
-
 class DataConfig(SourceConfig):
     """Which pairs, and how they become batches.
 
     Attributes:
-        set: as in `SourceConfig`, or picturebook, which is drawn, or mixture.
+        set: name of a registered set, or mixture.
         mixture: name → data set, of the set mixture; each has a split of its own, and what one of them
             validates or tests on, none trains on.
         features: folder of the feature stores.
@@ -102,7 +39,6 @@ class DataConfig(SourceConfig):
         stories, world_seed, picture_px: of picturebook.
     """
 
-    set: SetName | Literal["picturebook", "mixture"]  # type: ignore[assignment]
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
     features: str = "features"
     backbone: str = "resnet50"

@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_recipe_builder import WORDS, picture
 
-from limner.apps.corpora import open_corpus, read_corpus
+from limner.datasets import read_source
+from limner.datasets.base import Source
 from limner.datasets.sets.recipeqa import read_recipeqa
 from limner.datasets.sets.vist import read_vist
 from limner.errors import DataError, LimnerError, MissingError
+from limner.training.corpus import open_corpus
 from limner.training.settings import DataConfig
 
 
@@ -40,7 +42,7 @@ def test_a_recipe_under_several_questions_is_read_once(tmp_path):
     file = write(
         tmp_path / "r.json", {"version": "1", "data": [recipe("leeks"), recipe("leeks"), recipe("plums")]}
     )
-    data = read_recipeqa(file, pictures=None)
+    data = read_recipeqa(Source(file))
     assert [pair.id for pair in data.pairs] == [
         f"recipeqa-{name}-{n}" for name in ("leeks", "plums") for n in range(3)
     ]
@@ -55,7 +57,7 @@ def test_recipes_without_id_are_known_by_their_words_and_short_ones_left_out(tmp
     short = {"recipe_id": "s", "context": [{"title": "", "body": "Serve.", "images": ["a.png"]}]}
     odd = [{}, {"context": None}, {"context": [1, {"body": 5, "images": "x"}], "recipe_id": True}]
     data = read_recipeqa(
-        write(tmp_path / "r.json", {"data": [nameless, dict(nameless), short, *odd]}), pictures=None
+        Source(write(tmp_path / "r.json", {"data": [nameless, dict(nameless), short, *odd]}))
     )
     assert len(data.pairs) == 3
     assert set(data.notes) >= {
@@ -82,7 +84,7 @@ def test_both_sets_open_by_name_with_their_split(tmp_path):
         assert [pair.pos for pair in data.pairs[: count // 3]] == list(range(count // 3))
     # a story with a hole is no story
     (tmp_path / "images" / "strain2.png").unlink()
-    rest = read_corpus(DataConfig(set="vist", annotations=str(tmp_path), missing="drop"))
+    rest = read_source(DataConfig(set="vist", annotations=str(tmp_path), missing="drop"))
     assert {pair.seq for pair in rest.pairs} == {"sval", "stest"}
     assert len(rest.missing) == 1
     assert "vist: 1 further stories left out, a picture of theirs being missing" in rest.notes
@@ -100,7 +102,7 @@ def test_stories_need_five_distinct_positions(tmp_path):
         None,
         [{"story_id": None}],
     ]
-    data = read_vist(write(tmp_path / "val.story-in-sequence.json", {"annotations": rows}), pictures=None)
+    data = read_vist(Source(write(tmp_path / "val.story-in-sequence.json", {"annotations": rows})))
     assert {(pair.seq, pair.split) for pair in data.pairs} == {("good", "val")}
     assert data.notes == (
         "vist: 3 annotations without a story",
@@ -112,9 +114,9 @@ def test_stories_need_five_distinct_positions(tmp_path):
 @pytest.mark.parametrize("read", [read_recipeqa, read_vist])
 def test_other_files_are_refused_in_one_line(read, tmp_path):
     with pytest.raises(MissingError, match="not there"):
-        read(tmp_path / "none.json", pictures=None)
+        read(Source(tmp_path / "none.json"))
     with pytest.raises(MissingError, match="no train"):
-        read(tmp_path, pictures=None)
+        read(Source(tmp_path))
     for text in (
         "",
         "[]",
@@ -126,7 +128,7 @@ def test_other_files_are_refused_in_one_line(read, tmp_path):
     ):
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(DataError) as caught:
-            read(tmp_path / "x.json", pictures=None)
+            read(Source(tmp_path / "x.json"))
         assert "\n" not in str(caught.value)
 
 
@@ -148,7 +150,7 @@ def test_json_of_any_types_is_read_or_refused(tmp_path_factory, questions, annot
     for read in (read_recipeqa, read_vist):
         said = []
         try:
-            assert read(file, pictures=None).pairs
+            assert read(Source(file)).pairs
         except LimnerError as error:
             said.append(str(error))
         assert not any("\n" in one for one in said)

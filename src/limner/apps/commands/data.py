@@ -14,9 +14,6 @@ from limner.errors import ConfigError, LimnerError, unknown
 
 if TYPE_CHECKING:
     from limner.datasets.fetch import FetchReport
-    from limner.datasets.pairs import PairSet
-
-FETCHABLE = ("clue",)
 
 data = App(
     name="data",
@@ -25,6 +22,30 @@ data = App(
         "Example: limner data audit clue --annotations clue"
     ),
 )
+
+
+@data.command
+def sets(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+    """List the data sets that limner reads, and what each offers.
+
+    Example: limner data sets
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of text.
+    """
+    from limner.datasets.base import data_sets
+
+    found = sorted(data_sets().values(), key=lambda one: one.name)
+    if json:
+        told = ("name", "about", "relations", "sequence")
+        emit_json([{key: value for key, value in vars(one).items() if key in told} for one in found])
+        return
+    for one in found:
+        offers = [f"{len(one.relations)} relations"] * bool(one.relations)
+        offers += [f"in {one.sequence} order"] * bool(one.sequence) + ["fetch"] * bool(one.wanted)
+        emit(f"{one.name:<13}{one.about}" + (f" ({', '.join(offers)})" if offers else ""))
 
 
 @data.command
@@ -51,8 +72,7 @@ def audit(
     Parameters
     ----------
     name
-        Any set of a settings file: cite, cite++, clue, clue-tsv, coco, goodnews, politics, conceptual,
-        recipeqa, vist, pairs, stories, captions, folder or picturebook.
+        A data set, as a settings file names it; 'limner data sets' lists them.
     annotations
         File or folder of the annotations, as in a settings file; data/SET below $LIMNER_DATA unless given.
     pictures
@@ -70,12 +90,12 @@ def audit(
     json
         Print JSON instead of text.
     """
+    from limner.datasets import load_dataset
     from limner.datasets.audit import audit as run_audit
     from limner.datasets.audit import render
 
-    found = run_audit(
-        read_set(name, annotations, pictures, missing), split or None, seed=seed, draws=draws, strict=strict
-    )
+    data = load_dataset(name, annotations or "", pictures=pictures, drop_missing=missing == "drop")
+    found = run_audit(data, split or None, seed=seed, draws=draws, strict=strict)
     if json:
         emit_json(found)
     else:
@@ -107,11 +127,11 @@ def fetch(
     Parameters
     ----------
     name
-        clue.
+        A data set whose files name the addresses of its pictures: clue.
     to
         Folder for the pictures; made if absent.
     annotations
-        Folder that holds img2idxmap.json; data/clue below $LIMNER_DATA unless given.
+        Folder that holds the addresses (of clue img2idxmap.json); data/SET below $LIMNER_DATA unless given.
     parallel
         Requests at once.
     per_host
@@ -132,12 +152,13 @@ def fetch(
         Print the report as JSON.
     """
     from limner.apps.progress import FetchBar
+    from limner.datasets.base import data_sets
     from limner.datasets.fetch import fetch_pictures
-    from limner.datasets.sets.clue import read_map
     from limner.datasets.transfer import FetchSettings
 
-    if name not in FETCHABLE:
-        raise ConfigError(unknown("data set to fetch", name, FETCHABLE))
+    known = {one.name: one.wanted for one in data_sets().values() if one.wanted is not None}
+    if name not in known:
+        raise ConfigError(unknown("data set to fetch", name, known))
     settings = FetchSettings(
         parallel=parallel,
         per_host=per_host,
@@ -147,7 +168,7 @@ def fetch(
         max_total_bytes=int(max_total_gb * 1e9),
         allow_private=allow_private,
     )
-    wanted = {url: f"{number}.jpg" for url, number in read_map(_folder(name, annotations)).items()}
+    wanted = known[name](_folder(name, annotations))
     try:
         with FetchBar() as bar:
             report = fetch_pictures(wanted, to, settings, again=again, progress=bar)
@@ -288,41 +309,6 @@ def build_prior(
     else:
         for line in told(report, to):
             emit(line)
-
-
-def read_set(
-    name: str, annotations: Path | None, pictures: Path | None, missing: Literal["abort", "drop"] = "abort"
-) -> "PairSet":
-    """A set by its name, as a settings file would open it.
-
-    Args:
-        name: as ``[data] set`` takes it.
-        annotations: file or folder of its annotations; None looks below $LIMNER_DATA.
-        pictures: folder of its pictures; None for the texts alone, where they can be had alone.
-        missing: what to do about pictures that are missing.
-    Raises:
-        ConfigError: no such set, or no folder known.
-        MissingError, DataError: see the readers.
-    """
-    from limner.apps.corpora import read_corpus
-    from limner.datasets.sets.picturebook import picture_book
-    from limner.training.settings import SETS, DataConfig
-
-    if name not in SETS:
-        raise ConfigError(unknown("data set", name, SETS))
-    config = DataConfig.model_validate(
-        {
-            "set": name,
-            "annotations": str(annotations or ""),
-            "pictures": str(pictures or ""),
-            "missing": missing,
-        }
-    )
-    if name == "picturebook":
-        return picture_book(config.stories, config.world_seed, config.picture_px)[0]
-    if annotations is None and not os.environ.get("LIMNER_DATA"):
-        raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
-    return read_corpus(config, texts_alone=pictures is None)
 
 
 def summary(report: "FetchReport", folder: Path) -> list[str]:

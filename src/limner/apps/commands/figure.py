@@ -265,7 +265,7 @@ def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
     model, config = open_run(run)
     chosen = list(texts)
     if not chosen:
-        from limner.apps.corpora import open_corpus
+        from limner.training.corpus import open_corpus
 
         data, _ = open_corpus(config.data, files=True)
         chosen = [pair.text for pair in data.split("val")[:count]]

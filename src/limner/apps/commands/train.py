@@ -63,13 +63,12 @@ def train(
     json
         Print the result as JSON.
     """
-    from limner.apps.corpora import open_corpus
     from limner.apps.progress import IndexProgress
     from limner.apps.validation import HINGE, MARGIN, choices_of, maximise, validation
     from limner.datasets.missing import write_left_out
     from limner.datasets.neighbours import write_pair_scores
     from limner.training.board import Board
-    from limner.training.corpus import corpus_of
+    from limner.training.corpus import corpus_of, open_corpus
     from limner.training.loop import Loop
     from limner.training.processes import first_alone, join, leave, rank
     from limner.training.systems import read_config, system

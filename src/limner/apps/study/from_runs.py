@@ -154,8 +154,8 @@ class DataPictures:
             DataError: the settings are not there.
             MissingError: the data are not there any more.
         """
-        from limner.apps.corpora import open_corpus
         from limner.config import build
+        from limner.training.corpus import open_corpus
         from limner.training.settings import DataConfig
 
         values: Any = about.config.get("data")

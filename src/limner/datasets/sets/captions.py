@@ -1,17 +1,17 @@
-"""Reads pictures with captions: a folder with `captions.jsonl`, as Flickr8k is kept.
+"""Pictures with captions: a folder with `captions.jsonl`, as Flickr8k is kept.
 
 One line is one picture and what people wrote about it: the literal set beside the stories.
-A picture that is not there is listed, never filled, and no picture is opened here.
+A picture that is not there is listed, never filled.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from limner.data.records import Record
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import is_there, json_rows, shown, whole_path
@@ -112,27 +112,20 @@ def read_captions(folder: Path | str) -> CaptionSet:
     return CaptionSet(root, tuple(pictures), absent)
 
 
-def caption_pairs(
-    captions: CaptionSet,
-    *,
-    every: bool = False,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> PairSet:
-    """Captions with their pictures.
+def read_caption_pairs(source: Source) -> PairSet:
+    """Captions with their pictures: all captions of a picture, or the first alone.
 
-    Args:
-        captions: as read.
-        every: all captions of a picture, or the first alone.
-        missing: as in `story_pairs`.
-        max_missing: as in `story_pairs`.
     Raises:
-        DataError: too many pictures are missing.
+        MissingError, DataError: see `read_captions`; or too many pictures are missing.
     """
+    captions = read_captions(source.place)
     pairs = tuple(
         Pair(id=f"{picture.name}-{number}", text=text, image=picture.name, split=picture.split)
         for picture in captions.pictures
-        for number, text in enumerate(picture.captions if every else picture.captions[:1])
+        for number, text in enumerate(picture.captions if source.every else picture.captions[:1])
     )
     data = PairSet(captions.folder.name, (), pairs)
-    return with_pictures(data, captions.folder, missing=missing, max_missing=max_missing)
+    return with_pictures(data, replace(source, pictures=captions.folder))
+
+
+register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, beside=True))

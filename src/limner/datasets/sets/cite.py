@@ -1,14 +1,12 @@
-"""Reads CITE and CITE++: recipe steps with photographs and seven coherence relations.
+"""CITE and CITE++: recipe steps with photographs and seven coherence relations.
 
 Each relation is the yes or no of one question; repeats of one recipe under several question ids stay,
-because only a grouped split can deal with them. It makes no split and changes no text.
+because only a grouped split can deal with them.
 """
 
 import re
-from pathlib import Path
 
-from limner.datasets.base import flag, read_table
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, flag, read_table, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError
 
@@ -26,56 +24,34 @@ _COLUMNS = ("stim_txt", "qimg", *(f"{question}_resp" for question in QUESTIONS))
 _IMAGE_NAME = re.compile(r"(?P<slug>.+)_(?P<step>[0-9]+)_(?P<number>[0-9]+)\.jpg")
 
 
-def read_cite(
-    path: Path | str,
-    *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> PairSet:
+def read_cite(source: Source) -> PairSet:
     """Read CITE (`data.csv`, fields parted by ``|``).
 
-    Args:
-        path: the file, or the folder that holds it.
-        pictures: folder of the pictures; None reads the texts alone.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
     Raises:
         MissingError: no such file.
         DataError: a row is not as SPEC 1.3.1 says, or too many pictures are missing.
     Source: SPEC 1.3.1.
     """
-    file = Path(path) / "data.csv" if Path(path).is_dir() else Path(path)
+    file = source.file("data.csv")
     rows = read_table(file, "|", ("Index", "stim_id", *_COLUMNS))
-    data = PairSet("cite", RELATIONS, _pairs(rows, file.name, ""))
-    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+    return with_pictures(PairSet("cite", RELATIONS, _pairs(rows, file.name, "")), source)
 
 
-def read_cite_plus(
-    train: Path | str,
-    test: Path | str,
-    *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> PairSet:
-    """Read CITE++: two comma-separated files, train and test.
+def read_cite_plus(source: Source) -> PairSet:
+    """Read CITE++: two comma-separated files, ``train.csv`` and ``test.csv``, in one folder.
 
-    Args:
-        train: file of the training rows.
-        test: file of the test rows.
-        pictures: as in `read_cite`.
-        missing: as in `read_cite`.
-        max_missing: as in `read_cite`.
     Raises:
         MissingError: a file is not there.
         DataError: a row is not as SPEC 1.3.2 says, or too many pictures are missing.
     Source: SPEC 1.3.2.
     """
-    first = _pairs(read_table(Path(train), ",", _COLUMNS), Path(train).name, "train")
-    second = _pairs(read_table(Path(test), ",", _COLUMNS), Path(test).name, "test")
-    data = PairSet("cite++", RELATIONS, first + second)
-    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+    files: tuple[tuple[str, PairSplit], ...] = (("train.csv", "train"), ("test.csv", "test"))
+    pairs = [
+        pair
+        for name, split in files
+        for pair in _pairs(read_table(source.place / name, ",", _COLUMNS), name, split)
+    ]
+    return with_pictures(PairSet("cite++", RELATIONS, tuple(pairs)), source)
 
 
 def _pairs(rows: list[dict[str, str]], file: str, split: PairSplit) -> tuple[Pair, ...]:
@@ -108,3 +84,18 @@ def _pairs(rows: list[dict[str, str]], file: str, split: PairSplit) -> tuple[Pai
             )
         )
     return tuple(pairs)
+
+
+register(
+    DataSet("cite", "recipe steps with photographs", read_cite, RELATIONS, sequence="recipe", folder="cite")
+)
+register(
+    DataSet(
+        "cite++",
+        "the larger CITE, with its split",
+        read_cite_plus,
+        RELATIONS,
+        sequence="recipe",
+        folder="cite++",
+    )
+)

@@ -1,7 +1,7 @@
-"""Reads Clue: web captions, written by people or by captioning models, with six coherence relations.
+"""Clue: web captions, written by people or by captioning models, with six coherence relations.
 
 Two forms exist, and their columns How and Where are swapped relative to each other; both come out
-as the TSV has them. It fetches no pictures and makes no split.
+as the TSV has them.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from limner.datasets.base import flag, read_table
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, flag, read_table, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError, MissingError
 
@@ -25,21 +24,12 @@ _FLAGS = ("Other", "When", "Where", "How")
 _COLUMNS = ("caption", "url", *RELATIONS, *_FLAGS, "Comment")
 
 
-def read_clue(
-    folder: Path | str,
-    *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-    model_from: int | None = MODEL_FROM,
-) -> PairSet:
+def read_clue(source: Source, *, model_from: int | None = MODEL_FROM) -> PairSet:
     """Read the two CSVs of the CMCM release, with their split.
 
     Args:
-        folder: holds the CSVs and, where there are pictures, the map of URLs to numbers.
-        pictures: folder of ``<number>.jpg``; None reads the texts alone.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers; a
+            picture is ``<number>.jpg``.
         model_from: index from which a text counts as written by a model (`meta` ``origin``, human or model);
             None leaves it out.
     Raises:
@@ -47,7 +37,7 @@ def read_clue(
         DataError: a row is not as SPEC 1.3.3 says, or too many pictures are missing.
     Source: SPEC 1.3.3 (b).
     """
-    root = Path(folder)
+    root = source.place
     pairs: list[Pair] = []
     for split, name in CSV_NAMES.items():
         for number, row in enumerate(read_table(root / name, ",", ("index", *_COLUMNS))):
@@ -61,39 +51,32 @@ def read_clue(
     if len(set(numbers)) != len(numbers):
         raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
     data = PairSet("clue", RELATIONS, tuple(pairs), notes=(SWAP_NOTE,))
-    return with_pictures(data, pictures, _files(root, pictures), missing=missing, max_missing=max_missing)
+    return with_pictures(data, source, _files(root, source))
 
 
 def read_clue_tsv(
-    path: Path | str,
+    source: Source,
     *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
     model_from: int | None = MODEL_FROM,
 ) -> PairSet:
     """Read the TSV of all annotations; it states no split.
 
     Args:
-        path: the file, or the folder that holds it.
-        pictures: as in `read_clue`; the map of URLs lies beside the file.
-        missing: as in `read_clue`.
-        max_missing: as in `read_clue`.
+        source: the file, or the folder that holds it; the map of URLs lies beside it.
         model_from: as in `read_clue`.
     Raises:
         MissingError: a file is not there.
         DataError: a row is not as SPEC 1.3.3 says, or too many pictures are missing.
     Source: SPEC 1.3.3 (a).
     """
-    file = Path(path) / TSV_NAME if Path(path).is_dir() else Path(path)
+    file = source.file(TSV_NAME)
     rows = read_table(file, "\t", _COLUMNS, quoted=False)
     for row in rows:  # captions are never quoted, a comment with quotation marks is
         if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
             row["Comment"] = row["Comment"][1:-1].replace('""', '"')
     pairs = tuple(_pair(f"{file.name}: row {n}", row, n, "", model_from) for n, row in enumerate(rows))
     data = PairSet("clue-tsv", RELATIONS, pairs)
-    files = _files(file.parent, pictures)
-    return with_pictures(data, pictures, files, missing=missing, max_missing=max_missing)
+    return with_pictures(data, source, _files(file.parent, source))
 
 
 def read_map(path: Path | str) -> dict[str, int]:
@@ -134,8 +117,26 @@ def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit, mode
     )
 
 
-def _files(root: Path, pictures: Path | str | None) -> dict[str, str] | None:
+def wanted(folder: Path) -> dict[str, str]:
+    """Picture URL → file name; see `read_map`."""
+    return {url: f"{number}.jpg" for url, number in read_map(folder).items()}
+
+
+def _files(folder: Path, source: Source) -> dict[str, str] | None:
     """File names by URL; needed only where there are pictures."""
-    if pictures is None:
-        return None
-    return {url: f"{number}.jpg" for url, number in read_map(root / MAP_NAME).items()}
+    return None if source.pictures is None else wanted(folder)
+
+
+register(
+    DataSet(
+        "clue",
+        "web captions by people and by models, with their split",
+        read_clue,
+        RELATIONS,
+        folder="clue",
+        wanted=wanted,
+    )
+)
+register(
+    DataSet("clue-tsv", "all annotations of Clue, without a split", read_clue_tsv, RELATIONS, folder="clue")
+)

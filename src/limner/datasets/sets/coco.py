@@ -1,7 +1,7 @@
-"""Reads COCO captions: the files of 2014 as released, or the Karpathy JSON with its split.
+"""COCO captions: the files of 2014 as released, or the Karpathy JSON with its split.
 
-One caption of each picture counts, chosen once by seed, unless all are asked for. It makes no split:
-the released halves train2014 and val2014 are recorded, and only Karpathy's file states a test split.
+One caption of each picture counts, chosen once by seed, unless all are asked for. The released halves
+train2014 and val2014 are recorded, and only Karpathy's file states a test split.
 """
 
 import hashlib
@@ -12,8 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.datasets.base import read_json
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError, MissingError
 
@@ -55,30 +54,19 @@ class _Karpathy(TypedDict):
     images: list[_Split]
 
 
-def read_coco(
-    path: Path | str,
-    *,
-    pictures: Path | str | None,
-    every: bool = False,
-    seed: int = 0,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> PairSet:
+def read_coco(source: Source) -> PairSet:
     """Read COCO captions in either form.
 
     Args:
-        path: the Karpathy file, one ``captions_<half>.json``, or the folder of the former or of both halves.
-        pictures: folder of the pictures, or of ``train2014`` and ``val2014``; None reads the texts alone.
-        every: all captions of a picture, or one.
-        seed: of the choice of the one; the choice for a picture depends on nothing else.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        source: the Karpathy file, one ``captions_<half>.json``, or the folder of the former or of both
+            halves, and the folder of the pictures, or of ``train2014`` and ``val2014``. The choice of a
+            caption depends on seed and picture alone.
     Raises:
         MissingError: no such file.
         DataError: not of either form, a caption of no picture, or too many pictures are missing.
     Source: SPEC 1.3.6.
     """
-    place = Path(path)
+    place, every, seed = source.place, source.every, source.seed
     halves = [place / f"captions_{half}.json" for half in HALVES]
     if place.is_dir() and not (place / KARPATHY_NAME).is_file():
         found = [file for file in halves if file.is_file()]
@@ -93,11 +81,11 @@ def read_coco(
     if len({pair.id for pair in pairs}) != len(pairs):
         raise DataError(f"{place}: a picture id comes twice; use the files as released")
     notes = (f"coco: {bare} pictures without a caption left out",) if bare else ()
-    root = Path(pictures) if pictures is not None else None
+    root = source.pictures
     halved = root is not None and any((root / half).is_dir() for half in HALVES)
     files = {pair.image: f"{pair.meta['half']}/{pair.image}" if halved else pair.image for pair in pairs}
     data = PairSet("coco", (), tuple(pairs), notes=notes)
-    return with_pictures(data, root, files, missing=missing, max_missing=max_missing)
+    return with_pictures(data, source, files)
 
 
 def _released(file: Path, every: bool, seed: int) -> tuple[list[Pair], int]:
@@ -150,3 +138,6 @@ def _pairs(picture: Pair, number: int, captions: Sequence[str], every: bool, see
 def _choice(seed: int, number: int, of: int) -> int:
     """One of `of`, by seed and picture id alone, so that a subset of the pictures keeps its captions."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8], "big") % of
+
+
+register(DataSet("coco", "photographs with captions, one or all of a picture", read_coco, folder="coco"))

@@ -1,35 +1,29 @@
-"""Reads Conceptual Captions: a TSV of captions and addresses, without a header.
+"""Conceptual Captions: a TSV of captions and addresses, without a header.
 
 Pictures are files named by row number, as a download in file order leaves them; many addresses are dead,
-and each such row is counted and listed. It fetches nothing and makes no split.
+and each such row is counted and listed.
 """
 
 import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from limner.datasets.base import refuse_pickle
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, refuse_pickle, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 
 
 def read_conceptual(
-    path: Path | str,
+    source: Source,
     *,
-    pictures: Path | str | None,
     limit: int | None = None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
 ) -> PairSet:
     """Read captions and addresses.
 
     Args:
-        path: the TSV, one ``caption <tab> url`` per line.
-        pictures: folder of ``<row>.jpg``, rows counted from 0; None reads the texts alone.
+        source: the TSV, one ``caption <tab> url`` per line; a picture is ``<row>.jpg``, rows counted from 0.
+            Many links are dead, so missing="drop" is the rule here.
         limit: rows to read, from the first; None for all.
-        missing: "drop" where links are dead, which is the rule here; see `keep_present`.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
     Returns:
         One pair per row, without a split; the address is the picture's identity until its bytes are known.
     Raises:
@@ -37,7 +31,7 @@ def read_conceptual(
         DataError: not UTF-8, a line is not two filled fields, or too many pictures are missing.
     Source: SPEC 1.3.6.
     """
-    file = Path(path)
+    file = source.place
     refuse_pickle(file)
     pairs = []
     for number, (caption, url) in enumerate(_lines(file)):
@@ -53,7 +47,7 @@ def read_conceptual(
     for pair in pairs:
         files.setdefault(pair.image, f"{pair.meta['row']}.jpg")
     data = PairSet("conceptual", (), tuple(pairs))
-    return with_pictures(data, pictures, files, missing=missing, max_missing=max_missing)
+    return with_pictures(data, source, files)
 
 
 def _lines(file: Path) -> Iterator[tuple[str, str]]:
@@ -70,3 +64,6 @@ def _lines(file: Path) -> Iterator[tuple[str, str]]:
             raise DataError(f"{file}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
         except csv.Error as error:
             raise DataError(f"{file}:{rows.line_num}: {error}; is the file whole?") from error
+
+
+register(DataSet("conceptual", "web pictures with captions", read_conceptual, folder="conceptual"))

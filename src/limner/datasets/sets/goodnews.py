@@ -1,4 +1,4 @@
-"""Reads GoodNews: captions of news pictures, several to an article.
+"""GoodNews: captions of news pictures, several to an article.
 
 The article is the sequence of its pairs, so that a grouped split never parts it, as the public scripts do.
 The file is read as a stream, since it holds every article whole; no text of an article is kept.
@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from limner.datasets.base import refuse_pickle
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, refuse_pickle, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import first_fault, shown
@@ -33,19 +32,12 @@ _MAX_DEPTH = 50
 
 
 def read_goodnews(
-    path: Path | str,
-    *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
+    source: Source,
 ) -> PairSet:
     """Read the captions of GoodNews.
 
     Args:
-        path: the file, or the folder that holds it.
-        pictures: folder of ``<article>_<number>.jpg``; None reads the texts alone.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        source: the file, or the folder that holds it; a picture is ``<article>_<number>.jpg``.
     Returns:
         One pair per captioned picture, without a split; `seq` is the article. Empty captions are counted in
         `notes`.
@@ -54,7 +46,7 @@ def read_goodnews(
         DataError: not JSON, an article of another form or twice, or too many pictures are missing.
     Source: SPEC 1.3.6.
     """
-    file = Path(path) / FILE_NAME if Path(path).is_dir() else Path(path)
+    file = source.file(FILE_NAME)
     refuse_pickle(file)
     pairs: list[Pair] = []
     seen: set[str] = set()
@@ -85,7 +77,7 @@ def read_goodnews(
         raise DataError(f"{file}: no article; expected one JSON object, article → images, headline …")
     notes = (f"goodnews: {empty} pictures without a caption left out",) if empty else ()
     data = PairSet("goodnews", (), tuple(pairs), notes=notes)
-    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+    return with_pictures(data, source)
 
 
 def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
@@ -118,3 +110,8 @@ def _shallow(events: Iterator[tuple[str, object]], file: Path) -> Iterator[tuple
         if depth > _MAX_DEPTH:
             raise DataError(f"{file}: nested deeper than {_MAX_DEPTH}; expected articles; is it GoodNews?")
         yield event
+
+
+register(
+    DataSet("goodnews", "captions of news pictures", read_goodnews, sequence="article", folder="goodnews")
+)

@@ -1,17 +1,18 @@
-"""Any folder of pictures with captions as pairs: `metadata.jsonl` or `.csv`, and files beside the pictures.
+"""Any folder of pictures with captions: `metadata.jsonl` or `.csv`, and files beside the pictures.
 
 The convention is that of image folders on Hugging Face, whose folders train, validation and test are splits.
-Words inside a picture or in its name do not count as captions; it changes no file and makes no split.
+Words inside a picture or in its name do not count as captions.
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from limner.data.folder import FoundFile, OtherFile, source_path, walk
 from limner.data.images import display
 from limner.data.sidecars import read_sidecars
 from limner.data.tables import METADATA_NAMES
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError
 
@@ -28,20 +29,12 @@ _SPLITS: dict[str, PairSplit] = {
 }
 
 
-def read_captioned_folder(
-    folder: Path | str,
-    *,
-    every: bool = False,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> PairSet:
+def read_captioned_folder(source: Source) -> PairSet:
     """Read the pictures of a folder that have captions.
 
     Args:
-        folder: of the pictures, and of folders of them.
-        every: all captions of a picture, or the first, a table's before those of files beside the picture.
-        missing: what to do about pictures that a table names but are not there, or that do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        source: the folder of the pictures, and of folders of them; all captions of a picture, or the first, a
+            table's before those of files beside the picture.
     Returns:
         Pairs in the order of the folder; `notes` counts pictures without a caption and names damaged files.
     Raises:
@@ -50,7 +43,7 @@ def read_captioned_folder(
             pictures are missing.
     Source: SPEC 1.3.6, an image folder with captions.
     """
-    root = Path(os.fsdecode(source_path(folder)))
+    root = Path(os.fsdecode(source_path(source.place)))
     pairs: list[Pair] = []
     notes: list[str] = []
     bare = 0
@@ -73,7 +66,7 @@ def read_captioned_folder(
         split = _SPLITS.get(Path(name).parts[0].lower(), "")
         pairs += [
             Pair(id=f"{name}-{number}", text=text, image=name, split=split)
-            for number, text in enumerate(texts if every else texts[:1])
+            for number, text in enumerate(texts if source.every else texts[:1])
         ]
     if not any(pair.text for pair in pairs):
         raise DataError(
@@ -82,7 +75,7 @@ def read_captioned_folder(
     if bare:
         notes.append(f"{root.name}: {bare} pictures without a caption left out")
     data = PairSet(root.name, (), tuple(pairs), notes=tuple(notes))
-    return with_pictures(data, root, missing=missing, max_missing=max_missing)
+    return with_pictures(data, replace(source, pictures=root))
 
 
 def _name(root: Path, path: bytes) -> str:
@@ -95,3 +88,6 @@ def _name(root: Path, path: bytes) -> str:
     if name.startswith(".."):
         raise DataError(f"{display(path)}: lies outside the folder; name pictures below {root.name}")
     return name
+
+
+register(DataSet("folder", "any folder of captioned pictures", read_captioned_folder, beside=True))

@@ -1,11 +1,14 @@
 """A file of pairs as JSON lines, one `limner.datasets.pairs.Pair` a line."""
 
+import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from limner.datasets.pairs import Pair
+from limner.datasets.base import DataSet, Source, register, with_pictures
+from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError, MissingError
 from limner.files import write_lines
 
@@ -70,3 +73,20 @@ def read_pairs(path: Path | str) -> tuple[Pair, ...]:
         seen.add(pair.id)
         pairs.append(pair)
     return tuple(pairs)
+
+
+def read_pair_file(source: Source) -> PairSet:
+    """The pairs of a file; a relative picture lies below the folder of the pictures, or beside the file.
+
+    Raises:
+        MissingError, DataError: see `read_pairs`; or too many pictures are missing.
+    """
+    place = source.place
+    pairs = read_pairs(place)
+    base, root = source.pictures or place.parent, Path(place.anchor or "/")
+    names = {pair.image: os.path.relpath((base / pair.image).absolute().resolve(), root) for pair in pairs}
+    data = PairSet(place.stem, tuple(pairs[0].labels) if pairs else (), pairs)
+    return with_pictures(data, replace(source, pictures=root), names)
+
+
+register(DataSet("pairs", "a file of pairs as JSON lines", read_pair_file, beside=True))

@@ -1,16 +1,15 @@
-"""Picture books as annotated pairs: ground on which it is known which relations hold.
+"""Drawn picture books as annotated pairs: ground on which it is known which relations hold.
 
-Every page is a pair with the relations that follow from what was written and drawn. It writes no files and
-makes no features; drawings come as bytes.
+Every page is a pair with the relations that follow from what was written and drawn.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from limner.data.picturebook.shelf import RELATIONS, PictureBook, SyntheticStory
 from limner.data.scene_graphs import SceneGraph, parse_graph, shuffled_graphs
+from limner.datasets.base import DataSet, register
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import duplicate_groups
 from limner.errors import ConfigError
@@ -54,7 +53,7 @@ def drawings(stories: Sequence[SyntheticStory], size_px: int = 64) -> Pixels:
     return np.stack(pictures) if pictures else np.zeros((0, size_px, size_px, 3), np.uint8)
 
 
-def picture_book(stories: int, seed: int, size_px: int = 64) -> tuple[PairSet, Pixels]:
+def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[PairSet, Pixels]:
     """Pairs and drawings of a shelf.
 
     Args:
@@ -88,17 +87,12 @@ def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dic
     return {graph.image: graph for graph in graphs}
 
 
-def shuffle_relations(data: PairSet, seed: int) -> PairSet:
-    """The control: whole label rows dealt anew inside each split, so that they say nothing about their pair.
-
-    Args:
-        data: with labels.
-        seed: of the order.
-    """
-    rng = np.random.default_rng(seed)
-    pairs = list(data.pairs)
-    for split in dict.fromkeys(pair.split for pair in pairs):
-        rows = [row for row, pair in enumerate(data.pairs) if pair.split == split]
-        for row, other in zip(rows, rng.permutation(rows).tolist(), strict=True):
-            pairs[row] = pairs[row].model_copy(update={"labels": data.pairs[other].labels})
-    return replace(data, pairs=tuple(pairs))
+register(
+    DataSet(
+        NAME,
+        "drawn picture books with known answers",
+        relations=RELATIONS,
+        sequence="story",
+        draw=picture_book,
+    )
+)

@@ -1,7 +1,7 @@
-"""Reads Politics: pictures of political issues with the web pages they stood on, converted to JSON.
+"""Politics: pictures of political issues with the web pages they stood on, converted to JSON.
 
 The set is handed out as pickles, which run code when loaded: they are refused, and docs/data.md says how
-to convert them elsewhere. The texts are cut as its authors cut them; it makes no split.
+to convert them elsewhere. The texts are cut as its authors cut them.
 """
 
 import json
@@ -13,8 +13,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from limner.data.sentences import split_sentences
-from limner.datasets.base import read_json, refuse_pickle
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, refuse_pickle, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.splits import text_id
 from limner.errors import DataError
@@ -40,23 +39,18 @@ _LINE = TypeAdapter(_Line)
 
 
 def read_politics(
-    path: Path | str,
+    source: Source,
     *,
-    pictures: Path | str | None,
     min_chars: int = 500,
     sentences: int = 2,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
 ) -> PairSet:
     """Read the converted set.
 
     Args:
-        path: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line.
-        pictures: folder below which `local_path` lies; None reads the texts alone.
+        source: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line;
+            `local_path` lies below the folder of the pictures.
         min_chars: texts of no more characters are left out.
         sentences: of a page's text, how many count, from the first.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
     Returns:
         One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
         texts left out.
@@ -65,7 +59,7 @@ def read_politics(
         DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
     Source: SPEC 1.3.6.
     """
-    file = Path(path)
+    file = source.place
     pairs: list[Pair] = []
     short = 0
     for line in _lines(file) if file.suffix.lower() == ".jsonl" else _nested(file):
@@ -88,7 +82,7 @@ def read_politics(
         raise DataError(f"{file}: no text of more than {min_chars} characters; is the file whole?")
     notes = (f"politics: {short} texts of at most {min_chars} characters left out",) if short else ()
     data = PairSet("politics", (), tuple(pairs), notes=notes)
-    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+    return with_pictures(data, source)
 
 
 def _nested(file: Path) -> Iterator[_Line]:
@@ -118,3 +112,8 @@ def _lines(file: Path) -> Iterator[_Line]:
                 ) from error
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{file}:{number}: not JSON ({error}); each line holds one item") from error
+
+
+register(
+    DataSet("politics", "pictures of political issues with their pages", read_politics, folder="politics")
+)

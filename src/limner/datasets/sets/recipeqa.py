@@ -1,7 +1,7 @@
-"""Reads RecipeQA: recipes told in steps, each with the first of its pictures.
+"""RecipeQA: recipes in steps, each with the first of its pictures.
 
 The files hold questions, and a recipe stands under several of them, so it is taken once. Its steps pass the
-filters that pages pass. Questions, choices and answers are not read.
+filters that pages pass.
 """
 
 import hashlib
@@ -13,8 +13,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from limner.data.records import PictureRef
-from limner.datasets.base import read_json
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.recipes.filters import boilerplate, fault_of, is_english
 from limner.datasets.recipes.pages import Piece, one_picture_each
@@ -30,20 +29,13 @@ _FORM = TypeAdapter(_File)
 
 
 def read_recipeqa(
-    path: Path | str,
-    *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
+    source: Source,
 ) -> PairSet:
     """Read the recipes of RecipeQA.
 
     Args:
-        path: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or ``new_train.json``
-            …), whose recipes then state their split.
-        pictures: folder of the pictures as the steps name them; None reads the texts alone.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        source: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or ``new_train.json``
+            …), whose recipes then state their split; pictures as the steps name them.
     Returns:
         One pair per step; `seq` is the recipe. What a filter or the rule of two segments removed, and data
         of another form, is counted in `notes`.
@@ -55,7 +47,7 @@ def read_recipeqa(
     counted: Counter[str] = Counter()
     seen: set[str] = set()
     pairs: list[Pair] = []
-    for file, split in _files(Path(path)):
+    for file, split in _files(source.place):
         found = read_json(file, _FORM, 'an object with "data", a list of questions')["data"]
         for datum in found:
             context = datum.get("context")
@@ -70,10 +62,10 @@ def read_recipeqa(
             seen.add(key)
             pairs += _pairs(key, split, steps, counted)
     if not pairs:
-        raise DataError(f"{path}: no recipe with two usable steps; expected RecipeQA as released")
+        raise DataError(f"{source.place}: no recipe with two usable steps; expected RecipeQA as released")
     notes = tuple(f"recipeqa: {number} {what}" for what, number in counted.items())
     data = PairSet("recipeqa", (), tuple(pairs), notes=notes)
-    return with_pictures(data, pictures, missing=missing, max_missing=max_missing)
+    return with_pictures(data, source)
 
 
 def _files(place: Path) -> list[tuple[Path, SplitName | str]]:
@@ -136,3 +128,6 @@ def _pairs(key: str, split: str, steps: list[dict[str, Any]], counted: Counter[s
         )
         for number, (text, image) in enumerate(kept)
     ]
+
+
+register(DataSet("recipeqa", "recipes in steps", read_recipeqa, sequence="recipe", folder="recipeqa"))

@@ -1,18 +1,17 @@
-"""Reads illustrated stories: a folder with `stories.jsonl` and the pictures it names.
+"""Illustrated stories: a folder with `stories.jsonl` and the pictures it names.
 
 The storybook, howto, recipes and headers sets share this form; a page becomes a step whose picture
-is the right answer. A page without words or a picture that is not there is listed, never filled,
-and no picture is opened here.
+is the right answer. A page without words or a picture that is not there is listed, never filled.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from limner.data.records import PictureRef, Step, Story
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import is_there, json_rows, shown, whole_path
@@ -143,18 +142,13 @@ def _picture(where: str, root: Path, target: str, sha256: str | None) -> Picture
     return PictureRef(target=target, path=str(path) if is_there(path) else None, sha256=sha256)
 
 
-def story_pairs(
-    stories: StorySet, *, missing: MissingPolicy = "abort", max_missing: float = MAX_MISSING
-) -> PairSet:
-    """The pages of stories, each with its picture.
+def read_story_pairs(source: Source) -> PairSet:
+    """The pages of stories, each with its first picture.
 
-    Args:
-        stories: as read; a page's first picture counts.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
     Raises:
-        DataError: too many pictures are missing.
+        MissingError, DataError: see `read_stories`; or too many pictures are missing.
     """
+    stories = read_stories(source.place)
     pairs = tuple(
         Pair(
             id=f"{story.id}-{number}",
@@ -172,4 +166,7 @@ def story_pairs(
     left = len(stories.wordless)
     notes = (f"{stories.folder.name}: {left} pages without words left out",) if left else ()
     data = PairSet(stories.folder.name, (), pairs, notes=notes)
-    return with_pictures(data, stories.folder, missing=missing, max_missing=max_missing)
+    return with_pictures(data, replace(source, pictures=stories.folder))
+
+
+register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", beside=True))

@@ -1,7 +1,7 @@
-"""Reads VIST: stories of five sentences, each told to one photo of an album.
+"""VIST: stories of five sentences, each written for one photo of an album.
 
-Public readers trust the order of the file; here the stated position decides, and a story is whole or not
-there at all, because systems that hear a story before a step would learn from holes.
+Public readers trust the order of the file; here the stated position decides, and a story is whole or left
+out, because systems that read a story before a step would learn from holes.
 """
 
 from collections import Counter, defaultdict
@@ -12,8 +12,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.datasets.base import read_json
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import SplitName
 from limner.errors import DataError, MissingError
@@ -30,19 +29,13 @@ _FORM = TypeAdapter(_File)
 
 
 def read_vist(
-    path: Path | str,
-    *,
-    pictures: Path | str | None,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
+    source: Source,
 ) -> PairSet:
     """Read stories in sequence.
 
     Args:
-        path: one ``….story-in-sequence.json``, or the folder of those of train, val and test.
-        pictures: folder of ``<photo_flickr_id>.<any suffix>``; None reads the texts alone.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        source: one ``….story-in-sequence.json``, or the folder of those of train, val and test; a picture is
+            ``<photo_flickr_id>.<any suffix>``.
     Returns:
         Five pairs per story, with the split of the file; `seq` is the story, the album is in `meta`. Stories
         left out are counted in `notes`.
@@ -54,7 +47,7 @@ def read_vist(
     counted: Counter[str] = Counter()
     pairs: list[Pair] = []
     seen: set[str] = set()
-    for file, split in _files(Path(path)):
+    for file, split in _files(source.place):
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for listed in read_json(file, _FORM, 'an object with "annotations", a list of lists')["annotations"]:
             one = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
@@ -70,16 +63,16 @@ def read_vist(
             seen.add(key)
             pairs += _pairs(key, split, sentences, counted)
     if not pairs:
-        raise DataError(f"{path}: no story with five positions; expected VIST's story-in-sequence")
+        raise DataError(f"{source.place}: no story with five positions; expected VIST's story-in-sequence")
     data = PairSet("vist", (), tuple(pairs))
-    files = {} if pictures is None else _photos(Path(pictures))
-    data = with_pictures(data, pictures, files, missing=missing, max_missing=max_missing)
+    files = {} if source.pictures is None else _photos(source.pictures)
+    data = with_pictures(data, source, files)
     whole = Counter(pair.seq for pair in data.pairs)
     kept = tuple(pair for pair in data.pairs if whole[pair.seq] == len(PLACES))
     if broken := sum(number < len(PLACES) for number in whole.values()):
         counted["further stories left out, a picture of theirs being missing"] = broken
     if not kept:
-        raise DataError(f"{path}: no story has all its pictures; fetch them or read the texts alone")
+        raise DataError(f"{source.place}: no story has all its pictures; fetch them or read the texts alone")
     notes = tuple(f"vist: {number} {what}" for what, number in counted.items())
     return replace(data, pairs=kept, notes=data.notes + notes)
 
@@ -140,3 +133,6 @@ def _photos(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         return {}
     return {path.stem: path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
+
+
+register(DataSet("vist", "stories written for albums", read_vist, sequence="story", folder="vist"))
