@@ -323,9 +323,10 @@ def _fixed(
 ) -> dict[int, int | None]:
     """Step → gallery row that is not up for choice, or None for a blank the user wants."""
     fixed: dict[int, int | None] = {}
+    steps = len(story.steps)
     for step, picture in {**given, **options.pins}.items():
-        if not 0 <= step < len(story.steps):
-            raise DataError(f"pin of step {step + 1}: the story has {len(story.steps)} steps")
+        if not 0 <= step < steps:
+            raise DataError(f"pin of step {step + 1}: the story has {steps} step{'' if steps == 1 else 's'}")
         if picture is None:
             fixed[step] = None
         elif picture in options.bans:

@@ -1,0 +1,202 @@
+"""`import limner` as a person uses it: fill, search, illustrate, save; one line for whatever is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import limner
+from limner.data.picturebook.files import write
+from limner.data.synthetic import PictureBook
+
+WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
+
+
+def drawn(folder, seed):
+    """Pictures of one story with captions; how many."""
+    write(folder, PictureBook(seed).stories(1, pages=(6, 6)), size_px=64, captions="metadata")
+    return len(list(folder.rglob("*.png"))) + len(list(folder.rglob("*.jpg")))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with drawings and a library of them."""
+    folder = tmp_path_factory.mktemp("door")
+    count = drawn(folder / "drawn", 5)
+    report = limner.Library(folder / "lib").add(folder / "drawn", encoders="colour")
+    assert report.new == report.pictures == count
+    return folder
+
+
+@pytest.fixture
+def lib(home, monkeypatch):
+    monkeypatch.chdir(home)
+    return limner.Library("lib")
+
+
+def pictures(lib):
+    return [hit.picture for hit in lib.search("a picture", k=len(lib))]
+
+
+def test_adding_reports_what_is_new_changed_and_skipped(home, tmp_path):
+    folder = tmp_path / "more"
+    count = drawn(folder, 6)
+    (folder / "broken.png").write_bytes(b"no picture")
+    lib = limner.Library(tmp_path / "lib")
+    assert len(lib) == 0
+    first = lib.add(folder, encoders="colour")
+    assert (first.new, first.changed) == (count + 1, 0)
+    assert [Path(one.path).name for one in first.skipped] == ["broken.png"]
+    assert "skipped: " in str(first)
+    assert first.skipped[0].reason in first._repr_html_()
+    again = lib.add(encoders="colour")
+    assert (again.new, again.unchanged, len(lib)) == (0, count, count)
+    assert repr(lib) == f"Library({str(tmp_path / 'lib')!r}): {count} pictures"
+
+
+def test_search_by_words_and_by_picture(lib):
+    hits = lib.search("somebody sleeps in a bed", k=3)
+    assert len(hits) == 3
+    assert hits[0].strength >= hits[1].strength >= hits[2].strength
+    assert hits[0].why.startswith("captions ")
+    assert sum(hits[0].channels.values()) == pytest.approx(hits[0].strength, abs=1e-4)
+    picture = hits[0].picture
+    for query in (picture, Path(picture.path)):
+        like = lib.search(query, k=2)
+        assert len(like) == 2
+        assert picture.id not in {hit.picture.id for hit in like}
+    assert hits._repr_html_().count("<img") == 3
+
+
+def test_a_path_a_text_steps_and_a_story_give_the_same_storyboard(lib, home):
+    text = "\n\n".join(WORDS)
+    (home / "tale.txt").write_text(text)
+    boards = [
+        lib.illustrate(given)
+        for given in (
+            "tale.txt",
+            home / "tale.txt",
+            text,
+            WORDS,
+            [limner.Step(text=words) for words in WORDS],
+            limner.Story(id="tale", steps=tuple(limner.Step(text=words) for words in WORDS)),
+        )
+    ]
+    assert all(board.steps == boards[0].steps for board in boards)
+    assert [step.text for step in boards[0].story.steps] == WORDS
+
+
+def test_pins_count_from_one_and_are_found_as_the_command_finds_them(lib):
+    one, other = pictures(lib)[:2]
+    board = lib.illustrate(WORDS, pins={1: Path(one.path).name, 2: other, 3: None}, bans=pictures(lib)[2])
+    assert board.steps[0].picture.path == one.path
+    assert [step.origin for step in board.steps[:2]] == ["pinned", "pinned"]
+    assert board.steps[1].picture == other
+    assert board.steps[2].picture is None
+    assert pictures(lib)[2].id not in {step.picture.id for step in board.steps if step.picture}
+
+
+def test_it_is_the_storyboard_of_the_command(lib, home, tmp_path, capsys):
+    from limner.apps.cli import run
+
+    (home / "tale.md").write_text("# A tale\n\n" + "\n\n".join(WORDS))
+    pinned = pictures(lib)[0]
+    board = lib.illustrate("tale.md", pins={2: pinned}, decoder="chain", min_probability=0)
+    words = ["illustrate", "tale.md", "--library", "lib", "-o", str(tmp_path / "tale.json")]
+    assert run([*words, "--pin", f"2={pinned.path}", "--decoder", "chain", "--min-score", "0"]) == 0
+    assert limner.Storyboard.load(tmp_path / "tale.json") == board.model_copy(update={"notes": ()})
+    assert set(board.notes) <= set(capsys.readouterr().err.splitlines())
+
+
+def test_a_storyboard_is_shown_and_saved(lib, tmp_path):
+    board = lib.illustrate(["A boat <sails>.", *WORDS[:2]], pins={3: None})
+    shown = board._repr_html_()
+    assert shown.count("<img") == sum(step.picture is not None for step in board.steps)
+    assert "A boat &lt;sails&gt;." in shown
+    assert str(board).splitlines()[-1].startswith("3 steps, ")
+    for suffix in ("html", "md", "pptx", "pdf", "json"):
+        written = board.save(tmp_path / f"tale.{suffix}")
+        assert written.path.stat().st_size > 0
+    with pytest.raises(limner.LimnerError, match="exists"):
+        board.save(tmp_path / "tale.html")
+    board.save(tmp_path / "tale.html", overwrite=True)
+    assert "notes" not in json.loads((tmp_path / "tale.json").read_text())
+
+
+def test_a_picture_that_is_gone_is_named_where_a_notebook_shows_the_board(lib):
+    board = lib.illustrate(WORDS[:1], min_probability=0)
+    gone = board.steps[0].picture.model_copy(update={"paths": ("/nowhere/gone.png",)})
+    chosen = board.steps[0].chosen.model_copy(update={"picture": gone})
+    without = board.model_copy(update={"steps": (board.steps[0].model_copy(update={"chosen": chosen}),)})
+    assert "/nowhere/gone.png is not there" in without._repr_html_()
+
+
+def test_a_second_text_reads_nothing_again_and_a_change_is_seen(tmp_path, monkeypatch):
+    count = drawn(tmp_path / "drawn", 7)
+    lib = limner.Library(tmp_path / "lib")
+    lib.add(tmp_path / "drawn", encoders="colour")
+    first = lib.illustrate(WORDS)
+    with monkeypatch.context() as broken:
+        broken.setattr(limner.Library, "gallery", None)
+        assert lib.illustrate(WORDS) == first
+    count += drawn(tmp_path / "more", 8)
+    limner.Library(tmp_path / "lib").add(tmp_path / "more", encoders="colour")
+    assert len(lib.search("a picture", k=100)) == count
+
+
+WRONG = {
+    "illustrate: a number": (
+        lambda lib: lib.illustrate(5),
+        "expected a path, a text, a list of steps or a Story",
+    ),
+    "illustrate: a board": (lambda lib: lib.illustrate(lib.illustrate(WORDS)), "of type Storyboard"),
+    "illustrate: numbers": (lambda lib: lib.illustrate([5, None]), "step 1: found int, expected words"),
+    "illustrate: sets": (lambda lib: lib.illustrate([{1}]), "expected steps that are strings, or Steps"),
+    "illustrate: no step": (lambda lib: lib.illustrate([]), "a list without steps"),
+    "illustrate: no words": (lambda lib: lib.illustrate(" "), "is empty"),
+    "illustrate: no file": (lambda lib: lib.illustrate("no.md"), r"no\.md: No such file"),
+    "illustrate: a suffix": (lambda lib: lib.illustrate("tale.docx"), "suffix '.docx' is not a text format"),
+    "by": (lambda lib: lib.illustrate(WORDS, by="word"), "unknown segmentation 'word'"),
+    "pins: no such step": (
+        lambda lib: lib.illustrate(["a"], pins={3: None}),
+        r"step 3: the story has 1 step$",
+    ),
+    "pins: step 0": (lambda lib: lib.illustrate(WORDS, pins={0: None}), "steps count from 1"),
+    "pins: a word": (lambda lib: lib.illustrate(WORDS, pins={"x": None}), "expected the number of a step"),
+    "pins: words": (lambda lib: lib.illustrate(WORDS, pins="3=cake.jpg"), "expected a table of steps"),
+    "pins: no picture": (lambda lib: lib.illustrate(WORDS, pins={3: "cake.jpg"}), r"no picture 'cake\.jpg'"),
+    "pins: a number": (lambda lib: lib.illustrate(WORDS, pins={3: 5}), "expected a path"),
+    "bans: no picture": (lambda lib: lib.illustrate(WORDS, bans="cake.jpg"), r"no picture 'cake\.jpg'"),
+    "options": (lambda lib: lib.illustrate(WORDS, options={"contxt": 1}), "did you mean 'context'"),
+    "decoder": (lambda lib: lib.illustrate(WORDS, decoder="magic"), "setting 'decoder'"),
+    "channels": (lambda lib: lib.illustrate(WORDS, channels="captons"), "did you mean 'captions'"),
+    "model": (lambda lib: lib.illustrate(WORDS, model="nowhere"), "nowhere"),
+    "model: a number": (lambda lib: lib.illustrate(WORDS, model=3), "model: 3 is of type int"),
+    "save: a suffix": (lambda lib: lib.illustrate(WORDS).save("a.docx"), "unknown output format '.docx'"),
+    "save: a number": (lambda lib: lib.illustrate(WORDS).save(3), "save: 3 is of type int"),
+    "load": (lambda lib: limner.Storyboard.load("no.json"), r"no\.json is not there"),
+    "search: a number": (lambda lib: lib.search(3), "expected words, a Picture"),
+    "search: nothing": (lambda lib: lib.search(" "), "no words"),
+    "search: k": (lambda lib: lib.search("x", k=0), "k is 0"),
+    "search: no picture": (lambda lib: lib.search(Path("no.jpg")), r"no picture 'no\.jpg'"),
+    "add: a number": (lambda lib: lib.add(3), "add: 3 is of type int"),
+    "add: no folder": (lambda lib: lib.add("nowhere"), "nowhere: no such folder"),
+    "add: an encoder": (lambda lib: lib.add("drawn", encoders="resnt50"), "did you mean 'resnet50'"),
+    "Library: a number": (lambda lib: limner.Library(3), "Library: 3 is of type int"),
+    "Library: pictures": (lambda lib: limner.Library("drawn"), "not a library but a folder"),
+    "Library: a file": (
+        lambda lib: limner.Library(lib.folder / "library.json"),
+        "a file, expected the folder",
+    ),
+    "Library: open": (lambda lib: limner.Library.open("nowhere"), "no picture library here"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_one_clear_line(lib, case):
+    act, words = WRONG[case]
+    with pytest.raises(limner.LimnerError, match=words) as caught:
+        act(lib)
+    assert len(str(caught.value).splitlines()) == 1
+    assert not Path("drawn/tables").exists()
+    assert not Path("nowhere").exists()
