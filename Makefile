@@ -48,7 +48,7 @@ types: .venv/installed
 	$(BIN)/mypy
 
 docs: .venv/installed
-	$(BIN)/python -m limner.apps.reference > docs/commands.md
+	$(BIN)/python -m limner.cli.reference > docs/commands.md
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache

@@ -15,17 +15,17 @@ import numpy as np
 from embeddings import data_folder
 from ordinary.translated import LANGUAGES, read_translated
 
-from limner.data.images import decode, read_file
+from limner.arrays import FloatArray
 from limner.datasets import split_source
 from limner.datasets.mixture import MixtureEntry
 from limner.datasets.pairs import Pair
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weights import WeightFile
-from limner.evaluation.protocol import draw
+from limner.evaluation.pools import draw
+from limner.evaluation.stories import same_document
 from limner.evaluation.uncertainty import interval
-from limner.evaluation.worlds import same_document
-from limner.similarity import FloatArray
+from limner.pictures.decode import decode, read_file
 from limner.training.systems import read_config
 
 BATCH = 32

@@ -20,22 +20,22 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.apps.equipment import picture_encoders
-from limner.apps.illustrator import Illustrator
-from limner.data.records import Caption, Story
-from limner.data.texts import parse_story
-from limner.data.words import Words
+from limner.arrays import FloatArray, TextEncoder
 from limner.encoders import catalogue
 from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.remembering import Remembering
-from limner.retrieval.commits import file_row, vector_table, write
-from limner.retrieval.library import Library
-from limner.retrieval.reading import Pixels
-from limner.retrieval.settings import SpaceInfo
-from limner.retrieval.store import vectors_name, vectors_schema
-from limner.retrieval.storyboard import step_texts
-from limner.similarity import FloatArray, TextEncoder
+from limner.library.library import Library
+from limner.library.reader import Pixels
+from limner.library.settings import SpaceInfo
+from limner.library.store import vectors_name, vectors_schema
+from limner.library.write import file_row, vector_table, write
+from limner.pictures.captions import Words
+from limner.records import Caption, Story
+from limner.storyboard.equipment import picture_encoders
+from limner.storyboard.illustrate import step_texts
+from limner.storyboard.illustrator import Illustrator
+from limner.text.read import parse_story
 
 BATCH, CENTRES = 5_000, 300
 WHO = (

@@ -1,4 +1,4 @@
-"""Fits src/limner/retrieval/calibration.json on training splits and checks it on validation splits.
+"""Fits src/limner/storyboard/calibration.json on training splits and checks it on validation splits.
 
 One command makes the file again, byte for byte; no test split is opened, and pictures of the test
 stories that recur in training stories are left out of both.
@@ -14,8 +14,8 @@ import numpy as np
 from calibration_worlds import BOOKS, Books, World, drawings, photographs, without
 from embeddings import CachedText, Pictures, encoders, parser
 
-from limner.data.records import Story
-from limner.evaluation.evidence import (
+from limner.arrays import scores
+from limner.evaluation.fitting import (
     FORMS,
     Pairs,
     cost,
@@ -30,17 +30,16 @@ from limner.evaluation.evidence import (
     weighted,
 )
 from limner.evaluation.stories import StoryTask, evaluate_stories
-from limner.retrieval.calibration import FILE_NAME, Calibration, Pull
-from limner.retrieval.channels import Evidence
-from limner.retrieval.decoding import max_marginals
-from limner.retrieval.gallery import Gallery, Space
-from limner.retrieval.index import Index
-from limner.retrieval.lattice import lattice
-from limner.retrieval.pull import CosinePull
-from limner.retrieval.suitability import Suitability
-from limner.similarity import scores
+from limner.library.gallery import Gallery, Space
+from limner.library.search import Index
+from limner.records import Story
+from limner.storyboard.calibration import FILE_NAME, Calibration, Pull, Suitability
+from limner.storyboard.channels import Evidence
+from limner.storyboard.coherence import CosinePull
+from limner.storyboard.decode import max_marginals
+from limner.storyboard.lattice import lattice
 
-TARGET = Path(__file__).parents[1] / "src/limner/retrieval" / FILE_NAME
+TARGET = Path(__file__).parents[1] / "src/limner/storyboard" / FILE_NAME
 WEIGHTS = (0.0, 0.02, 0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0)
 GALLERIES = (30, 300, 3000)
 BLANKED = 0.10

@@ -23,8 +23,9 @@ from ordinary.boards import Desk, JobIllustrator
 from ordinary.jobs import WORDS, Job, jobs
 from ordinary.pictures import Part
 
+from limner.arrays import scores
 from limner.errors import DataError
-from limner.evaluation.evidence import (
+from limner.evaluation.fitting import (
     FORMS,
     Pairs,
     fit_evidence,
@@ -35,16 +36,14 @@ from limner.evaluation.evidence import (
     text_pairs,
     weighted,
 )
-from limner.retrieval import calibration
-from limner.retrieval.calibration import parse
-from limner.retrieval.channels import EncodedChannel, Evidence
-from limner.retrieval.coherence import Coherence, Curve, Reading, read
-from limner.retrieval.decoding import decode
-from limner.retrieval.index import Index
-from limner.retrieval.lattice import BLANK, lattice
-from limner.retrieval.storyboard import Pool, pool_of, step_texts
-from limner.retrieval.suitability import UNAVOIDABLE, Found, Holding, Line, Suitability
-from limner.similarity import scores
+from limner.library.search import Index
+from limner.storyboard import calibration
+from limner.storyboard.calibration import UNAVOIDABLE, Found, Holding, Line, Suitability, parse
+from limner.storyboard.channels import EncodedChannel, Evidence
+from limner.storyboard.coherence import Coherence, Curve, Reading, read
+from limner.storyboard.decode import decode
+from limner.storyboard.illustrate import Pool, pool_of, step_texts
+from limner.storyboard.lattice import BLANK, lattice
 
 CONTEXTS = (0.0, 0.4, 1.0)
 PAIRS = (0.0, 0.15, 0.4, 1.0)

@@ -14,9 +14,9 @@ from calibration_worlds import BOOKS, Books, World
 from embeddings import CachedText, open_set, parser
 from ordinary.translated import LANGUAGES, read_translated
 
+from limner.arrays import scores
 from limner.encoders.catalogue import MULTILINGUAL, text_encoder
-from limner.evaluation.evidence import cost, gain, ratios, standardised, text_pairs
-from limner.similarity import scores
+from limner.evaluation.fitting import cost, gain, ratios, standardised, text_pairs
 
 CHANNEL = "multilingual"
 PHOTOGRAPHS = 3000

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from embeddings import CachedText, Pictures
 
-from limner.data.records import Story
-from limner.data.synthetic import PictureBook, SyntheticStory, draw
+from limner.arrays import FloatArray, ImageEncoder, scores, unit_rows
 from limner.evaluation.stories import StoryTask
-from limner.similarity import FloatArray, ImageEncoder, scores, unit_rows
+from limner.records import Story
+from limner.worlds import PictureBook, SyntheticStory, draw
 
 # Stories of the made-up books by split; the demonstration and the tests use other seeds.
 BOOKS = {"train": (1000, 30), "val": (2000, 20)}

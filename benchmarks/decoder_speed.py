@@ -13,10 +13,9 @@ import time
 
 import numpy as np
 
-from limner.retrieval.anchor import pull_of, step_bests
-from limner.retrieval.assignment import assign
-from limner.retrieval.decoding import DECODERS, decode
-from limner.retrieval.lattice import TablePull, lattice
+from limner.storyboard.anchor import pull_of, step_bests
+from limner.storyboard.decode import DECODERS, decode
+from limner.storyboard.lattice import TablePull, assign, lattice
 
 STEPS, CANDIDATES, PICTURES = 30, 200, 5_000
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from limner.arrays import scores
 from limner.encoders.catalogue import image_encoder, text_encoder
-from limner.similarity import scores
 
 BATCH = 32
 DATA = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data" / "storybook"

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.data.images import decode, read_file
+from limner.arrays import FloatArray, ImageEncoder, TextEncoder
 from limner.datasets.sets.captions import CaptionSet, read_captions
 from limner.datasets.sets.stories import StorySet, read_stories
 from limner.encoders.catalogue import image_encoder, text_encoder
-from limner.similarity import FloatArray, ImageEncoder, TextEncoder
+from limner.pictures.decode import decode, read_file
 
 BATCH = 32
 CHUNK = 512

@@ -78,21 +78,21 @@ def encoder(precision="bfloat16"):
 
 
 def found(folder):
-    from limner.data.folder import FoundFile, source_path, walk
+    from limner.pictures.find import FoundFile, source_path, walk
 
     return [entry for entry in walk([source_path(folder)]) if isinstance(entry, FoundFile)]
 
 
 def reader(one):
-    from limner.data.words import CAPTION_SOURCES
-    from limner.retrieval.reading import Reader
+    from limner.library.reader import Reader
+    from limner.pictures.captions import CAPTION_SOURCES
 
     return Reader([one], lambda sha: [one], frozenset(CAPTION_SOURCES))
 
 
 def decode(folder, workers):
     """Read, hash, decode, prepare: all that the workers do, and nothing else."""
-    from limner.retrieval.reading import ahead
+    from limner.library.reader import ahead
 
     one, files = encoder(), found(folder)
     start, cpu = time.perf_counter(), time.process_time()
@@ -119,7 +119,7 @@ def forward(folder, workers):
 
 def index(folder, workers):
     """The whole pipeline into a new library."""
-    from limner.retrieval.indexing import index as fill
+    from limner.library.ingest import index as fill
 
     one = encoder()
     one.encode_pixels(np.zeros((BATCH, 224, 224, 3), dtype=np.uint8))

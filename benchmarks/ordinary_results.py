@@ -23,11 +23,11 @@ from ordinary.jobs import KINDS, PARTS, SIZES, WORDS, Job, jobs
 from ordinary.measures import Figures, Share, figures
 from ordinary.pictures import Part, Words
 
-from limner.data.records import Record
 from limner.errors import DataError, LimnerError
-from limner.evaluation.result_files import write_whole
+from limner.evaluation.results import write_whole
 from limner.evaluation.stories import commit
 from limner.evaluation.uncertainty import Difference
+from limner.records import Record
 
 COLUMNS = (
     "kind", "words", "library", "texts", "steps", "alone: own", "own", "gain in own",

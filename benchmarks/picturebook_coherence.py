@@ -14,16 +14,15 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from limner.apps.validation import chosen_refinement, maximise, validation, vectors
 from limner.datasets.pairs import shuffle_relations
 from limner.datasets.sets.picturebook import picture_book
-from limner.evaluation.labels import average_precision
 from limner.evaluation.ranking import Metric, rank
-from limner.retrieval.refinement import pair_logits, refine
+from limner.evaluation.refinement import pair_logits, refine
+from limner.evaluation.relations import average_precision
+from limner.evaluation.validation import chosen_refinement, maximise, validation, vectors
 from limner.training.cmcm import load, prepare
-from limner.training.corpus import corpus_of, rows_of
+from limner.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.training.loop import Loop
-from limner.training.pictures import ArrayRows
 from limner.training.systems import read_config
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm" / "picturebook"

@@ -11,10 +11,10 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from limner.apps.cli import run
-from limner.data.scene_graphs import read_graphs, write_graphs
-from limner.data.synthetic import PictureBook
+from limner.cli.main import run
+from limner.scenes.graphs import read_graphs, write_graphs
 from limner.training.settings import DataConfig
+from limner.worlds import PictureBook
 
 
 def main():

@@ -18,8 +18,7 @@ from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.training.complementary import prepare
 from limner.training.complementary_settings import ComplementaryConfig
-from limner.training.corpus import corpus_of
-from limner.training.pictures import ArrayRows
+from limner.training.corpus import ArrayRows, corpus_of
 
 
 class Heads(nn.Module):

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.retrieval.channels import EncodedChannel, Evidence
-from limner.retrieval.gallery import Derived, Gallery, Space
-from limner.retrieval.index import Index
+from limner.library.gallery import Derived, Gallery, Space
+from limner.library.search import Index
+from limner.storyboard.channels import EncodedChannel, Evidence
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
 

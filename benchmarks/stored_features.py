@@ -22,8 +22,7 @@ from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.models.trunks import empty_backbone
 from limner.training.cmcm import CmcmConfig, prepare
-from limner.training.corpus import corpus_of
-from limner.training.pictures import ArrayRows, FileRows
+from limner.training.corpus import ArrayRows, FileRows, corpus_of
 
 KINDS = ("stored", "encoded anew", "trained along")
 

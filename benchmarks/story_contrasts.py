@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.evaluation.sequence_results import read_sequence_results
+from limner.evaluation.results import read_sequence_results
 from limner.evaluation.uncertainty import difference
 
 MEASURES = {

@@ -15,8 +15,8 @@ import tracemalloc
 
 import numpy as np
 
-from limner.retrieval.decoding import decode, max_marginals
-from limner.retrieval.lattice import lattice
+from limner.storyboard.decode import decode, max_marginals
+from limner.storyboard.lattice import lattice
 
 WORLD = 12  # pictures of one world
 

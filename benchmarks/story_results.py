@@ -16,22 +16,21 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.apps.document_pull import read_pull
-from limner.apps.run_pictures import open_run
-from limner.apps.sequence_runs import fixed_features
-from limner.apps.validation import vectors
 from limner.config import build
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
 from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.run import fixed_features
 from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
-from limner.retrieval.decoding import decode, max_marginals
-from limner.retrieval.lattice import TablePull, lattice
+from limner.evaluation.validation import read_pull, vectors
+from limner.paper.gallery import open_run
+from limner.storyboard.decode import decode, max_marginals
+from limner.storyboard.lattice import TablePull, lattice
+from limner.training.batches import stories_of
 from limner.training.corpus import open_corpus, rows_of
 from limner.training.gsda_graphs import graphs_of
 from limner.training.gsda_settings import GsdaConfig
-from limner.training.story_batches import stories_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture

@@ -17,8 +17,7 @@ from torch import nn
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.models.vrss import HIGH, LOW, Generated
-from limner.training.corpus import corpus_of
-from limner.training.pictures import ArrayRows
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.vrss import VrssConfig, prepare
 
 

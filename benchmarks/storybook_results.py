@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from embeddings import CachedText, Pictures, encoders, parser
 
-from limner.data.records import Story
+from limner.arrays import FloatArray, unit_rows
 from limner.datasets.sets.stories import StorySet
 from limner.datasets.splits import audit, rows_of, split_stories
 from limner.evaluation.ranking import Metric, rank
@@ -24,14 +24,14 @@ from limner.evaluation.stories import (
     random_scorer,
 )
 from limner.evaluation.uncertainty import Interval, interval
-from limner.retrieval.calibration import load
-from limner.retrieval.channels import Channel, EncodedChannel
-from limner.retrieval.decoding import max_marginals
-from limner.retrieval.gallery import Gallery, Space
-from limner.retrieval.index import Index
-from limner.retrieval.lattice import lattice
-from limner.retrieval.pull import CosinePull
-from limner.similarity import FloatArray, unit_rows
+from limner.library.gallery import Gallery, Space
+from limner.library.search import Index
+from limner.records import Story
+from limner.storyboard.calibration import load
+from limner.storyboard.channels import Channel, EncodedChannel
+from limner.storyboard.coherence import CosinePull
+from limner.storyboard.decode import max_marginals
+from limner.storyboard.lattice import lattice
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 

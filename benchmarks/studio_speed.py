@@ -23,19 +23,19 @@ import numpy as np
 from PIL import Image
 from starlette.testclient import TestClient
 
-from limner.apps.equipment import picture_encoders
-from limner.apps.illustrator import Illustrator
-from limner.apps.studio.app import create_app
-from limner.apps.studio.engine import Engine
-from limner.apps.studio.services import Studio
-from limner.data.texts import parse_story
-from limner.data.words import Words
 from limner.encoders.catalogue import text_encoder
-from limner.retrieval.commits import file_row, vector_table, write
-from limner.retrieval.indexing import index
-from limner.retrieval.library import Library, picture_of
-from limner.retrieval.reading import Pixels
-from limner.retrieval.store import PICTURES, pictures_schema
+from limner.library.ingest import index
+from limner.library.library import Library, picture_of
+from limner.library.reader import Pixels
+from limner.library.store import PICTURES, pictures_schema
+from limner.library.write import file_row, vector_table, write
+from limner.pictures.captions import Words
+from limner.storyboard.equipment import picture_encoders
+from limner.storyboard.illustrator import Illustrator
+from limner.studio.app import create_app
+from limner.studio.engine import Engine
+from limner.studio.services import Studio
+from limner.text.read import parse_story
 
 PHOTOGRAPHS = 24
 BATCH = 5_000
@@ -100,7 +100,7 @@ def make(folder: Path, pictures: int) -> Path:
 
 
 def _words(caption: str) -> Words:
-    from limner.data.records import Caption
+    from limner.records import Caption
 
     return Words(captions=(Caption(text=caption, source="exif"),))
 

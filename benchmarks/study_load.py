@@ -26,8 +26,8 @@ from urllib.parse import urlencode
 from PIL import Image
 from postgres_server import binaries, running
 
-from limner.apps.study.database import read_stored
-from limner.data.study_files import read_study
+from limner.study.records import read_study
+from limner.study.votes import read_stored
 
 
 def make_study(folder: Path, items: int, raters: int) -> Path:

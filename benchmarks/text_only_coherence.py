@@ -21,7 +21,7 @@ from limner.datasets.pairs import Pair, PairSet, split_pairs
 from limner.datasets.sets.cite import read_cite
 from limner.datasets.sets.clue import read_clue
 from limner.datasets.splits import text_id
-from limner.evaluation.labels import (
+from limner.evaluation.relations import (
     average_precision,
     disagreement_ceiling,
     precision_difference,
@@ -116,8 +116,8 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
 
     from limner.datasets.vocabulary import Vocabulary
     from limner.datasets.word_vectors import CbowSettings, learn_vectors
-    from limner.encoders.words import WordEncoder
-    from limner.losses.coherence import class_weights, relation_loss
+    from limner.losses.relations import class_weights, relation_loss
+    from limner.nn.words import WordEncoder
 
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

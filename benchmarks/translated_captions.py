@@ -15,10 +15,10 @@ import numpy as np
 from embeddings import data_folder, picture_vectors
 from ordinary.translated import LANGUAGES, Translated, read_translated
 
-from limner.apps.languages import foreign
+from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, image_encoder, text_encoder
-from limner.similarity import FloatArray, TextEncoder
+from limner.storyboard.equipment import foreign
 
 
 def ranks(texts: FloatArray, gallery: FloatArray, own: list[int]) -> np.ndarray:

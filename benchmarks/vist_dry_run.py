@@ -20,11 +20,10 @@ import torch
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
-from limner.training.corpus import corpus_of
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.gsda import prepare
 from limner.training.gsda_settings import GsdaConfig
-from limner.training.optimisers import optimiser
-from limner.training.pictures import ArrayRows
+from limner.training.loop import optimiser
 
 STORIES, STEPS = 40_071, 5  # of VIST's training split
 LABELS, PREDICATES = 150, 50

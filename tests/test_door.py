@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import limner
-from limner.data.picturebook.files import write
-from limner.data.synthetic import PictureBook
+from limner.worlds import PictureBook
+from limner.worlds.files import write
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 
@@ -97,7 +97,7 @@ def test_pins_count_from_one_and_are_found_as_the_command_finds_them(lib):
 
 
 def test_it_is_the_storyboard_of_the_command(lib, home, tmp_path, capsys):
-    from limner.apps.cli import run
+    from limner.cli.main import run
 
     (home / "tale.md").write_text("# A tale\n\n" + "\n\n".join(WORDS))
     pinned = pictures(lib)[0]

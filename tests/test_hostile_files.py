@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limner.apps.run_results import REFINEMENT, read_refinement, write_refinement
-from limner.apps.trained import TrainedRun
 from limner.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
 from limner.errors import CheckpointError, DataError, LimnerError
+from limner.evaluation.refinement import Refinement
 from limner.evaluation.results import read_results, write_result
-from limner.retrieval.indexing import index
-from limner.retrieval.library import Library
-from limner.retrieval.refinement import Refinement
+from limner.evaluation.run import REFINEMENT, read_refinement, write_refinement
+from limner.library.ingest import index
+from limner.library.library import Library
+from limner.storyboard.trained import TrainedRun
 from limner.training.loop import BEST
 
 sys.path += [str(Path(__file__).parent / name) for name in ("evaluation", "retrieval")]

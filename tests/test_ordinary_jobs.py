@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from limner.apps import equipment
-from limner.data.records import Story
+from limner.arrays import unit_rows
 from limner.errors import ConfigError, DataError
-from limner.similarity import unit_rows
+from limner.records import Story
+from limner.storyboard import equipment
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SUBJECTS = ("dog", "girl", "car", "horse", "boat", "bird", "man", "cat")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.shapes import expect
 
 
 def test_letters_are_shared_and_returned():

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from limner.arrays import scores, unit_rows
 from limner.errors import NumericsError, ShapeError
-from limner.similarity import scores, unit_rows
 
 
 def test_scores_against_loops():

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from limner.config import build
-from limner.data.scene_graphs import read_graphs
 from limner.datasets.sets.picturebook import world_graphs
 from limner.errors import DataError
+from limner.scenes.graphs import read_graphs
 from limner.training.gsda_settings import GsdaConfig
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"

@@ -15,21 +15,19 @@ import numpy as np
 import pyarrow as pa
 from embeddings import save
 
-from limner.apps.equipment import channels_of
-from limner.apps.illustrator import Illustrator, kept
-from limner.apps.languages import language_of_query, unread
-from limner.data.records import Picture
-from limner.data.storyboards import BoardStep
+from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
-from limner.retrieval import calibration
-from limner.retrieval.channels import Channel, EncodedChannel
-from limner.retrieval.completion import CAPTION_SPACES
-from limner.retrieval.gallery import Gallery
-from limner.retrieval.library import Library, LibrarySummary
-from limner.retrieval.settings import Settings, SpaceInfo
-from limner.retrieval.store import PICTURES, pictures_schema
-from limner.retrieval.storyboard import step_texts
-from limner.similarity import FloatArray, TextEncoder
+from limner.library.gallery import Gallery
+from limner.library.library import Library, LibrarySummary
+from limner.library.settings import Settings, SpaceInfo
+from limner.library.store import PICTURES, pictures_schema
+from limner.library.write import CAPTION_SPACES
+from limner.records import BoardStep, Picture
+from limner.storyboard import calibration
+from limner.storyboard.channels import Channel, EncodedChannel
+from limner.storyboard.equipment import channels_of, language_of_query, unread
+from limner.storyboard.illustrate import step_texts
+from limner.storyboard.illustrator import Illustrator, kept
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from limner.data.records import Record
 from limner.evaluation.uncertainty import Difference, difference
+from limner.records import Record
 from ordinary.boards import Outcome
 
 BINS = 10

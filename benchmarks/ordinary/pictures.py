@@ -16,16 +16,16 @@ from typing import Literal, cast
 import numpy as np
 from embeddings import CachedText, files_of, open_set, picture_vectors, save
 
-from limner.data.hashes import near_groups, phash
-from limner.data.images import decode, read_file
-from limner.data.records import Caption, Picture, Story
-from limner.data.synthetic import PictureBook, SyntheticStory, draw
+from limner.arrays import FloatArray, ImageEncoder
 from limner.datasets.base import Source
 from limner.datasets.pairs import split_by_source, split_pairs
 from limner.datasets.sets.captions import CaptionSet
 from limner.datasets.sets.stories import StorySet, read_story_pairs
-from limner.retrieval.gallery import Gallery, Space
-from limner.similarity import FloatArray, ImageEncoder
+from limner.library.gallery import Gallery, Space
+from limner.pictures.decode import decode, read_file
+from limner.pictures.hashes import near_groups, phash
+from limner.records import Caption, Picture, Story
+from limner.worlds import PictureBook, SyntheticStory, draw
 
 Part = Literal["fit", "choose", "report"]
 Words = Literal["shown", "hidden", "third"]

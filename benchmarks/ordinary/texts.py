@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from limner.data.hashes import near_groups
-from limner.data.records import Step, Story
-from limner.data.sentences import split_sentences
-from limner.retrieval.words import stem, words
-from limner.similarity import unit_rows
+from limner.arrays import unit_rows
+from limner.pictures.hashes import near_groups
+from limner.records import Step, Story
+from limner.storyboard.explain import stem, words
+from limner.text.sentences import split_sentences
 from ordinary.pictures import LOOK_ALIKES, STORY_SETS, Part, Pool, Supply, dealt, own_of
 from ordinary.translated import LANGUAGES, read_translated
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from limner.api import Library, Storyboard
-    from limner.data.records import Picture, Step, Story
     from limner.errors import LimnerError
+    from limner.records import Picture, Step, Story
 
     __version__: str
 
 _HOME = {
     "Library": "limner.api",
     "LimnerError": "limner.errors",
-    "Picture": "limner.data.records",
-    "Step": "limner.data.records",
-    "Story": "limner.data.records",
+    "Picture": "limner.records",
+    "Step": "limner.records",
+    "Story": "limner.records",
     "Storyboard": "limner.api",
 }
 __all__ = ["Library", "LimnerError", "Picture", "Step", "Story", "Storyboard", "__version__"]

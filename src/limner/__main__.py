@@ -1,6 +1,6 @@
 """``python -m limner``: the same as the ``limner`` command."""
 
-from limner.apps.cli import main
+from limner.cli.main import main
 
 if __name__ == "__main__":
     main()

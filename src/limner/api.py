@@ -12,23 +12,22 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
-from limner.apps.equipment import AUTO, add_pictures
-from limner.apps.export import Exported, export, load
-from limner.apps.export.fragment import board_fragment, hits_fragment
-from limner.apps.illustrator import Illustrator
-from limner.apps.progress import IndexProgress
-from limner.apps.trained import TrainedRun, check_kinds
+from limner import records as storyboards
+from limner.cli.progress import IndexProgress
 from limner.config import read_toml
-from limner.data import storyboards
-from limner.data.records import Picture, Segmentation, Step, Story
-from limner.data.storyboards import Candidate
-from limner.data.texts import Format, reading_of
 from limner.errors import ConfigError
-from limner.retrieval import library
-from limner.retrieval.decoding import Decoder
-from limner.retrieval.indexing import RESUME
-from limner.retrieval.reports import IndexReport
-from limner.retrieval.settings import read_settings
+from limner.export import Exported, export, load
+from limner.export.fragment import board_fragment, hits_fragment
+from limner.library import library
+from limner.library.ingest import RESUME
+from limner.library.known import IndexReport
+from limner.library.settings import read_settings
+from limner.records import Candidate, Picture, Segmentation, Step, Story
+from limner.storyboard.decode import Decoder
+from limner.storyboard.equipment import AUTO, add_pictures
+from limner.storyboard.illustrator import Illustrator
+from limner.storyboard.trained import TrainedRun, check_kinds
+from limner.text.read import Format, reading_of
 
 AnyPath = str | os.PathLike[str]
 One = TypeVar("One")
@@ -64,7 +63,7 @@ class Storyboard(storyboards.Storyboard):
             What was written, with what the reader of the file should know.
         Raises:
             ConfigError: an unknown suffix.
-            LimnerError: as `limner.apps.export.export`.
+            LimnerError: as `limner.export.export`.
         """
         return export(storyboards.Storyboard(**self._fields()), _path(out, "save"), overwrite=overwrite)
 
@@ -151,7 +150,7 @@ class Library(library.Library):
         Raises:
             MissingError: a source is not there.
             KeyboardInterrupt: after Ctrl-C; what was read is kept, and the same call continues.
-            LimnerError: as `limner.apps.equipment.add_pictures`.
+            LimnerError: as `limner.storyboard.equipment.add_pictures`.
         """
         places = [_path(source, "add") for source in sources]
         runs = [run for run in self._runs(model, metric) if run is not None]
@@ -201,7 +200,7 @@ class Library(library.Library):
             Pictures with the strength of the match and its reasons, best first; none where nothing reads the
             language of the words, which `notes` says.
         Raises:
-            LimnerError: as `limner.apps.illustrator.Illustrator.search` and `like`.
+            LimnerError: as `limner.storyboard.illustrator.Illustrator.search` and `like`.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ConfigError(f"search: k is {k!r}, expected a number of pictures, 1 or more")
@@ -254,14 +253,14 @@ class Library(library.Library):
             model: a trained run, or its folder, in place of all channels; add it to the library first.
             metric: a trained same-document metric by which pictures are compared; likewise.
             channels: captions, base, labels or clip; all that the library has unless given.
-            options: more options, see `limner.retrieval.storyboard.BoardOptions`, or a TOML file of them.
+            options: more options, see `limner.storyboard.illustrate.BoardOptions`, or a TOML file of them.
             overrides: ``key=value`` words, which go before all other options.
         Raises:
             ConfigError: something that is no text, an unknown option, or a pin below step 1.
             MissingError: no such file.
             DataError: a text without words, a picture that the library does not hold or that several files
                 are called, or a step that the text does not have.
-            LimnerError: as `limner.apps.illustrator.Illustrator.board`.
+            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
         reading = reading_of(text, by=by, format=format)
         values: dict[str, Any] = {}

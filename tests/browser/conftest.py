@@ -29,7 +29,7 @@ At night he sat by the fire in the woods, and later he fell asleep in his bed.""
 @pytest.fixture(scope="session")
 def collection(tmp_path_factory) -> Path:
     """The drawn collection of `limner demo`, with a hostile caption, a copy and a broken file."""
-    from limner.data.picturebook.demo import demo_collection
+    from limner.worlds.demo import demo_collection
 
     pictures = demo_collection(tmp_path_factory.mktemp("demo")).pictures
     odd = pictures / "odd"
@@ -44,7 +44,7 @@ def collection(tmp_path_factory) -> Path:
 
 def indexed(pictures: Path, folder: Path, **options: object) -> Path:
     """Index pictures quietly, compared by colour so that no weights are needed."""
-    from limner.apps.commands.index import index
+    from limner.cli.index import index
 
     with redirect_stdout(StringIO()):
         index(pictures, library=folder, encoder=("colour",), **options)
@@ -167,7 +167,7 @@ def model_studio(tmp_path_factory, collection: Path) -> Iterator[str]:
     """Address of a studio whose pictures are chosen by a tiny trained run that knows relations."""
     import torch
 
-    from limner.apps.commands.train import train
+    from limner.cli.train import train
 
     run = tmp_path_factory.mktemp("runs") / "cmcm"
     config = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-import limner.apps
+import limner.studio
 
-STATIC = Path(limner.apps.__file__).parent / "static" / "studio"
+STATIC = Path(limner.studio.__file__).parent / "static"
 FILES = sorted(STATIC.iterdir())
 TEXTS = {file.name: file.read_text(encoding="utf-8") for file in FILES}
 

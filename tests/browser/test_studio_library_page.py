@@ -51,7 +51,7 @@ def test_add_a_folder_and_stop_another(
 ) -> None:
     from contextlib import redirect_stdout
 
-    from limner.apps.commands.index import index
+    from limner.cli.index import index
 
     few, more, many = tmp_path / "few", tmp_path / "more", tmp_path / "many"
     for folder, names in ((few, (1, 2, 3)), (more, (4, 5))):

@@ -9,10 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.data.documents import Document
-from limner.data.html import read_html
-from limner.data.tables import list_rows
-from limner.data.texts import read_story
 from limner.datasets.base import Source, read_table
 from limner.datasets.recipes.builder import build_recipes
 from limner.datasets.recipes.pages import read_page
@@ -29,6 +25,10 @@ from limner.datasets.sets.stories import read_stories
 from limner.datasets.sets.vist import read_vist
 from limner.datasets.transfer import FetchSettings
 from limner.errors import DataError, LimnerError, MissingError
+from limner.pictures.find import list_rows
+from limner.text.document import Document
+from limner.text.html import read_html
+from limner.text.read import read_story
 
 DEEP = 100_000
 LONG = "stir well " * 1_050_000  # of 10 MB

@@ -1,17 +1,14 @@
 """Pairs without their picture are listed whole in the folder of the run, and counted on stderr."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from test_corpora import lines, pictures
 
-from limner.apps.commands.train import train
+from limner.cli.train import train
 from limner.datasets.missing import LEFT_OUT, write_left_out
 from limner.datasets.pairs import MissingPicture
-
-sys.path.append(str(Path(__file__).parent))
-from test_corpora import lines, pictures
 
 TOML = """
 system = "cmcm"
@@ -56,7 +53,7 @@ def test_training_lists_what_it_left_out(tmp_path, capsys, monkeypatch):
     def stop(*_, **__):
         raise EnoughError
 
-    monkeypatch.setattr("limner.apps.commands.train._backbone", stop)
+    monkeypatch.setattr("limner.cli.train._backbone", stop)
     with pytest.raises(EnoughError):
         train(config, to=tmp_path / "run")
     found = [json.loads(line) for line in (tmp_path / "run" / LEFT_OUT).read_text().splitlines()]

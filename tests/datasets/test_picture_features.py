@@ -9,11 +9,11 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
 
-from limner.data.images import decode
 from limner.datasets.features import picture_features
 from limner.datasets.pairs import Pair, PairSet
 from limner.encoders.pixels import PixelEncoder, build
 from limner.errors import ConfigError, DataError
+from limner.pictures.decode import decode
 
 
 @pytest.fixture

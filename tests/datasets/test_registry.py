@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from limner.apps.commands.data import data
+from limner.cli.data import data
 from limner.config import build
 from limner.datasets import load_dataset, sets
 from limner.datasets.base import _REGISTERED, data_set, data_sets

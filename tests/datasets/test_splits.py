@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.data.records import PictureRef, Step, Story
 from limner.datasets.splits import (
     Row,
     audit,
@@ -20,6 +19,7 @@ from limner.datasets.splits import (
     text_id,
 )
 from limner.errors import ConfigError, DataError
+from limner.records import PictureRef, Step, Story
 
 LONG = "one two three four five six seven eight"
 

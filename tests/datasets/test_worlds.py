@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from limner.data.picturebook.shelf import RELATIONS, PictureBook
 from limner.datasets.pairs import shuffle_relations
 from limner.datasets.sets.picturebook import (
     drawings,
@@ -12,6 +11,7 @@ from limner.datasets.sets.picturebook import (
     world_graphs,
 )
 from limner.errors import ConfigError
+from limner.worlds.shelf import RELATIONS, PictureBook
 
 SHELF = PictureBook(5).stories(10)
 

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from limner.encoders.downloads import fetch
+from limner.encoders.weights import fetch
 from limner.errors import CheckpointError, DataError, MissingError
 
 BODY = b"weights " * 1000

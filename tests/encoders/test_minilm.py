@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from limner.encoders.minilm import MiniLM
+from limner.encoders.sentences import MiniLM
 from limner.encoders.weights import read_sentence_files
 from limner.errors import CheckpointError, DataError
 

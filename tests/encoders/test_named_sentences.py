@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limner.apps.cli import run
-from limner.apps.illustrator import Illustrator
-from limner.data.records import Step, Story
+from limner.cli.main import run
 from limner.encoders.catalogue import sentence_encoder
-from limner.encoders.named_sentences import NamedSentences
+from limner.encoders.sentences import NamedSentences
 from limner.errors import DataError, MissingError
+from limner.records import Step, Story
+from limner.storyboard.illustrator import Illustrator
 
 WORDS = ["mbwa", "anakimbia", "ufukweni", "paka", "amelala", "kitandani", "mtoto", "anakula", "keki"]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from limner.encoders.conse import ConSE
+from limner.encoders.labels import ConSE
 from limner.encoders.openvino import OpenVinoEncoder
 from limner.encoders.pixels import Backbone, PixelEncoder
 from limner.errors import MissingError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.encoders.parts import in_parts
+from limner.encoders.pixels import in_parts
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 33])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torchvision import models
 
-from limner.encoders.stages import stages_trunk
+from limner.encoders.pixels import stages_trunk
 from limner.errors import ConfigError
 
 STAGES = {

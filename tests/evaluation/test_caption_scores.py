@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError, MissingError, NumericsError, ShapeError
-from limner.evaluation.captions import perplexity, text_scores
+from limner.evaluation.caption_scores import perplexity, text_scores
 
 
 def counted(*values):

@@ -1,25 +1,20 @@
 """c-way choice: fair draws, no second right option, stored once, blocks equal loops (SPEC check 16)."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up_results import pairs_of
 
 from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
 from limner.evaluation.choice import answer, draw_choices, read_choices, stored_choices, write_choices
-from limner.evaluation.choice_results import (
+from limner.evaluation.results import (
+    About,
     measure_choices,
     read_choice_result,
     read_choice_results,
     write_choice_result,
 )
-from limner.evaluation.results import About
-
-sys.path.append(str(Path(__file__).parent))
-from made_up_results import pairs_of
 
 
 def plain(count):

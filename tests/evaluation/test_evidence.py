@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import ConfigError, DataError
-from limner.evaluation.evidence import (
+from limner.evaluation.fitting import (
     cost,
     fit_evidence,
     fit_line,
@@ -16,7 +16,7 @@ from limner.evaluation.evidence import (
     text_pairs,
     weighted,
 )
-from limner.retrieval.channels import Evidence
+from limner.storyboard.channels import Evidence
 
 
 def gaussian(matches, others, seed=0, shift=1.0):

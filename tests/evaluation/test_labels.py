@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.evaluation.labels import (
+from limner.evaluation.relations import (
     average_precision,
     disagreement_ceiling,
     precision_difference,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import ConfigError, DataError
-from limner.evaluation.protocol import draw
+from limner.evaluation.pools import draw
 
 
 def test_pools_hold_different_pictures_and_are_the_same_for_everybody():

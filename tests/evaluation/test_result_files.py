@@ -2,9 +2,9 @@
 
 import pytest
 
-from limner.data.records import Record
 from limner.errors import DataError, MissingError
-from limner.evaluation.result_files import gather, read_as, write_whole
+from limner.evaluation.results import gather, read_as, write_whole
+from limner.records import Record
 
 
 class Figure(Record):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import ShapeError
-from limner.evaluation.worlds import same_document
+from limner.evaluation.stories import same_document
 
 
 def of(*names):

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from made_up_sequences import sequence_result
 
 from limner.errors import DataError, MissingError
-from limner.evaluation.captions import TextScores
-from limner.evaluation.results import read_results
-from limner.evaluation.sequence_results import (
+from limner.evaluation.caption_scores import TextScores
+from limner.evaluation.results import (
     SequenceResult,
     Told,
+    read_results,
     read_sequence_result,
     read_sequence_results,
     write_sequence_result,

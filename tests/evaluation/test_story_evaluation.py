@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from limner.data.records import PictureRef, Step, Story
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.stories import (
     StoryResult,
@@ -17,9 +16,10 @@ from limner.evaluation.stories import (
     evaluate_stories,
     random_scorer,
 )
-from limner.retrieval.channels import Channel, Evidence
-from limner.retrieval.gallery import Gallery, Space
-from limner.retrieval.index import Index
+from limner.library.gallery import Gallery, Space
+from limner.library.search import Index
+from limner.records import PictureRef, Step, Story
+from limner.storyboard.channels import Channel, Evidence
 
 
 def story(name, *pictures):

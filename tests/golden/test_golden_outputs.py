@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 from golden_cases import CASES, CONFIGS, FILES, Case
 from golden_text import READERS, REPOSITORY, cleaned, readable
 

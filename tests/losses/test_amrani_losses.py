@@ -5,8 +5,8 @@ import torch
 from batches import generator, others
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.losses.amrani import amrani_weights, pair_density
-from limner.losses.weighted import weighted_hinge
+from limner.losses.reweighted import amrani_weights, pair_density
+from limner.losses.weighting import weighted_hinge
 
 
 def density_loop(texts, images, usable, nearest, combine):

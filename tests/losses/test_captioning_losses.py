@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import NumericsError, ShapeError
-from limner.losses.captioning import sentence_losses, story_losses
+from limner.losses.generative import sentence_losses, story_losses
 
 
 def by_loop(logits, targets, tokens):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.losses.coherence import class_weights, indifference_loss, relation_loss
+from limner.losses.relations import class_weights, indifference_loss, relation_loss
 
 LN2 = math.log(2)
 

@@ -7,7 +7,7 @@ import torch
 from batches import duplicates, generator, others, score_table
 
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.losses.distance_weighted import NOTHING, Drawn, draw, log_weights, margin_loss, triplet_loss
+from limner.losses.reweighted import NOTHING, Drawn, draw, log_weights, margin_loss, triplet_loss
 
 
 def log_weight(score, dim):

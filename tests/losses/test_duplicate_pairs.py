@@ -9,16 +9,21 @@ import torch
 from batches import generator, others, score_table, unit
 
 import limner.losses
-from limner.losses import distance_weighted, ranking
-from limner.losses.coherence import indifference_loss
-from limner.losses.contrastive import info_nce, info_nce_of_many
-from limner.losses.hal import HalWeights, hal_loss
-from limner.losses.mithun import mithun_loss, mithun_weights
-from limner.losses.order import order_energy, sentence_order, story_order
+from limner.losses import ranking
+from limner.losses import reweighted as distance_weighted
+from limner.losses.contrastive import info_nce, info_nce_of_many, order_energy, sentence_order, story_order
+from limner.losses.generative import generated_hinge
 from limner.losses.ranking import batch_hard, max_hinge, negatives, sum_hinge
-from limner.losses.stepwise import generated_hinge
-from limner.losses.thomas import Neighbourhood, thomas_loss
-from limner.losses.weighted import weighted_hinge
+from limner.losses.relations import indifference_loss
+from limner.losses.reweighted import (
+    HalWeights,
+    Neighbourhood,
+    hal_loss,
+    mithun_loss,
+    mithun_weights,
+    thomas_loss,
+)
+from limner.losses.weighting import weighted_hinge
 
 SIZE, MARGIN = 6, 2.5  # a margin that every wrong candidate violates, so that each counts in sums
 TWICE = [(0, 1), (2, 5)]  # pairs 0 and 1 share their picture, 2 and 5 their text
@@ -80,32 +85,32 @@ OF_SCORES = {
     "ranking.max_hinge": lambda s, neg: max_hinge(s, MARGIN, neg),
     "ranking.pair_costs": costs(ranking.pair_costs),
     "ranking.hardest_costs": costs(ranking.hardest_costs),
-    "weighted.weighted_hinge": lambda s, neg: weighted_hinge(
+    "weighting.weighted_hinge": lambda s, neg: weighted_hinge(
         s, ALPHA, MARGIN, neg, image_alpha=ALPHA.flip(0)
     ),
-    "thomas.thomas_loss": thomas("triplet"),
-    "thomas.thomas_loss angular": thomas("angular"),
-    "hal.hal_loss": lambda s, neg: hal_loss(s, neg, gamma=3.0, epsilon=0.0),
-    "hal.hal_loss weighted": hal_with_weights,
-    "mithun.mithun_loss": lambda s, neg: mithun_loss(s, MARGIN, neg),
-    "mithun.mithun_weights": weights_of_mithun,
-    "distance_weighted.log_weights": drawn_probabilities,
-    "distance_weighted.triplet_loss": after_draw(
+    "reweighted.thomas_loss": thomas("triplet"),
+    "reweighted.thomas_loss angular": thomas("angular"),
+    "reweighted.hal_loss": lambda s, neg: hal_loss(s, neg, gamma=3.0, epsilon=0.0),
+    "reweighted.hal_loss weighted": hal_with_weights,
+    "reweighted.mithun_loss": lambda s, neg: mithun_loss(s, MARGIN, neg),
+    "reweighted.mithun_weights": weights_of_mithun,
+    "reweighted.log_weights": drawn_probabilities,
+    "reweighted.triplet_loss": after_draw(
         lambda s, drawn, neg: distance_weighted.triplet_loss(s, drawn, MARGIN, neg)
     ),
-    "distance_weighted.margin_loss": after_draw(
+    "reweighted.margin_loss": after_draw(
         lambda s, drawn, neg: distance_weighted.margin_loss(s, drawn, neg, width=2.0)
     ),
-    "stepwise.generated_hinge": lambda s, neg: generated_hinge(s, MARGIN, neg, over="sum").sum(),
+    "generative.generated_hinge": lambda s, neg: generated_hinge(s, MARGIN, neg, over="sum").sum(),
     "contrastive.info_nce": info_nce,
     "contrastive.info_nce_of_many": lambda s, neg: info_nce_of_many(s, torch.arange(SIZE), neg),
 }
 ELSEWHERE = {  # tested below in their own shapes, or no loss but the check of the mask itself
     "ranking.batch_hard",
-    "coherence.indifference_loss",
-    "distance_weighted.draw",
-    "order.sentence_order",
-    "order.story_order",
+    "relations.indifference_loss",
+    "reweighted.draw",
+    "contrastive.sentence_order",
+    "contrastive.story_order",
     "checks.score_table",
     "checks.masked_table",
 }

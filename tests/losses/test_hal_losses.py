@@ -7,7 +7,7 @@ import torch
 from batches import duplicates, generator, others, score_table
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.losses.hal import HalWeights, hal_alpha, hal_loss, hal_weights
+from limner.losses.reweighted import HalWeights, hal_alpha, hal_loss, hal_weights
 
 
 def loss_loop(scores, neg, gamma, epsilon, *, pairs=None, true=None):

@@ -5,9 +5,9 @@ import torch
 from batches import duplicates, others, score_table
 
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.losses.mithun import mithun_loss, mithun_weights
 from limner.losses.ranking import max_hinge
-from limner.losses.weighted import weighted_hinge
+from limner.losses.reweighted import mithun_loss, mithun_weights
+from limner.losses.weighting import weighted_hinge
 
 
 def query(scores, neg, i, by_text):

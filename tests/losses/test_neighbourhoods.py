@@ -6,13 +6,7 @@ import torch
 from torch.nn.functional import normalize
 
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.losses.neighbourhoods import (
-    discrepancy,
-    diversity,
-    means,
-    neighbour_matrix,
-    sampled_discrepancy,
-)
+from limner.losses.weighting import discrepancy, diversity, means, neighbour_matrix, sampled_discrepancy
 
 
 def made(n=17, most=5, width=6, seed=0, *, ragged=True, dtype=torch.float64):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.losses.order import order_energy, sentence_order, story_order
+from limner.losses.contrastive import order_energy, sentence_order, story_order
 
 
 def drawn(rng, *shape):

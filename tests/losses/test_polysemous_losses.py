@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.losses.polysemous import diversity_loss, domain_loss
+from limner.losses.ranking import diversity_loss, domain_loss
 
 
 def diversity_by_loop(residuals):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch.distributions import Independent, Normal, kl_divergence
 
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.losses.stepwise import generated_hinge
-from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
+from limner.losses.generative import gaussian_kl, gaussian_nll, generated_hinge, half_square
 
 
 def drawn(seed, *shape, count=1):

@@ -8,7 +8,7 @@ from batches import duplicates, others, unit
 
 from limner.errors import ConfigError, NumericsError, ShapeError
 from limner.losses.ranking import sum_hinge
-from limner.losses.thomas import Neighbourhood, neighbour_loss, thomas_loss
+from limner.losses.reweighted import Neighbourhood, neighbour_loss, thomas_loss
 
 
 def triplet_loop(anchors, positives, wrong, margin, neg):

@@ -6,7 +6,7 @@ from batches import duplicates, generator, others, score_table
 
 from limner.errors import ConfigError, NumericsError, ShapeError
 from limner.losses.ranking import sum_hinge
-from limner.losses.weighted import weighted_hinge
+from limner.losses.weighting import weighted_hinge
 
 
 def weighted_loop(scores, alpha, margin, neg, image_alpha):

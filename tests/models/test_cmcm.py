@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from limner.arrays import scores
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
+from limner.evaluation.refinement import Refinement, pair_logits, refine
 from limner.models.cmcm import Architecture, Cmcm, ImageHead
-from limner.retrieval.refinement import Refinement, pair_logits, refine
-from limner.similarity import scores
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea", "fox"]
 VOCABULARY = Vocabulary.build(TEXTS)

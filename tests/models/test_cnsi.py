@@ -7,7 +7,7 @@ import torch
 from limner.data.entity_grid import coherence_vector
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
-from limner.losses.order import order_energy
+from limner.losses.contrastive import order_energy
 from limner.models import cnsi
 from limner.models.cnsi import Cnsi, CnsiArchitecture
 

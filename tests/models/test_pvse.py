@@ -6,7 +6,7 @@ import torch
 
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ShapeError
-from limner.losses.weighted import weighted_hinge
+from limner.losses.weighting import weighted_hinge
 from limner.models.pvse import Pvse, PvseArchitecture, pair_scores
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea", "fox"]

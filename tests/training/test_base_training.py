@@ -9,18 +9,17 @@ import torch
 from corpora import Words
 from PIL import Image
 
-from limner.apps.base_export import export_base
-from limner.apps.trained import TrainedRun
-from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.encoders.base import BaseNet, BaseShape, load_base, published_backbone
-from limner.encoders.base_tail import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
+from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
 from limner.errors import ConfigError, ShapeError
+from limner.evaluation.base_export import export_base
+from limner.evaluation.validation import maximise, validation
+from limner.storyboard.trained import TrainedRun
 from limner.training import base
-from limner.training.corpus import corpus_of, open_corpus
+from limner.training.corpus import ArrayRows, corpus_of, open_corpus
 from limner.training.loop import Loop
-from limner.training.pictures import ArrayRows
 from limner.training.systems import read_config
 
 PICTURES = 24
@@ -203,7 +202,7 @@ def test_what_does_not_fit_is_said(tmp_path, rows):
 
 def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
     model = base.BaseModel(base.BaseArchitecture(width=8), ENGLISH)
-    monkeypatch.setattr("limner.apps.run_pictures.open_run", lambda folder: (model, settings(folder)))
+    monkeypatch.setattr("limner.paper.gallery.open_run", lambda folder: (model, settings(folder)))
     with pytest.raises(ConfigError, match="limner models export"):
         TrainedRun.open(tmp_path)
 

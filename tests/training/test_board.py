@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from limner.errors import MissingError
-from limner.training.board import EVERY_STEPS, FOLDER, Board
-from limner.training.state import Position
-from limner.training.task import Event
+from limner.training.checkpoint import Position
+from limner.training.loop import Event
+from limner.training.tensorboard import EVERY_STEPS, FOLDER, Board
 
 
 def step(taken, value):
@@ -124,5 +124,5 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 
 def test_the_package_is_not_imported_before_a_board_is_made():
-    code = "import sys, limner.training.board, limner.training.loop; assert 'tensorboard' not in sys.modules"
+    code = "import sys, limner.training.tensorboard; assert 'tensorboard' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

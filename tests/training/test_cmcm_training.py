@@ -7,12 +7,12 @@ import pytest
 import torch
 from corpora import RELATIONS, SPLITS, corpus, made
 
-from limner.apps.validation import chosen_refinement, maximise, validation, vectors
 from limner.config import build
 from limner.datasets.features import FeatureKey, Features
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.losses.coherence import class_weights, indifference_loss, relation_loss
+from limner.evaluation.validation import chosen_refinement, maximise, validation, vectors
 from limner.losses.ranking import batch_hard, max_hinge
+from limner.losses.relations import class_weights, indifference_loss, relation_loss
 from limner.training import checkpoint
 from limner.training.cmcm import CmcmConfig, load, prepare
 from limner.training.corpus import corpus_of

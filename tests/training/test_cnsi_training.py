@@ -7,19 +7,19 @@ import pytest
 import torch
 from corpora import made
 
-from limner.apps.commands.train import train
-from limner.apps.run_results import evaluate_run
-from limner.apps.trained import TrainedRun
-from limner.apps.validation import maximise, validation
+from limner.cli.train import train
 from limner.config import build
 from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError
-from limner.losses.order import story_order
+from limner.evaluation.run import evaluate_run
+from limner.evaluation.validation import maximise, validation
+from limner.losses.contrastive import story_order
+from limner.storyboard.trained import TrainedRun
 from limner.training import checkpoint
+from limner.training.batches import stories_of
 from limner.training.cnsi import CnsiConfig, ToldBatch, load, prepare, shuffled_steps
 from limner.training.corpus import corpus_of
 from limner.training.loop import BEST, Loop
-from limner.training.story_batches import stories_of
 
 pytestmark = pytest.mark.slow
 

@@ -13,17 +13,16 @@ import pytest
 import torch
 from corpora import made
 
-from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.evaluation.validation import maximise, validation
 from limner.training import checkpoint
+from limner.training.checkpoint import NAME
 from limner.training.complementary import load, prepare
 from limner.training.complementary_settings import ComplementaryConfig
-from limner.training.corpus import corpus_of
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.loop import BEST, HISTORY, Loop
-from limner.training.pictures import ArrayRows
-from limner.training.state import NAME
 
 VALUES = {
     "system": "complementary",

@@ -6,16 +6,15 @@ import torch
 from corpora import Words, made
 from test_vrss_training import in_stories
 
-from limner.apps.run_results import measure_run
-from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.evaluation.run import measure_run
+from limner.evaluation.validation import maximise, validation
 from limner.models.dual import Dual, DualArchitecture
 from limner.training import document, dual
-from limner.training.corpus import corpus_of
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.loop import Loop
-from limner.training.pictures import ArrayRows
 
 
 def values(system, **more):

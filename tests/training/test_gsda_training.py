@@ -8,16 +8,16 @@ import torch
 from corpora import Words, made
 from test_vrss_training import in_stories
 
-from limner.apps.validation import maximise, validation
 from limner.config import build
-from limner.data.scene_graphs import SceneGraph, read_graphs, write_graphs
 from limner.datasets.pairs import PairSet
 from limner.datasets.vocabulary import Vocabulary
-from limner.encoders.graphs import GraphEncoder
 from limner.errors import CheckpointError, ConfigError, DataError
+from limner.evaluation.validation import maximise, validation
 from limner.losses.ranking import sum_hinge
 from limner.models.captioner import Captioner, CaptionerArchitecture
 from limner.models.gsda import Gsda, GsdaArchitecture
+from limner.nn.graphs import GraphEncoder
+from limner.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.training import gsda, vse
 from limner.training.corpus import corpus_of
 from limner.training.gsda_settings import GsdaConfig

@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from limner.apps.commands.train import train
-from limner.apps.run_results import evaluate_run
-from limner.apps.trained import TrainedRun
-from limner.apps.validation import validation, vectors
+from limner.cli.train import train
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
+from limner.evaluation.run import evaluate_run
+from limner.evaluation.validation import validation, vectors
+from limner.storyboard.trained import TrainedRun
 from limner.training import checkpoint
-from limner.training.corpus import corpus_of
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.lda import LdaConfig, fit, load, prepare, training_words
 from limner.training.loop import BEST, HISTORY
-from limner.training.pictures import ArrayRows
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "lda"
 THEMES = (("river", "boat", "fish"), ("oven", "bread", "flour"), ("stage", "song", "drum"))

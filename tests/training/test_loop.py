@@ -11,8 +11,8 @@ from torch import nn
 
 from limner.errors import CheckpointError, NumericsError
 from limner.training import checkpoint
+from limner.training.checkpoint import NAME
 from limner.training.loop import BEST, HISTORY, Loop, LoopConfig
-from limner.training.state import NAME
 
 
 class Regression:

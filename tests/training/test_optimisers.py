@@ -3,8 +3,7 @@
 import torch
 from torch import nn
 
-from limner.training.loop import Loop, LoopConfig
-from limner.training.optimisers import optimiser
+from limner.training.loop import Loop, LoopConfig, optimiser
 
 
 class Parts(nn.Module):

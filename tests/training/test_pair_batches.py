@@ -7,7 +7,7 @@ from corpora import corpus
 
 from limner.config import build
 from limner.datasets.vocabulary import Vocabulary
-from limner.training.pair_batches import PairBatches
+from limner.training.batches import PairBatches
 from limner.training.settings import RunConfig
 
 

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from limner.errors import DataError, ShapeError
-from limner.training.pictures import ArrayRows, FileRows, crop
+from limner.training.corpus import ArrayRows, FileRows, crop
 
 
 def gradient(width, height):

@@ -6,8 +6,8 @@ import pytest
 from limner.config import build
 from limner.errors import ConfigError
 from limner.training.base import BaseConfig
+from limner.training.batches import epoch_length, epoch_order
 from limner.training.dual import DualConfig
-from limner.training.sampling import epoch_length, epoch_order
 
 
 def test_weights_say_how_often_a_row_comes():

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from limner.data.picturebook.shelf import RELATIONS
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
 from limner.training.systems import names, read_config, system
+from limner.worlds.shelf import RELATIONS
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILES = sorted(CONFIGS.glob("*/**/*.toml"))
@@ -43,7 +43,7 @@ def test_every_shipped_file_is_valid_and_says_what_it_is(path):
 
 @pytest.mark.parametrize("folder", ["captions", "stories", "headers"])
 def test_there_is_a_file_for_every_row_of_complementary_samples(folder):
-    from limner.evaluation.complementary_tables import reference
+    from limner.paper.complementary import reference
 
     found = {path.stem: read_config(path) for path in (CONFIGS / "complementary" / folder).glob("*.toml")}
     rows = {settings.row for settings in found.values()}

@@ -5,16 +5,15 @@ import pytest
 import torch
 from corpora import Words, made
 
-from limner.apps.validation import maximise, validation, vectors
 from limner.config import build
 from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
-from limner.losses.variational import gaussian_kl
+from limner.evaluation.validation import maximise, validation, vectors
+from limner.losses.generative import gaussian_kl
 from limner.training import checkpoint
-from limner.training.corpus import corpus_of
+from limner.training.batches import stories_of
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.loop import BEST, Loop
-from limner.training.pictures import ArrayRows
-from limner.training.story_batches import stories_of
 from limner.training.vrss import VrssConfig, load, prepare
 
 VALUES = {

@@ -4,15 +4,14 @@ import pytest
 import torch
 from corpora import made
 
-from limner.apps.validation import maximise, validation
 from limner.config import build
 from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.evaluation.validation import maximise, validation
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.training import checkpoint
-from limner.training.corpus import corpus_of
+from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.loop import BEST, Loop
-from limner.training.pictures import ArrayRows
 from limner.training.vse import VseConfig, load, prepare
 
 VALUES = {

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.data.sentences import split_sentences
 from limner.errors import DataError, MissingError, unknown
+from limner.text.sentences import split_sentences
 
 Role = Literal["S", "O", "X"]
 ABSENT = "-"

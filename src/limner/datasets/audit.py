@@ -11,11 +11,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from limner.data.records import Record
 from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, row_of, split_pairs
 from limner.datasets.splits import LeakAudit, SplitName, row_keys, text_id
 from limner.datasets.splits import audit as audit_rows
 from limner.errors import ConfigError, DataError
+from limner.records import Record
 
 
 class SharedParts(Record):

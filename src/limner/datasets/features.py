@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from limner.data.images import PictureError, decode, read_file
-from limner.data.records import Record
 from limner.datasets.pairs import PairSet
 from limner.errors import (
     CheckpointError,
@@ -29,6 +27,8 @@ from limner.errors import (
     unknown,
 )
 from limner.files import locked, write_text
+from limner.pictures.decode import PictureError, decode, read_file
+from limner.records import Record
 from limner.threads import ahead
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def picture_features(
         root: folder of all feature stores.
         backbone: one of the torchvision encoders of `encoders.catalogue`.
         layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
-            rows (F,) of means and deviations of all maps, see `limner.encoders.stages`.
+            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`.
         weights: a file, or a folder to look in; None looks in the usual places.
         precision: of the backbone.
         device: torch device that computes.
@@ -426,7 +426,7 @@ def block_features(
 ) -> Features:
     """What the blocks of the encoder base that are never trained make of every different picture.
 
-    Rows are those of `limner.encoders.base_tail.rows_of`; later blocks can be trained on them without the
+    Rows are those of `limner.encoders.base_encoder.rows_of`; later blocks can be trained on them without the
     pictures.
 
     Args:
@@ -451,8 +451,8 @@ def block_features(
         BaseShape,
         published_backbone,
     )
-    from limner.encoders.base_tail import FIRST, rows_of
-    from limner.encoders.framing import frame
+    from limner.encoders.base_encoder import FIRST, rows_of
+    from limner.encoders.pixels import frame
 
     _require_pictures(data)
     pictures = {pair.image_id: pair.image for pair in data.pairs}

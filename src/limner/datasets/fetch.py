@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from limner.data.records import Record
 from limner.datasets.missing import picture_fault
 from limner.datasets.transfer import (
     FILE_NAME,
@@ -27,6 +26,7 @@ from limner.datasets.transfer import (
 )
 from limner.errors import ConfigError, DataError
 from limner.files import DRAFT_SUFFIX, write_bytes
+from limner.records import Record
 
 _BACKOFF_S = 1.0
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from limner.data.images import PictureError, decode
 from limner.datasets.pairs import MissingPicture, Pair
 from limner.errors import DataError
 from limner.files import write_lines
+from limner.pictures.decode import PictureError, decode
 
 MissingPolicy = Literal["abort", "drop"]
 MAX_MISSING = 0.02

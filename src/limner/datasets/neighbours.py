@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from limner.data.records import Record
 from limner.errors import (
     CheckpointError,
     ConfigError,
@@ -25,6 +24,7 @@ from limner.errors import (
     unknown,
 )
 from limner.files import replacing, write_bytes, write_text
+from limner.records import Record
 
 Method = Literal["auto", "exact", "hnsw"]
 Ids = NDArray[np.int64]

@@ -10,7 +10,6 @@ from typing import Annotated, Literal, cast, get_args
 import numpy as np
 from pydantic import Field
 
-from limner.data.records import Record
 from limner.datasets.splits import (
     MIN_TOKENS,
     Row,
@@ -22,6 +21,7 @@ from limner.datasets.splits import (
     text_id,
 )
 from limner.errors import ConfigError, DataError, unknown
+from limner.records import Record
 
 SplitKind = Literal["grouped", "released", "random"]
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from limner.data.records import Record, Story
 from limner.errors import ConfigError, DataError
+from limner.records import Record, Story
 
 SplitName = Literal["train", "val", "test"]
 MIN_TOKENS = 8

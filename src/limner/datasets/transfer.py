@@ -25,9 +25,9 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpcore
 from pydantic import ValidationError
 
-from limner.data.records import Record
 from limner.errors import ConfigError, DataError
 from limner.files import locked
+from limner.records import Record
 
 _SAFE = "%/:=&?~+!$,;'@()*[]"
 _HOST = re.compile(r"[a-zA-Z0-9._-]+|[0-9a-fA-F:.]+")

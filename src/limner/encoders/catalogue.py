@@ -12,11 +12,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from limner.encoders.downloads import Progress, fetch
-from limner.encoders.named_sentences import PREFIX, NamedSentences
+from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
+from limner.encoders.sentences import PREFIX, NamedSentences
 from limner.encoders.weights import (
+    Progress,
     WeightFile,
     clip_names,
+    fetch,
     find,
     find_clip,
     hub_folder,
@@ -27,11 +29,10 @@ from limner.encoders.weights import (
     stamp,
 )
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
-from limner.similarity import ImageEncoder, SentenceEncoder, TextEncoder
 
 if TYPE_CHECKING:
     from limner.encoders.clip import ClipEncoder
-    from limner.encoders.conse import ConSE
+    from limner.encoders.labels import ConSE
     from limner.encoders.pixels import Precision
 
 COLOUR = "colour"
@@ -135,7 +136,7 @@ def _sentences(name: str, device: str, _stamp: tuple[tuple[str, int, int], ...])
         from limner.encoders.multilingual import MultilingualUSE
 
         return MultilingualUSE()
-    from limner.encoders.minilm import MiniLM
+    from limner.encoders.sentences import MiniLM
 
     return MiniLM(read_sentence_files(), device=device)
 
@@ -299,7 +300,7 @@ def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress |
             open_clip knows several weights of it.
         folder: by default the torch hub cache, where every encoder looks; CLIP goes to the cache of
             Hugging Face.
-        progress: see `limner.encoders.downloads.fetch`.
+        progress: see `limner.encoders.weights.fetch`.
     Raises:
         ConfigError: no published weights under this name.
         MissingError: the network or the disk refuses.
@@ -319,6 +320,6 @@ def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress |
 
 def _conse(name: str, sentences: TextEncoder | None) -> ConSE:
     """The classes of an architecture in the space of sentences."""
-    from limner.encoders.conse import ConSE
+    from limner.encoders.labels import ConSE
 
     return ConSE(class_names(name), sentences or text_encoder())

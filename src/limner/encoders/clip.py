@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limner.encoders.framing import Framing, check_framing, frame, shorter_side_px
-from limner.encoders.pixels import Precision, check_precision
+from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
+from limner.encoders.pixels import Framing, Precision, check_framing, check_precision, frame, shorter_side_px
 from limner.encoders.weights import load_strictly, of_clip
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError, unknown
-from limner.similarity import ByteArray, FloatArray, ImageVectors, unit_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -1,7 +1,7 @@
 """The sentence encoder of sixteen languages: the multilingual Universal Sentence Encoder.
 
 A sentence and its translation get nearly the same vector, so a text in one language finds captions in
-another. Among English sentences MiniLM is better. It tells no languages; `limner.data.language` does.
+another. Among English sentences MiniLM is better. It tells no languages; `limner.text.language` does.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from limner.encoders.minilm import windows_of
+from limner.arrays import FloatArray, unit_rows
+from limner.encoders.sentences import windows_of
 from limner.encoders.weights import WeightFile
 from limner.errors import DataError, MissingError
-from limner.similarity import FloatArray, unit_rows
 
 LANGUAGES = frozenset(
     ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
@@ -46,7 +46,7 @@ def use_files() -> tuple[Path, Path]:
 class MultilingualUSE:
     """Texts in sixteen languages → unit vectors of one space (D = 512).
 
-    Long texts are cut into windows of word pieces as `limner.encoders.minilm.MiniLM` cuts them. A text's
+    Long texts are cut into windows of word pieces as `limner.encoders.sentences.MiniLM` cuts them. A text's
     vector does not depend on what else is encoded with it, up to 1e-6.
 
     Source: Yang et al. 2020 (Multilingual Universal Sentence Encoder for Semantic Retrieval).

@@ -11,17 +11,19 @@ import warnings
 
 import numpy as np
 
-from limner.encoders.conse import ConSE
-from limner.encoders.framing import IMAGENET_MEAN, IMAGENET_STD, Framing
+from limner.arrays import ByteArray, FloatArray
+from limner.encoders.labels import ConSE
 from limner.encoders.pixels import (
     FRAMING,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
     SIDE_PX,
     Backbone,
+    Framing,
     PixelEncoder,
     Precision,
 )
 from limner.errors import MissingError
-from limner.similarity import ByteArray, FloatArray
 
 _METHOD = "openvino/1"
 _HINTS = {"bfloat16": "bf16", "float32": "f32"}

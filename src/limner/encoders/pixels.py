@@ -7,30 +7,259 @@ The features compare pictures with pictures (space ``visual``), the classes answ
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from limner.encoders.conse import ConSE
-from limner.encoders.framing import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    Framing,
-    check_framing,
-    frame,
-    shorter_side_px,
-)
-from limner.encoders.parts import in_parts
+from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
+from limner.encoders.labels import ConSE
 from limner.encoders.weights import load_strictly
-from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
-from limner.similarity import ByteArray, FloatArray, ImageVectors, unit_rows
+from limner.errors import CheckpointError, ConfigError, DataError, ShapeError, unknown
+from limner.threads import one_core_each
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from torch import Tensor, nn
+
+
+class Stages(nn.Module):
+    """Stages one after the other, each summed up over its places."""
+
+    def __init__(self, stages: list[nn.Module]) -> None:
+        """Take what makes the maps.
+
+        Args:
+            stages: each (B, C, H, W) → (B, C', H', W'), fed with what the one before made.
+        """
+        super().__init__()
+        self.stages = nn.ModuleList(stages)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, F): per stage the mean of each channel, then its deviation."""
+        found = []
+        for stage in self.stages:
+            values = stage(values)
+            places = values.float().flatten(2)  # (B, C, H·W)
+            found += [places.mean(dim=2), places.std(dim=2, correction=0)]
+        return torch.cat(found, dim=1)
+
+
+def stages_trunk(model: nn.Module, name: str) -> Stages:
+    """The stages of a torchvision classifier; weights are shared with it.
+
+    Args:
+        model: of the ResNet, ConvNeXt or EfficientNet family.
+        name: of the architecture, for the message.
+    Raises:
+        ConfigError: it has no maps of features, as transformers.
+    """
+    children = dict(model.named_children())
+    if "layer4" in children:
+        names = list(children)
+        stem = [children[key] for key in names[: names.index("layer1")]]
+        return Stages([nn.Sequential(*stem), *(children[f"layer{number}"] for number in range(1, 5))])
+    if "features" in children and "permute" not in children:
+        return Stages(list(children["features"].children()))
+    raise ConfigError(f"trunk: {name} has no maps of features to sum up; choose a ResNet or ConvNeXt")
+
+
+SMALLEST_PART = 4
+"""Pictures below which a part of its own does not pay."""
+
+
+def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray) -> FloatArray:
+    """The same as `work(batch)`, up to rounding.
+
+    Args:
+        work: (B, ...) bytes → (B, F), row by row; called in threads, where torch computes on one core.
+        batch: (B, ...) bytes.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    count = min(threads, len(batch) // SMALLEST_PART)
+    if count < 2:
+        return work(batch)
+    return np.concatenate(list(one_core_each(np.array_split(batch, count), work, workers=count)))
+
+
+Framing = Literal["squash", "crop", "pad"]
+_CROP_MARGIN = 256 / 224
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+def check_framing(name: str) -> None:
+    """Refuse a framing that does not exist.
+
+    Raises:
+        ConfigError: naming the nearest one.
+    """
+    if name not in get_args(Framing):
+        raise ConfigError("encoder: " + unknown("framing", name, get_args(Framing)))
+
+
+def shorter_side_px(side_px: int, framing: Framing) -> int:
+    """Pixels of the shorter side that `frame` makes use of."""
+    return round(side_px * _CROP_MARGIN) if framing == "crop" else side_px
+
+
+def frame(image: Image, side_px: int, framing: Framing, *, bicubic: bool = False) -> ByteArray:
+    """One upright RGB picture → (side, side, 3) bytes.
+
+    Args:
+        image: mode RGB.
+        side_px: side of the square.
+        framing: ``squash`` scales width and height apart, so all of the picture is seen; ``crop``
+            scales the shorter side to 8/7 of the square and cuts out its centre, as ImageNet
+            classifiers are tested; ``pad`` keeps proportions and fills with mid-grey.
+        bicubic: how pixels in between are found; bilinear unless given.
+    Raises:
+        DataError: the picture is not RGB.
+    """
+    from PIL.Image import Resampling, new
+
+    if image.mode != "RGB":
+        raise DataError(f"encoder: picture has mode {image.mode}, expected RGB; convert it first")
+    between = Resampling.BICUBIC if bicubic else Resampling.BILINEAR
+    width, height = image.size
+    square = (side_px, side_px)
+    # A gap of 2 halves large pictures by box filter first: same look, far less work.
+    if framing == "squash":
+        shown = image.resize(square, between, reducing_gap=2.0)
+    elif framing == "crop":
+        part = min(width, height) / _CROP_MARGIN
+        left, top = (width - part) / 2, (height - part) / 2
+        box = (left, top, left + part, top + part)
+        shown = image.resize(square, between, box=box, reducing_gap=2.0)
+    else:
+        scale = side_px / max(width, height)
+        size = (max(1, round(width * scale)), max(1, round(height * scale)))
+        inner = image.resize(size, between, reducing_gap=2.0)
+        shown = new("RGB", square, (124, 116, 104))  # the mean of ImageNet: zero once normalised
+        shown.paste(inner, ((side_px - size[0]) // 2, (side_px - size[1]) // 2))
+    return np.array(shown, dtype=np.uint8)
+
+
+DRAWING_WIDTH = 384
+
+
+class FromBytes(nn.Module):
+    """A backbone that takes bytes.
+
+    Normalises with ImageNet's mean and deviation, wherever the module lies.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, trunk: nn.Module) -> None:
+        """Cover a backbone.
+
+        Args:
+            trunk: (B, 3, H, W) normalised → (B, F), or (B, P, F) of a grid.
+        """
+        super().__init__()
+        self.trunk = trunk
+        self.register_buffer("mean", torch.tensor(IMAGENET_MEAN) * 255, persistent=False)
+        self.register_buffer("std", torch.tensor(IMAGENET_STD) * 255, persistent=False)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, H, W, 3) bytes → what the trunk makes of them.
+
+        Raises:
+            ShapeError: not such a batch.
+        """
+        if pixels.ndim != 4 or pixels.shape[-1] != 3 or pixels.dtype != torch.uint8:
+            raise ShapeError(
+                f"trunk: pixels are {pixels.dtype} {tuple(pixels.shape)}, expected uint8 (B, H, W, 3)"
+            )
+        values = (pixels.float() - self.mean) / self.std
+        features: Tensor = self.trunk(values.permute(0, 3, 1, 2))
+        return features
+
+
+class DrawingTrunk(nn.Module):
+    """Four strided convolutions, then mean and maximum over places; for small drawings, from scratch."""
+
+    def __init__(self, widths: tuple[int, ...] = (24, 48, 96, DRAWING_WIDTH // 2)) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            widths: channels after each convolution; the features are twice the last.
+        """
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before, after in zip((3, *widths), widths, strict=False):
+            layers += [nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)]
+            layers += [nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+        self.layers = nn.Sequential(*layers)
+        self.width = 2 * widths[-1]
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, F)."""
+        grid = self.layers(values)  # (B, F/2, H/16, W/16)
+        return torch.cat([grid.mean(dim=(2, 3)), grid.amax(dim=(2, 3))], dim=1)
+
+
+class Grid(nn.Module):
+    """A map of features as places in reading order."""
+
+    def __init__(self, body: nn.Module) -> None:
+        """Take what makes the map.
+
+        Args:
+            body: (B, 3, H, W) normalised → (B, F, h, w).
+        """
+        super().__init__()
+        self.body = body
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, h·w, F)."""
+        places: Tensor = self.body(values).flatten(2).transpose(1, 2)
+        return places
+
+
+def grid_trunk(model: nn.Module, name: str) -> Grid:
+    """A torchvision classifier up to its last map of features; weights are shared with it.
+
+    Args:
+        model: of the ResNet, ConvNeXt or EfficientNet family.
+        name: of the architecture, for the message.
+    Raises:
+        ConfigError: it has no such map, as transformers.
+    """
+    children = dict(model.named_children())
+    if "layer4" in children:
+        before = list(children)[: list(children).index("layer4") + 1]
+        return Grid(nn.Sequential(OrderedDict((key, children[key]) for key in before)))
+    if "features" in children and "permute" not in children:
+        return Grid(children["features"])
+    raise ConfigError(
+        f"trunk: {name} has no map of features to take places from; choose a ResNet or ConvNeXt"
+    )
+
+
+class DrawingGrid(nn.Module):
+    """The convolutions of `DrawingTrunk`, every place kept."""
+
+    def __init__(self) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__()
+        trunk = DrawingTrunk()
+        self.grid = Grid(trunk.layers)
+        self.width = trunk.width // 2
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, H/16 · W/16, F)."""
+        places: Tensor = self.grid(values)
+        return places
+
 
 Precision = Literal["bfloat16", "float32"]
 # Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP
@@ -142,7 +371,7 @@ class PixelEncoder:
             sha256: of the weight file.
             conse: turns class probabilities into sentences' space; None leaves ``labels`` out.
             precision: ``bfloat16`` multiplies in half the bits, adds in float32.
-            framing: how a picture becomes a square, see `limner.encoders.framing.frame`.
+            framing: how a picture becomes a square, see `limner.encoders.pixels.frame`.
             device: torch device that computes.
         Raises:
             ConfigError: unknown precision or framing.
@@ -209,8 +438,6 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such map.
         """
-        from limner.encoders.trunks import grid_trunk
-
         return self._run(checked(self.name, batch), grid_trunk(self._trunk, self.name))
 
     def stages(self, batch: ByteArray) -> FloatArray:
@@ -220,8 +447,6 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such maps.
         """
-        from limner.encoders.stages import stages_trunk
-
         return self._run(checked(self.name, batch), stages_trunk(self._trunk, self.name))
 
     def _forward(self, batch: ByteArray) -> FloatArray:

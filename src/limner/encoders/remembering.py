@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
 
-from limner.similarity import FloatArray, TextEncoder
+from limner.arrays import FloatArray, TextEncoder
 
 KEPT = 16
 LETTERS = 200_000
@@ -18,7 +18,7 @@ LETTERS = 200_000
 
 
 class Remembering:
-    """Stands in for a `limner.similarity.TextEncoder`; a story is remembered as a whole.
+    """Stands in for a `limner.arrays.TextEncoder`; a story is remembered as a whole.
 
     Args:
         encoder: what encodes.

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.evaluation.labels import precision_statistic
 from limner.evaluation.ranking import Metric
-from limner.evaluation.tables import Cell, Kind, Mark
+from limner.evaluation.relations import precision_statistic
 from limner.evaluation.uncertainty import (
     RESAMPLES,
     Difference,
@@ -24,6 +23,7 @@ from limner.evaluation.uncertainty import (
     interval_of,
     weighted_median,
 )
+from limner.paper.table import Cell, Kind, Mark
 
 LEVEL = 0.05
 FEWEST_GROUPS = 10

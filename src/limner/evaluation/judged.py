@@ -4,18 +4,102 @@ Judgements are few, so every picture without one counts as wrong, and beside the
 preferred picture scores above one that it replaced. It scores nothing itself and opens no picture.
 """
 
+from __future__ import annotations
+
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from limner.data.judgements import Judged
-from limner.data.records import Record
-from limner.errors import DataError
+from limner.cli.terminal import emit, emit_json, emit_table, say
+from limner.errors import DataError, MissingError
 from limner.evaluation.ranking import Metric, Ranking, Ties, rank_blocks
 from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
+from limner.library.library import Library
+from limner.library.search import Index
+from limner.records import Record
+from limner.storyboard.calibration import calibrated
+from limner.storyboard.channels import EncodedChannel
+from limner.storyboard.equipment import CHANNELS, channels_of
+from limner.text.language import languages_of
+
+Judged = Mapping[str, Mapping[str, int]]
+"""Topic → document → relevance: above 0 relevant, else judged not to be."""
+ITERATION = "0"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
+    """Judgements of a file, in its order.
+
+    Raises:
+        MissingError: no such file.
+        DataError: a line is not of the form, a document of a topic is judged twice, or there is no line.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for where, line in _lines(Path(path), "limner study preferences"):
+        words = line.split()
+        if len(words) != 4 or not _NUMBER.fullmatch(words[3]):
+            raise DataError(f"{where}: {line.strip()[:80]!r}; expected: topic 0 document relevance")
+        topic, _, document, relevance = words
+        judged = found.setdefault(topic, {})
+        if document in judged:
+            raise DataError(f"{where}: {document!r} is judged twice for topic {topic!r}; keep one")
+        judged[document] = int(relevance)
+    if not found:
+        raise DataError(f"{path}: no judgement in it")
+    return found
+
+
+def read_topics(path: Path | str) -> dict[str, str]:
+    """Words of every topic, in the order of the file.
+
+    Raises:
+        MissingError: no such file.
+        DataError: a line is not of the form, or a topic comes twice.
+    """
+    found: dict[str, str] = {}
+    for where, line in _lines(Path(path), "limner study preferences"):
+        topic, tab, words = line.partition("\t")
+        if not tab or not words.strip() or topic.split() != [topic]:
+            raise DataError(f"{where}: {line[:80]!r}; expected the id of a topic, a tab, and its words")
+        if topic in found:
+            raise DataError(f"{where}: topic {topic!r} comes twice; keep one")
+        found[topic] = words.strip()
+    return found
+
+
+def qrels_lines(judged: Judged) -> str:
+    """Judgements as `read_qrels` reads them."""
+    return "".join(
+        f"{topic} {ITERATION} {document} {relevance}\n"
+        for topic, documents in judged.items()
+        for document, relevance in documents.items()
+    )
+
+
+def topic_lines(topics: Mapping[str, str]) -> str:
+    """Topics as `read_topics` reads them; white space in the words becomes single spaces."""
+    return "".join(f"{topic}\t{' '.join(words.split())}\n" for topic, words in topics.items())
+
+
+def _lines(path: Path, maker: str) -> list[tuple[str, str]]:
+    """Place and text of every line that is not blank."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; '{maker}' writes such files") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from error
+    lines = enumerate(text.split("\n"), start=1)
+    return [(f"{path.name}:{number}", line) for number, line in lines if line.strip()]
+
 
 METRICS = ("R@1", "R@5", "R@10", "MedR", "MRR")
 PREFERRED = "preferred"
@@ -47,7 +131,7 @@ class JudgedTask:
     silent: tuple[str, ...]
 
     @classmethod
-    def of(cls, judged: Judged, topics: Mapping[str, str], pictures: Sequence[str]) -> "JudgedTask":
+    def of(cls, judged: Judged, topics: Mapping[str, str], pictures: Sequence[str]) -> JudgedTask:
         """Match judgements with a library.
 
         Args:
@@ -170,3 +254,63 @@ def evaluate_judged(
         config=config or {},
     )
     return result, found
+
+
+def judged_search(
+    qrels: Path, topics: Path, library: Path, channel: Sequence[str] = (), *, json: bool = False
+) -> None:
+    """Rank all pictures of a library for every judged topic, and print where the right ones stand.
+
+    Args:
+        qrels: judgements in TREC format, of picture ids.
+        topics: their words.
+        library: folder of the library.
+        channel: names; none for all that the library has.
+        json: print JSON.
+    Raises:
+        LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `channels_of`.
+    """
+    judged, words = read_qrels(qrels), read_topics(topics)
+    opened = Library.open(library)
+    channels = channels_of(opened, channel, calibrated(opened, CHANNELS)[0])
+    index = Index(opened.gallery(sorted({one.space for one in channels})))
+    task = JudgedTask.of(judged, words, index.gallery.ids)
+    if task.absent or task.silent:
+        say(
+            f"{task.absent} judged pictures are not in this library;"
+            f" {len(task.silent)} topics have no right picture in it and are no queries"
+        )
+    rng, rows = np.random.default_rng(0), np.arange(task.size)
+
+    def chance(texts: Sequence[str]) -> NDArray[np.floating]:
+        return rng.standard_normal((len(texts), task.size), dtype=np.float32)
+
+    def scores(texts: Sequence[str]) -> NDArray[np.floating]:
+        codes = [one.code for one in languages_of(texts).each]
+        return index.score([EncodedChannel.encode(one, list(texts), codes) for one in channels], rows).scores
+
+    name = "+".join(one.name for one in channels)
+    results = [evaluate_judged("random", task, chance)[0], evaluate_judged(name, task, scores)[0]]
+    if json:
+        emit_json([result.model_dump(mode="json") for result in results])
+        return
+    _print(results)
+
+
+def _print(results: Sequence[JudgedResult]) -> None:
+    from rich.table import Table
+
+    shown = [name for name in (*METRICS, PREFERRED) if name in results[0].metrics]
+    rows = [[result.system, *(_cell(name, result.metrics[name]) for name in shown)] for result in results]
+    emit_table(Table("system", *shown, title="recalls and preferences in percent, 95 % intervals"), rows)
+    first = results[0]
+    emit(
+        f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
+        " pictures that nobody judged count as wrong"
+    )
+
+
+def _cell(name: str, found: Interval) -> str:
+    scale = 1 if name == "MedR" else 100
+    low, value, high = (f"{scale * number:.1f}" for number in (found.low, found.value, found.high))
+    return f"{value} ({low}–{high})"

@@ -4,21 +4,97 @@ A figure alone cannot be paired with another system's; ranks and probabilities c
 these files and nothing else. It trains, encodes and scores nothing.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from limner.data.records import Record
 from limner.datasets.pairs import Pair
 from limner.datasets.splits import duplicate_groups, text_id
-from limner.errors import DataError, ShapeError
-from limner.evaluation.protocol import POOL_COUNT, POOL_SIZE, Pool, draw
+from limner.errors import DataError, MissingError, ShapeError
+from limner.evaluation.caption_scores import TextScores
+from limner.evaluation.choice import Choices, answer, stored_choices
+from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, Pool, draw
 from limner.evaluation.ranking import rank
-from limner.evaluation.result_files import gather, read_as, write_whole
+from limner.files import write_text
+from limner.records import Record
+
+R = TypeVar("R", bound=Record)
+
+
+def write_whole(result: Record, target: Path) -> Path:
+    """Write a result as JSON, whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_text(target, result.model_dump_json())
+    return target
+
+
+def read_as(path: Path, kind: type[R], what: str, first: str) -> R:
+    """Read one file.
+
+    Args:
+        path: the file.
+        kind: what it must hold.
+        what: that kind in words, for the message.
+        first: what to do where there is none yet.
+    Raises:
+        MissingError: no such file.
+        DataError: it cannot be read, or is not one.
+    """
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; {first} first") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error}); expected {what}") from error
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        key = ".".join(str(part) for part in wrong["loc"]) or "the file"
+        raise DataError(f"{path}: {key}: {wrong['msg']}; expected {what} of this version") from error
+
+
+def gather(
+    runs: Path | str,
+    pattern: str,
+    read: Callable[[Path], R],
+    identity: Callable[[R], dict[str, object]] | None,
+) -> list[R]:
+    """All results of the run folders below a folder, in the order of their paths.
+
+    Args:
+        runs: the folder.
+        pattern: of the files' places below it.
+        read: one file.
+        identity: names and values that no two of them may share; None where they may.
+    Raises:
+        MissingError: no such folder.
+        DataError: a file is none, or two are the same.
+    """
+    folder = Path(runs)
+    if not folder.is_dir():
+        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
+    seen: dict[tuple[object, ...], Path] = {}
+    found = []
+    for path in sorted(folder.glob(pattern)):
+        found.append(read(path))
+        if identity is None:
+            continue
+        named = identity(found[-1])
+        *names, last = named
+        key = tuple(named.values())
+        if key in seen:
+            raise DataError(
+                f"{path}: same {', '.join(names)} and {last} as {seen[key]};"
+                " keep one of them below this folder"
+            )
+        seen[key] = path
+    return found
+
 
 FOLDER = "results"
 TOP = 5
@@ -277,3 +353,293 @@ def _gaps(table: Scores) -> NDArray[np.float64]:
         return np.zeros(0)
     best = np.partition(table, -2, axis=1)[:, -2:].astype(np.float64)
     return best[:, 1] - best[:, 0]
+
+
+CHOICES = "choices"
+
+
+class ChoiceResult(Record):
+    """One run's answers to one set of questions.
+
+    Attributes:
+        format: of the file.
+        about: what it is of.
+        c: options per question; chance is 1/c.
+        draw: seed of the distractors.
+        choices: digest of the questions, see `Choices.digest`.
+        ids: (N,) different pairs, in order.
+        groups: (N,) duplicate groups, the units of the bootstrap.
+        picture_to_text: (N,) credit where the picture was given: 1, 0, or a share under ties.
+        text_to_picture: (N,) credit where the text was given.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    format: Literal["limner-choice-result-1"] = "limner-choice-result-1"
+    about: About
+    c: int = Field(ge=2)
+    draw: int = 0
+    choices: str
+    ids: tuple[str, ...] = Field(min_length=1)
+    groups: tuple[str, ...]
+    picture_to_text: tuple[float, ...]
+    text_to_picture: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _lengths(self) -> "ChoiceResult":
+        due = len(self.ids)
+        for name in ("groups", "picture_to_text", "text_to_picture"):
+            if len(getattr(self, name)) != due:
+                raise ValueError(f"{name} has {len(getattr(self, name))} values for {due} pairs")
+        if any(not 0 <= value <= 1 for value in (*self.picture_to_text, *self.text_to_picture)):
+            raise ValueError("a credit is outside 0…1")
+        return self
+
+    @property
+    def accuracy(self) -> tuple[float, float]:
+        """Accuracy with the picture given and with the text given, fractions."""
+        return float(np.mean(self.picture_to_text)), float(np.mean(self.text_to_picture))
+
+
+def measure_choices(
+    about: About,
+    pairs: Sequence[Pair],
+    scores: Scores,
+    c: int,
+    *,
+    distractors: Path,
+    seed: int = 0,
+) -> ChoiceResult:
+    """Answer c-way questions about the different pairs of a part.
+
+    Args:
+        about: what is measured.
+        pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
+        scores: (rows, M) texts × different pictures in order of first appearance, as in `results.measure`.
+        c: options per question.
+        distractors: folder of stored questions that all runs share.
+        seed: of the questions.
+    Raises:
+        ShapeError: the score table does not fit.
+        DataError: a pair has no group, too few pairs, or the stored file is damaged.
+    Source: SPEC 1.8.
+    """
+    lost = next((pair.id for pair in pairs if not pair.group), None)
+    if lost is not None or not pairs:
+        raise DataError(f"{about.data}: pair {lost!r} has no group; split the set first")
+    texts = [text_id(pair.text) for pair in pairs]
+    copies = duplicate_groups([[(text, pair.image_id)] for text, pair in zip(texts, pairs, strict=True)])
+    rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
+    images = [pairs[row].image_id for row in rows]
+    columns, full = draw(images, "full")
+    size = len(full[0].pictures)
+    if scores.shape != (len(pairs), size):
+        raise ShapeError(
+            f"{about.data}: scores have shape {scores.shape}, expected {len(pairs), size}"
+            " (texts, different pictures)"
+        )
+    name = f"{about.data}-{about.split}-{about.part}".replace("/", "-")
+    choices: Choices = stored_choices(distractors, name, [texts[row] for row in rows], images, c=c, seed=seed)
+    answers = answer(lambda start, stop: scores[rows[start:stop]], size, columns, choices)
+    return ChoiceResult(
+        about=about,
+        c=c,
+        draw=seed,
+        choices=choices.digest,
+        ids=tuple(pairs[row].id for row in rows),
+        groups=tuple(pairs[row].group for row in rows),
+        picture_to_text=tuple(answers.picture_to_text.tolist()),
+        text_to_picture=tuple(answers.text_to_picture.tolist()),
+    )
+
+
+def write_choice_result(result: ChoiceResult, run: Path | str) -> Path:
+    """Write ``choices/<data>-<split>-<part>-<c>way.json`` of a run folder, whole or not at all."""
+    return write_whole(result, Path(run) / CHOICES / f"{result.about.name}-{result.c}way.json")
+
+
+def read_choice_result(path: Path) -> ChoiceResult:
+    """Read one file of c-way results.
+
+    Raises:
+        MissingError: no such file.
+        DataError: it is not one.
+    """
+    return read_as(path, ChoiceResult, "a c-way result", "run 'limner measure' with --choices")
+
+
+def read_choice_results(runs: Path | str) -> list[ChoiceResult]:
+    """All c-way results of the run folders below a folder, in the order of their paths.
+
+    Raises:
+        MissingError: no such folder.
+        DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
+    """
+
+    def identity(result: ChoiceResult) -> dict[str, object]:
+        return {**result.about.identity, "c": result.c}
+
+    return gather(runs, f"**/{CHOICES}/*way.json", read_choice_result, identity)
+
+
+SEQUENCES = f"{FOLDER}/sequences"
+CUTS = (1, 5, 10)
+Decoding = Literal["steps", "distinct"]
+Definition = Literal["noun", "sequence"]
+Pictures = Literal["true", "found"]
+
+
+class Found(Record):
+    """What one way of choosing pictures found, step by step.
+
+    Attributes:
+        own: (N,) rank of the best picture of the step itself, ties counted half.
+        story: (N,) rank of the best picture of its story.
+        top: (N,) per step the `Pair.id` of the first row with each of the five best pictures.
+        similarity: (N,) cosine between the features of the first picture and of the step's own one.
+        saliency: definition → (N,) place of the step's own labels for the first picture, infinity where the
+            step has none; VSR@k counts places of at most k.
+        coherence: (N,) cosine between the features of the first picture and of that of the step before, None
+            where a story begins.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    own: tuple[float, ...]
+    story: tuple[float, ...]
+    top: tuple[tuple[str, ...], ...]
+    similarity: tuple[float, ...] = ()
+    saliency: Mapping[Definition, tuple[float, ...]] = Field(default_factory=dict)
+    coherence: tuple[float | None, ...] = ()
+
+
+class Told(Record):
+    """How well a run's captioner tells the stories, step by step.
+
+    Attributes:
+        tokens: (N,) of the step's true text, see `limner.evaluation.caption_scores.perplexity`.
+        unknown: (N,) of them that the captioner's vocabulary lacks.
+        nats: what the true text costs, (N,) from the true pictures and from the first found ones.
+        scores: texts told from the true pictures, the likeliest word each time, against the true ones; None
+            where the packages that compare texts are absent.
+    """
+
+    tokens: tuple[int, ...]
+    unknown: tuple[int, ...]
+    nats: Mapping[Pictures, tuple[float, ...]]
+    scores: TextScores | None = None
+
+    @model_validator(mode="after")
+    def _fit(self) -> "Told":
+        counts = (self.unknown, *self.nats.values())
+        if set(self.nats) != {"true", "found"} or any(len(one) != len(self.tokens) for one in counts):
+            raise ValueError("expected as many unknown words, and nats of both kinds, as tokens")
+        if not all(t >= 2 and 0 <= u <= t for t, u in zip(self.tokens, self.unknown, strict=True)):
+            raise ValueError("expected 2 tokens or more of a text, and unknown words among them")
+        if not all(0 <= value < math.inf for some in self.nats.values() for value in some):
+            raise ValueError("expected finite nats of at least 0")
+        return self
+
+
+class Level(Record):
+    """VSR@k to compare with, for k of `CUTS`.
+
+    Attributes:
+        random: of a picture drawn at random, exactly.
+        gold: of the step's own picture.
+    """
+
+    random: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
+    gold: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
+
+
+class SequenceResult(Record):
+    """One run on the stories of one part of one split.
+
+    Attributes:
+        format: of the file.
+        about: what it is of.
+        ids: (N,) pair of every step: a step with several pictures has several right answers.
+        stories: (N,) story of every step, the units of the bootstrap.
+        pictures: different ones, all of them the gallery of every step.
+        features: what similarity and saliency look at; "" where nothing was looked at.
+        found: decoding → what it found: ``steps`` ranks every step by itself, ``distinct`` in the order of
+            the steps without the first pictures of the steps before.
+        levels: definition → what its VSR compares with.
+        random_similarity: mean similarity of pictures drawn at random, exactly; None where none was measured.
+        gold_coherence: mean coherence of the steps' own pictures; None where none was measured.
+        told: of a run that tells stories back; None of others.
+    """
+
+    format: Literal["limner-sequence-result-1"] = "limner-sequence-result-1"
+    about: About
+    ids: tuple[str, ...] = Field(min_length=1)
+    stories: tuple[str, ...]
+    pictures: int = Field(ge=1)
+    features: str = ""
+    found: Mapping[Decoding, Found] = Field(min_length=1)
+    levels: Mapping[Definition, Level] = Field(default_factory=dict)
+    random_similarity: float | None = Field(default=None, ge=-1.01, le=1.01)
+    gold_coherence: float | None = Field(default=None, ge=-1.01, le=1.01)
+    told: Told | None = None
+
+    @model_validator(mode="after")
+    def _fit(self) -> "SequenceResult":
+        due = len(self.ids)
+        if len(set(self.ids)) != due or len(self.stories) != due:
+            raise ValueError(f"{due} ids, expected different ones and a story each")
+        for name, one in self.found.items():
+            for ranks in (one.own, one.story):
+                if len(ranks) != due or not all(1 <= value <= self.pictures for value in ranks):
+                    raise ValueError(f"{name}: expected {due} ranks in 1…{self.pictures}")
+            if len(one.top) != due or not all(one.top):
+                raise ValueError(f"{name}: expected {due} rows of found pictures")
+            if len(one.similarity) not in (0, due) or not all(-1.01 <= c <= 1.01 for c in one.similarity):
+                raise ValueError(f"{name}: expected {due} cosines, or none")
+            if one.coherence and not _fit_stories(one.coherence, self.stories):
+                raise ValueError(f"{name}: expected {due} cosines, none where a story begins")
+            for places in one.saliency.values():
+                if len(places) != due or not all(value >= 1 for value in places):
+                    raise ValueError(f"{name}: expected {due} places of labels, of at least 1")
+            if set(one.saliency) != set(self.levels):
+                raise ValueError(f"{name}: saliency and levels name different definitions")
+        shares = [share for level in self.levels.values() for share in (*level.random, *level.gold)]
+        if not all(0 <= share <= 1 for share in shares):
+            raise ValueError("a level is outside 0…1")
+        if self.told is not None and len(self.told.tokens) != due:
+            raise ValueError(f"told: expected {due} texts")
+        return self
+
+
+def _fit_stories(coherence: Sequence[float | None], stories: Sequence[str]) -> bool:
+    """Whether there is a cosine for every step but the first of a story."""
+    later = [False, *(one == other for one, other in pairwise(stories))]
+    return len(coherence) == len(later) and all(
+        (cosine is not None and -1.01 <= cosine <= 1.01) if due else cosine is None
+        for cosine, due in zip(coherence, later, strict=True)
+    )
+
+
+def write_sequence_result(result: SequenceResult, run: Path | str) -> Path:
+    """Write ``results/sequences/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
+    return write_whole(result, Path(run) / SEQUENCES / f"{result.about.name}.json")
+
+
+def read_sequence_result(path: Path) -> SequenceResult:
+    """Read one file.
+
+    Raises:
+        MissingError: no such file.
+        DataError: it is not one.
+    """
+    return read_as(path, SequenceResult, "a sequence result", "run 'limner measure' on a set of stories")
+
+
+def read_sequence_results(runs: Path | str) -> list[SequenceResult]:
+    """All sequence results of the run folders below a folder, in the order of their paths.
+
+    Raises:
+        MissingError: no such folder.
+        DataError: a file is none, or two are of the same system, data, split, part, preset and seed.
+    """
+    return gather(runs, f"**/{SEQUENCES}/*.json", read_sequence_result, lambda result: result.about.identity)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.data.entity_grid import roles_of
-from limner.data.sentences import split_sentences
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.evaluation.uncertainty import Values
+from limner.text.sentences import split_sentences
 
 LABELS = 500
 FOLDS = 5

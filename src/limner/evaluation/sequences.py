@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.evaluation.protocol import draw
+from limner.evaluation.pools import draw
 from limner.evaluation.ranking import rank
-from limner.evaluation.results import TOP, About, Scores
+from limner.evaluation.results import (
+    CUTS,
+    TOP,
+    About,
+    Decoding,
+    Definition,
+    Found,
+    Level,
+    Scores,
+    SequenceResult,
+)
 from limner.evaluation.saliency import Saliency, noun_saliency, sequence_saliency
-from limner.evaluation.sequence_results import CUTS, Decoding, Definition, Found, Level, SequenceResult
 from limner.evaluation.uncertainty import Values
 
 MakeSaliency = Callable[

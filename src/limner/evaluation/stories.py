@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from limner.data.records import Record, Story
+from limner.arrays import FloatArray
 from limner.errors import DataError, ShapeError
 from limner.evaluation.ranking import Metric, Ranking, Ties, rank
+from limner.evaluation.relations import average_precision
 from limner.evaluation.uncertainty import RESAMPLES, Difference, Interval, difference, interval
-from limner.retrieval.channels import Channel, EncodedChannel
-from limner.retrieval.index import Index
-from limner.retrieval.storyboard import step_texts
-from limner.similarity import FloatArray
+from limner.library.search import Index
+from limner.records import Record, Story
+from limner.storyboard.channels import Channel, EncodedChannel
+from limner.storyboard.illustrate import step_texts
 
 Scorer = Callable[[Story], FloatArray]
 """A story of S steps → (S, M) nats: rows are steps, columns the pictures of the task."""
@@ -238,7 +239,7 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
 
     Args:
         index: over a gallery whose rows are the pictures of the task, in its order.
-        channels: see `limner.retrieval.channels`.
+        channels: see `limner.storyboard.channels`.
     """
     rows = np.arange(len(index.gallery))
 
@@ -282,3 +283,32 @@ def commit() -> str | None:
 def _check(where: str, table: FloatArray, steps: int, size: int) -> None:
     if table.shape != (steps, size):
         raise ShapeError(f"{where} have shape {table.shape}, expected ({steps}, {size})")
+
+
+def same_document(vectors: FloatArray, stories: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Share of pictures whose nearest other is of one of their stories, and mean average precision.
+
+    Args:
+        vectors: (M, D) rows of unit length, one per different picture.
+        stories: (M,) the stories each picture occurs in.
+    Returns:
+        ``R@1`` and ``mAP`` over the pictures that have another one of their stories, in [0, 1]; equal scores
+        share what they could win.
+    Raises:
+        ShapeError: sizes differ, or no picture has another of its story.
+    """
+    if vectors.ndim != 2 or len(vectors) != len(stories):
+        raise ShapeError(f"worlds: vectors {vectors.shape} for {len(stories)} pictures, expected (M, D)")
+    first, precision = [], []
+    for row, own in enumerate(stories):
+        others = np.arange(len(vectors)) != row
+        right = np.array([bool(own & other) for other in stories])[others]
+        if not right.any():
+            continue
+        near = (vectors @ vectors[row])[others]
+        best = near == near.max()
+        first.append(float(right[best].mean()))
+        precision.append(average_precision(near, right.astype(np.int64)))
+    if not first:
+        raise ShapeError(f"worlds: none of {len(vectors)} pictures has another one of its story")
+    return {"R@1": float(np.mean(first)), "mAP": float(np.mean(precision))}

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.data.records import Record
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.records import Record
 
 Statistic = Literal["mean", "median"]
 Values = NDArray[np.float64]

@@ -6,8 +6,8 @@ Kept in one place so that all losses refuse the same things with the same words.
 import torch
 from torch import Tensor
 
+from limner.arrays import expect
 from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.shapes import expect
 
 
 def score_table(where: str, scores: Tensor, margin: float, neg: Tensor) -> Tensor:

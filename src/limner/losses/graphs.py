@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from limner.arrays import expect
 from limner.errors import ShapeError
 from limner.losses.checks import positive
-from limner.shapes import expect
 
 
 class Chosen(NamedTuple):

@@ -15,10 +15,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.config import Config
-from limner.encoders.picture_sequence import PictureSequenceEncoder
-from limner.encoders.ragged import read_forward
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.models.encoding import Evaluating, Tokens, to_tensor
+from limner.nn.story import PictureSequenceEncoder
+from limner.nn.words import read_forward
 
 BOUNDARY = 0  # as input the start of a sentence, as output its end: padding is neither read nor said
 UNKNOWN = 1

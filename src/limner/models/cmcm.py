@@ -12,12 +12,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray, scores
 from limner.config import Config
-from limner.encoders.words import Pooling, WordEncoder
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint, to_tensor
 from limner.models.relations import CoherenceModule, Kind
-from limner.similarity import FloatArray, scores
+from limner.nn.words import Pooling, WordEncoder
 
 
 class Architecture(Config):

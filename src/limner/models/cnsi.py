@@ -15,13 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pad_sequence
 
+from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.encoders.padded import last_states, states
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import Tokens, encode_pictures, fingerprint
 from limner.models.story_encoding import encode_alone, encode_stories
-from limner.shapes import expect
-from limner.similarity import FloatArray
+from limner.nn.words import last_states, states
 
 _BLOCK_FLOATS = 1 << 24  # of one table of differences while scoring
 

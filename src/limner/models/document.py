@@ -9,10 +9,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from limner.arrays import FloatArray
 from limner.config import Config
 from limner.errors import ShapeError
 from limner.models.encoding import encode_pictures, settings_fingerprint
-from limner.similarity import FloatArray
 
 
 class DocumentArchitecture(Config):

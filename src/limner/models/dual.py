@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
+from limner.arrays import FloatArray, TextEncoder, scores
 from limner.config import Config
 from limner.errors import ShapeError
 from limner.models.encoding import Evaluating, encode_pictures, settings_fingerprint, to_tensor
 from limner.models.story_encoding import encode_alone
-from limner.similarity import FloatArray, TextEncoder, scores
 
 Context = Literal["none", "mean", "recurrent"]
 FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray
 from limner.config import Config
-from limner.similarity import FloatArray
 
 ENCODE_BATCH = 256
 

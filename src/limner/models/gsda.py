@@ -13,15 +13,14 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from limner.arrays import FloatArray, TextEncoder, scores
 from limner.config import Config
-from limner.encoders.contextual import ContextualEncoder, Hears
-from limner.encoders.graph_batches import Graph, batch_graphs
-from limner.encoders.graphs import Convolution, GraphEncoder
 from limner.errors import ConfigError, ShapeError
 from limner.models.captioner import Captioner
 from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint, to_tensor
 from limner.models.story_encoding import encode_alone, encode_stories
-from limner.similarity import FloatArray, TextEncoder, scores
+from limner.nn.contextual import ContextualEncoder, Hears
+from limner.nn.graphs import Convolution, Graph, GraphEncoder, batch_graphs
 
 
 class GsdaArchitecture(Config):

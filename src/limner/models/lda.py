@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.errors import ShapeError
 from limner.models.encoding import Evaluating, settings_fingerprint, to_tensor
-from limner.shapes import expect
-from limner.similarity import FloatArray
 
 CELLS = 8
 CELL_PX = 4

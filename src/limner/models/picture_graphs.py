@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from limner.encoders.graph_batches import Graph, GraphBatch, batch_graphs, graph_words
-from limner.encoders.graph_labels import (
+from limner.arrays import FloatArray, TextEncoder
+from limner.errors import ConfigError
+from limner.nn.graphs import (
+    Graph,
+    GraphBatch,
     LabelVectors,
+    batch_graphs,
+    graph_words,
     label_words,
     sentence_label_vectors,
     word_label_vectors,
 )
-from limner.errors import ConfigError
-from limner.similarity import FloatArray, TextEncoder
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.encoders.polysemous import GridTower, TextTower
 from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint
-from limner.shapes import expect
-from limner.similarity import FloatArray
+from limner.nn.polysemous import GridTower, TextTower
 
 _ROWS, _COLUMNS = 1024, 4096  # products of heads at once
 

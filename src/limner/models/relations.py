@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
+from limner.arrays import expect
 from limner.errors import ConfigError, unknown
-from limner.shapes import expect
 
 Kind = Literal["linear", "product", "mlp"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray
 from limner.models.encoding import Evaluating
-from limner.similarity import FloatArray
 
 ENCODE_STORIES = 32
 

@@ -6,7 +6,7 @@ A run that trained its own trunk is rebuilt through here. It reads no weights; a
 
 from torch import nn
 
-from limner.encoders.trunks import DrawingGrid, DrawingTrunk, FromBytes, grid_trunk
+from limner.encoders.pixels import DrawingGrid, DrawingTrunk, FromBytes, grid_trunk
 from limner.errors import ConfigError, unknown
 
 

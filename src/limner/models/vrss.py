@@ -12,10 +12,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray, TextEncoder, scores
 from limner.config import Config
-from limner.encoders.cells import CellColours
-from limner.encoders.padded import states
-from limner.encoders.steps import EncodedSteps, SentenceReader, StepEncoder, WordReader
+from limner.encoders.colour import CellColours
 from limner.errors import ConfigError, ShapeError
 from limner.models.encoding import (
     Evaluating,
@@ -26,7 +25,8 @@ from limner.models.encoding import (
     to_tensor,
 )
 from limner.models.story_encoding import encode_alone, encode_stories
-from limner.similarity import FloatArray, TextEncoder, scores
+from limner.nn.story import EncodedSteps, SentenceReader, StepEncoder, WordReader
+from limner.nn.words import states
 
 LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
 

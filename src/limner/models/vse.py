@@ -12,12 +12,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.encoders.padded import last_states
 from limner.errors import ShapeError
 from limner.models.encoding import ENCODE_BATCH, Evaluating, Tokens, encode_pictures, fingerprint
-from limner.shapes import expect
-from limner.similarity import FloatArray
+from limner.nn.words import last_states
 
 
 class VseArchitecture(Config):

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, distributed
 
+from limner.arrays import expect
 from limner.errors import CheckpointError, ConfigError, NumericsError, ShapeError, unknown
-from limner.shapes import expect
 from limner.training import processes
 
 

@@ -15,21 +15,21 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
+from limner.arrays import FloatArray, TextEncoder, scores
 from limner.datasets.features import MirroredFeatures
 from limner.datasets.mixture import WEIGHT
 from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base import BLOCKS, BaseNet, BaseShape, published_backbone
-from limner.encoders.base_tail import FIRST, MAPS, ROW, features_of, open_blocks
+from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.errors import ConfigError, ShapeError
 from limner.losses.contrastive import info_nce_of_many, same_group
 from limner.models.encoding import encode_pictures
-from limner.similarity import FloatArray, TextEncoder, scores
 from limner.training import processes
+from limner.training.batches import epoch_order
 from limner.training.classes import Classes
 from limner.training.corpus import Corpus
 from limner.training.kept_texts import KeptTexts
 from limner.training.prepared import Prepared, feature_moments, read_saved, saved_with
-from limner.training.sampling import epoch_order
 from limner.training.settings import Preset, RunConfig
 
 _LOOP = {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR"}
@@ -219,7 +219,7 @@ class PictureBatch:
 
 
 class BaseTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(
         self,
@@ -363,7 +363,7 @@ def prepare(
 
     Args:
         config: settings.
-        corpus: training and validation rows; its pictures are rows of `limner.encoders.base_tail.rows_of`.
+        corpus: training and validation rows; its pictures are rows of `limner.encoders.base_encoder.rows_of`.
         device: torch device that trains.
         backbone: not taken: the published one of the package is.
         sentences: MiniLM.

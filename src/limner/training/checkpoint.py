@@ -5,15 +5,20 @@ last good one. No pickle is ever written or read. It stores what it is given and
 """
 
 import json
+import random
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.errors import CheckpointError, MissingError
 from limner.files import replacing
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 FORMAT = "limner-checkpoint-1"
 
@@ -93,3 +98,159 @@ def load_into(model: "nn.Module", tensors: Mapping[str, "Tensor"], where: str) -
                 f"{where}: weights {what}: {', '.join(names[:3])}{more}; was it trained with this config?"
             )
     model.load_state_dict(dict(tensors), strict=True)
+
+
+def seed_all(seed: int) -> None:
+    """Seed python, NumPy and torch (every device)."""
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  (libraries still draw from the global generator)
+    torch.manual_seed(seed)
+
+
+def capture() -> tuple[dict[str, "Tensor"], dict[str, Any]]:
+    """The present state: tensors for torch's generators, plain values for python's and NumPy's."""
+    import torch
+
+    name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    version, words, gauss_next = random.getstate()
+    tensors = {"torch": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    plain = {
+        "numpy": [str(name), np.asarray(keys).tolist(), int(position), int(has_gauss), float(gauss)],
+        "python": [version, list(words), gauss_next],
+    }
+    return tensors, plain
+
+
+def restore(tensors: dict[str, "Tensor"], plain: dict[str, Any]) -> None:
+    """Go on from a state that `capture` gave."""
+    import torch
+
+    name, keys, position, has_gauss, gauss = plain["numpy"]
+    np.random.set_state((name, np.array(keys, dtype=np.uint32), position, has_gauss, gauss))  # noqa: NPY002
+    version, words, gauss_next = plain["python"]
+    random.setstate((version, tuple(words), gauss_next))
+    torch.set_rng_state(tensors["torch"])
+    if torch.cuda.is_available():
+        states = [tensors[f"cuda{i}"] for i in range(torch.cuda.device_count()) if f"cuda{i}" in tensors]
+        if states:
+            torch.cuda.set_rng_state_all(states)
+
+
+NAME = "resume.safetensors"
+
+
+@dataclass
+class Position:
+    """Where training stands.
+
+    Attributes:
+        epoch: 0-based epoch in progress.
+        step: batches of it already taken.
+        taken: steps taken in all.
+        sums: loss name → sum over the steps of this epoch.
+        best: best validation value so far, None before the first.
+        best_epoch: epoch it came from, −1 before the first.
+        history: one entry per finished epoch.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    taken: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+    best: float | None = None
+    best_epoch: int = -1
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of each loss over the steps of this epoch."""
+        return {name: total / max(self.step, 1) for name, total in self.sums.items()}
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A task that keeps more than weights between steps, such as a bank of embeddings."""
+
+    def memory(self) -> Mapping[str, Tensor]:
+        """All of it."""
+        ...
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
+        ...
+
+
+@dataclass(frozen=True)
+class State:
+    """The parts of a run that change while it trains.
+
+    Attributes:
+        model, optimiser, schedule: as built from the settings.
+        position: where it stands.
+        settings: plain values that must be the same when it is resumed.
+        remembering: the task, where it keeps a memory.
+    """
+
+    model: nn.Module
+    optimiser: Optimizer
+    schedule: ReduceLROnPlateau | LambdaLR
+    position: Position
+    settings: dict[str, Any]
+    remembering: Remembering | None = None
+
+    def save(self, path: Path) -> None:
+        """Write everything; see `checkpoint.save` for what a full disk does."""
+        tensors, plain = capture()
+        optimiser = self.optimiser.state_dict()
+        moments = {f"{i}.{k}": v for i, own in optimiser["state"].items() for k, v in own.items()}
+        everything = (
+            prefixed("model", self.model.state_dict())
+            | prefixed("optimiser", moments)
+            | prefixed("random", tensors)
+            | prefixed("memory", self.remembering.memory() if self.remembering else {})
+        )
+        rest = {
+            "position": asdict(self.position),
+            "random": plain,
+            "schedule": self.schedule.state_dict(),
+            "groups": optimiser["param_groups"],
+            "settings": self.settings,
+        }
+        save(path, everything, rest)
+
+    def restore(self, path: Path) -> None:
+        """Go on from a file that `save` wrote.
+
+        Raises:
+            CheckpointError: it was written with other settings, or does not fit the model.
+        """
+        tensors, rest = load(path)
+        changed = sorted(
+            name
+            for name in rest["settings"].keys() | self.settings.keys()
+            if rest["settings"].get(name) != self.settings.get(name)
+        )
+        if changed:
+            raise CheckpointError(
+                f"{path}: the run was begun with other settings ({', '.join(changed)}); use another folder"
+            )
+        load_into(self.model, part("model", tensors), str(path))
+        moments: dict[int, dict[str, Tensor]] = {}
+        parameters = [one for group in self.optimiser.param_groups for one in group["params"]]
+        for name, tensor in part("optimiser", tensors).items():
+            index, _, key = name.partition(".")
+            own = parameters[int(index)]
+            # laid out in memory as its parameter is: a fused step takes that for granted
+            laid = torch.empty_like(own, dtype=tensor.dtype).copy_(tensor) if tensor.ndim else tensor
+            moments.setdefault(int(index), {})[key] = laid
+        self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})
+        self.schedule.load_state_dict(rest["schedule"])
+        if self.remembering:
+            self.remembering.remember(part("memory", tensors))
+        for name, value in rest["position"].items():
+            setattr(self.position, name, value)
+        restore(part("random", tensors), rest["random"])

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from limner.arrays import TextEncoder
 from limner.encoders.base import CLASSES, FEATURES, WIDTHS, BaseNet
 from limner.losses.contrastive import info_nce
-from limner.similarity import TextEncoder
 
 DRAWN = 256
 """Classes of a step."""

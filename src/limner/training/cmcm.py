@@ -17,11 +17,10 @@ from torch import Tensor, distributed, nn
 
 from limner.config import Config
 from limner.datasets.vocabulary import Vocabulary
-from limner.losses.coherence import Form, class_weights, indifference_loss, relation_loss
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, negatives, sum_hinge
+from limner.losses.relations import Form, class_weights, indifference_loss, relation_loss
 from limner.models.cmcm import Architecture, Cmcm
-from limner.training.corpus import Corpus, Rows
-from limner.training.pictures import FileRows, PictureRows
+from limner.training.corpus import Corpus, FileRows, PictureRows, Rows
 from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
 from limner.training.trunks import rebuilt, started
@@ -116,7 +115,7 @@ class Batch:
 
 
 class CmcmTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(self, model: Cmcm, rows: Rows, pictures: PictureRows, config: CmcmConfig) -> None:
         """Take what is trained and what it trains on.

@@ -17,15 +17,14 @@ from torch import Tensor, nn
 
 from limner.data.entity_grid import WIDTH, coherence_vector
 from limner.datasets.vocabulary import Vocabulary
-from limner.losses.order import sentence_order, story_order
+from limner.losses.contrastive import sentence_order, story_order
 from limner.models.cnsi import Cnsi, CnsiArchitecture
 from limner.models.encoding import ENCODE_BATCH, Evaluating, to_tensor
 from limner.models.vrss import drawn_features
+from limner.training.batches import PairBatch, PairBatches, StoryBatch, StoryBatches, stories_of
 from limner.training.corpus import Corpus
-from limner.training.pair_batches import PairBatch, PairBatches
 from limner.training.prepared import Prepared, picture_side, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
-from limner.training.story_batches import StoryBatch, StoryBatches, stories_of
 
 # Without a plateau: the authors keep their rate, and figures of the first stage say nothing about the second.
 _LOOP = {"betas": (0.9, 0.999), "lr": 1e-3, "epochs": 170, "plateau_patience": 1_000_000, "metric": "MRR"}
@@ -100,7 +99,7 @@ class ToldBatch:
 
 
 class CnsiTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig) -> None:
         """Take what is trained and what it trains on; stories are parsed here."""

@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.features import Features
 from limner.datasets.neighbours import build_graph, stored_graph
 from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import document_vectors
 from limner.errors import ConfigError
 from limner.models.pvse import Pvse
-from limner.similarity import FloatArray, TextEncoder
 from limner.training.complementary_settings import ComplementaryConfig
 from limner.training.complementary_task import ComplementaryTask
 from limner.training.corpus import Corpus, Rows

@@ -12,25 +12,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limner.datasets.neighbours import PairScores
-from limner.losses import distance_weighted
-from limner.losses.hal import HalWeights, hal_alpha, hal_loss, hal_weights
-from limner.losses.mithun import mithun_loss, mithun_weights
-from limner.losses.polysemous import diversity_loss, domain_loss
-from limner.losses.thomas import Neighbourhood, thomas_loss
-from limner.losses.weighted import weighted_hinge
+from limner.losses import reweighted as distance_weighted
+from limner.losses.ranking import diversity_loss, domain_loss
+from limner.losses.reweighted import (
+    HalWeights,
+    Neighbourhood,
+    hal_alpha,
+    hal_loss,
+    hal_weights,
+    mithun_loss,
+    mithun_weights,
+    thomas_loss,
+)
+from limner.losses.weighting import weighted_hinge
 from limner.models.pvse import Pvse, pair_scores
+from limner.training.batches import PairBatch, PairBatches
 from limner.training.complementary_settings import ComplementaryConfig
-from limner.training.corpus import Rows
+from limner.training.corpus import PictureRows, Rows
 from limner.training.memory import EpochMemory, against
-from limner.training.pair_batches import PairBatch, PairBatches
 from limner.training.pair_weights import PairWeights, shares
-from limner.training.pictures import PictureRows
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 
 
 class ComplementaryTask:
-    """See `limner.training.task.Task`; it also remembers, see `limner.training.state.Remembering`."""
+    """See `limner.training.loop.Task`; it also remembers, see `limner.training.checkpoint.Remembering`."""
 
     def __init__(
         self,
@@ -102,12 +108,12 @@ class ComplementaryTask:
         return ", ".join(batch.ids)
 
     def memory(self) -> dict[str, Tensor]:
-        """See `limner.training.state.Remembering`."""
+        """See `limner.training.checkpoint.Remembering`."""
         held = self._memory.state() if self._memory is not None else {}
         return held | (self._weights.state() if self._weights is not None else {})
 
     def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """See `limner.training.state.Remembering`."""
+        """See `limner.training.checkpoint.Remembering`."""
         if self._memory is not None:
             self._memory.load_state(memory)
         if self._weights is not None:
@@ -161,7 +167,7 @@ class ComplementaryTask:
             bank = None if self._memory is None else self._memory.read()
             if bank is None:
                 return even
-            from limner.losses.amrani import amrani_weights, pair_density
+            from limner.losses.reweighted import amrani_weights, pair_density
 
             density = pair_density(
                 against(texts, bank.texts),

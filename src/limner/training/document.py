@@ -15,10 +15,10 @@ from limner.datasets.vocabulary import Vocabulary
 from limner.losses.contrastive import same_group
 from limner.models.document import DocumentArchitecture, SameDocument
 from limner.models.vrss import drawn_features
+from limner.training.batches import StoryBatch, StoryBatches
 from limner.training.corpus import Corpus
 from limner.training.prepared import Prepared, feature_moments, picture_side, read_saved, saved_with
 from limner.training.settings import Preset, RunConfig
-from limner.training.story_batches import StoryBatch, StoryBatches
 
 _LOOP = {"betas": (0.9, 0.999), "lr": 1e-3, "weight_decay": 1e-4, "epochs": 60, "metric": "mAP"}
 _PRESET: Mapping[str, Any] = {"loop": _LOOP | {"stop_after_stale": 15}}
@@ -58,7 +58,7 @@ class DocumentConfig(RunConfig):
 
 
 class DocumentTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(self, model: SameDocument, corpus: Corpus, config: DocumentConfig) -> None:
         """Take what is trained and what it trains on."""

@@ -10,16 +10,16 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from limner.arrays import TextEncoder
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.losses.contrastive import info_nce
 from limner.models.dual import Dual, DualArchitecture
 from limner.models.vrss import drawn_features
-from limner.similarity import TextEncoder
+from limner.training.batches import StoryBatch, StoryBatches
 from limner.training.corpus import Corpus
 from limner.training.prepared import Prepared, feature_moments, picture_side, read_saved, saved_with
 from limner.training.settings import Preset, RunConfig
-from limner.training.story_batches import StoryBatch, StoryBatches
 
 _LOOP = {"betas": (0.9, 0.999), "lr": 1e-3, "weight_decay": 1e-4, "epochs": 60, "metric": "MRR"}
 _PRESET: Mapping[str, Any] = {"loop": _LOOP | {"stop_after_stale": 15}}
@@ -63,7 +63,7 @@ class DualConfig(RunConfig):
 
 
 class DualTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(self, model: Dual, corpus: Corpus, config: DualConfig) -> None:
         """Take what is trained and what it trains on; all training texts are encoded here."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from limner.arrays import TextEncoder
 from limner.config import build
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError
@@ -17,7 +18,6 @@ from limner.models.captioner import Captioner
 from limner.models.gsda import Gsda, graph_encoder
 from limner.models.vrss import drawn_features
 from limner.models.vse import Vse
-from limner.similarity import TextEncoder
 from limner.training import vse
 from limner.training.corpus import Corpus
 from limner.training.gsda_graphs import picture_graphs

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from limner.data.scene_graphs import SceneGraph, read_graphs
+from limner.arrays import TextEncoder
 from limner.datasets.sets.picturebook import world_graphs
 from limner.datasets.word_vectors import read_glove
 from limner.errors import ConfigError, DataError
 from limner.models.picture_graphs import PictureGraphs, label_vectors
-from limner.similarity import TextEncoder
+from limner.scenes.graphs import SceneGraph, read_graphs
 from limner.training.corpus import Corpus
 from limner.training.gsda_settings import GsdaConfig
 
@@ -46,7 +46,7 @@ def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
 
     Raises:
         ConfigError: no graphs are named.
-        MissingError, DataError: see `limner.data.scene_graphs.read_graphs`.
+        MissingError, DataError: see `limner.scenes.graphs.read_graphs`.
     """
     if config.graphs in ("drawn", "shuffled"):
         shuffled = config.loop.seed if config.graphs == "shuffled" else None

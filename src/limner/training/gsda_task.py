@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from limner.errors import ConfigError
-from limner.losses.captioning import sentence_losses, story_losses
+from limner.losses.generative import sentence_losses, story_losses
 from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.losses.ranking import sum_hinge
 from limner.models.captioner import Captioner
 from limner.models.gsda import Gsda
 from limner.models.picture_graphs import PictureGraphs
+from limner.training.batches import StoryBatch, StoryBatches
 from limner.training.corpus import Corpus
 from limner.training.gsda_settings import GsdaConfig
-from limner.training.story_batches import StoryBatch, StoryBatches
 
 
 class GsdaTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(
         self,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from limner.arrays import FloatArray, TextEncoder
 from limner.errors import CheckpointError
-from limner.similarity import FloatArray, TextEncoder
 
 _BLOCK = 512
 

@@ -19,11 +19,11 @@ from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
 from limner.models.lda import Lda, LdaArchitecture, local_vectors, word_counts, word_tokens
 from limner.training import checkpoint
+from limner.training.checkpoint import Position
 from limner.training.corpus import Corpus
 from limner.training.loop import BEST, HISTORY
 from limner.training.prepared import read_saved, saved_with
 from limner.training.settings import Preset, RunConfig
-from limner.training.state import Position
 
 _BLOCK = 256
 _PRESET: Mapping[str, Any] = {"loop": {"metric": "MRR"}, "data": {"min_count": 5}}

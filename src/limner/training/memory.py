@@ -16,8 +16,7 @@ from torch.nn.functional import normalize
 from limner.models.pvse import Pvse
 from limner.training.bank import MemoryBank
 from limner.training.complementary_settings import ComplementaryConfig
-from limner.training.corpus import Rows
-from limner.training.pictures import PictureRows
+from limner.training.corpus import PictureRows, Rows
 
 TEXT, IMAGE, PREFIX = "text", "image", "bank."
 _BLOCK = 256

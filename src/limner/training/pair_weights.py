@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limner.datasets.neighbours import PairScores
-from limner.losses import neighbourhoods, weighting
+from limner.losses import weighting
+from limner.losses import weighting as neighbourhoods
 from limner.training.complementary_settings import ComplementaryConfig
 from limner.training.memory import IMAGE, TEXT, EpochMemory
 

@@ -12,18 +12,17 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from limner.arrays import TextEncoder
 from limner.config import build
 from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import CbowSettings, learn_vectors
 from limner.errors import CheckpointError, ShapeError
 from limner.models.dual import frozen_sentences
 from limner.models.vrss import drawn_features
-from limner.similarity import TextEncoder
 from limner.training import checkpoint
 from limner.training.corpus import Corpus
-from limner.training.loop import BEST
+from limner.training.loop import BEST, Task
 from limner.training.settings import RunConfig
-from limner.training.task import Task
 
 T = TypeVar("T", bound=Task)
 _BLOCK = 1024

@@ -12,7 +12,7 @@ from datetime import timedelta
 import torch
 from torch import distributed, nn
 
-from limner.training import randomness
+from limner.training import checkpoint as randomness
 
 PATIENCE = timedelta(days=1)  # others wait for the first one's features; torchrun ends who waits for the dead
 

@@ -11,11 +11,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from limner.arrays import TextEncoder
 from limner.datasets.vocabulary import Vocabulary
-from limner.losses.stepwise import Anchor, generated_hinge
-from limner.losses.variational import gaussian_kl, gaussian_nll, half_square
+from limner.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
 from limner.models.vrss import Generated, Vrss, VrssArchitecture, drawn_features
-from limner.similarity import TextEncoder
+from limner.training.batches import StoryBatch, StoryBatches
 from limner.training.corpus import Corpus
 from limner.training.prepared import (
     Prepared,
@@ -26,7 +26,6 @@ from limner.training.prepared import (
     start_vectors,
 )
 from limner.training.settings import Preset, RunConfig
-from limner.training.story_batches import StoryBatch, StoryBatches
 
 _LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
 _PRESET: Mapping[str, Any] = {"loop": _LOOP}
@@ -47,7 +46,7 @@ class VrssConfig(RunConfig):
             the density with a learned variance and sums.
         margin: α of the hinge, score units.
         beta: weight of the hinge.
-        anchor: direction of the hinge, see `limner.losses.stepwise.generated_hinge`.
+        anchor: direction of the hinge, see `limner.losses.generative.generated_hinge`.
         kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
         free_nats: KL of a step that costs nothing, against collapse.
         trunk: "stored" features, or fixed colours of "drawings".
@@ -89,7 +88,7 @@ class VrssConfig(RunConfig):
 
 
 class VrssTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
         """Take what is trained and what it trains on; sentence vectors are made here."""

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from limner.datasets.vocabulary import Vocabulary
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.models.vse import Vse, VseArchitecture
+from limner.training.batches import PairBatch, PairBatches
 from limner.training.corpus import Corpus
-from limner.training.pair_batches import PairBatch, PairBatches
 from limner.training.prepared import Prepared, read_saved, saved_with, start_vectors
 from limner.training.settings import Preset, RunConfig
 from limner.training.trunks import rebuilt, started
@@ -64,7 +64,7 @@ class VseConfig(RunConfig):
 
 
 class VseTask:
-    """What the loop trains; see `limner.training.task.Task`."""
+    """What the loop trains; see `limner.training.loop.Task`."""
 
     def __init__(self, model: Vse, corpus: Corpus, config: VseConfig) -> None:
         """Take what is trained and what it trains on."""

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.data.documents import Block
-from limner.data.records import PictureRef
 from limner.datasets.recipes.pages import Piece, one_picture_each, pieces_of_blocks
+from limner.records import PictureRef
+from limner.text.document import Block
 
 
 def piece(text, *names):

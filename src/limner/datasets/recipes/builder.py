@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from limner.data.records import PictureRef, Record
 from limner.datasets.recipes.filters import Judged, boilerplate, fault_of, is_english, judge, repeated
 from limner.datasets.recipes.pages import Page, Piece, Removed, Segment, one_picture_each
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, text_id
 from limner.errors import ConfigError, DataError
 from limner.files import write_bytes, write_lines
+from limner.records import PictureRef, Record
 
 if TYPE_CHECKING:
     from limner.datasets.fetch import FetchProgress

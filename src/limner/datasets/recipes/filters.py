@@ -19,9 +19,9 @@ from typing import Literal
 
 import numpy as np
 
-from limner.data.hashes import NEAR_BITS, near_groups, phash
-from limner.data.images import PictureError, decode, read_file
 from limner.errors import MissingError
+from limner.pictures.decode import PictureError, decode, read_file
+from limner.pictures.hashes import NEAR_BITS, near_groups, phash
 
 Rule = Literal[
     "fewer than 3 tokens",

@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin, urlsplit
 
-from limner.data.documents import Block, Document, LeftOut
-from limner.data.encodings import decode_text
-from limner.data.html import read_html
-from limner.data.html_blocks import collapse, parse_tree
-from limner.data.markdown import read_markdown
-from limner.data.records import PictureRef, Step
-from limner.data.schema_org import declared_document
-from limner.data.sections import join_continuations, mark_steps, split_sections, text_of
-from limner.data.segmentation import cut
-from limner.data.step_markers import marker_of
 from limner.errors import DataError, MissingError
+from limner.records import PictureRef, Step
+from limner.text.document import Block, Document, LeftOut
+from limner.text.html import read_html
+from limner.text.html_blocks import collapse, parse_tree
+from limner.text.markdown import read_markdown
+from limner.text.markers import marker_of
+from limner.text.read import decode_text
+from limner.text.schema_org import declared_document
+from limner.text.segment import cut, join_continuations, mark_steps, split_sections, text_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

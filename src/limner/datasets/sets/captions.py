@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from limner.data.records import Record
 from limner.datasets.base import DataSet, Source, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import is_there, json_rows, shown, whole_path
+from limner.records import Record
 
 FILE_NAME = "captions.jsonl"
 

@@ -8,13 +8,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.data.folder import FoundFile, OtherFile, source_path, walk
-from limner.data.images import display
-from limner.data.sidecars import read_sidecars
-from limner.data.tables import METADATA_NAMES
 from limner.datasets.base import DataSet, Source, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError
+from limner.pictures.decode import display
+from limner.pictures.find import METADATA_NAMES, FoundFile, OtherFile, source_path, walk
+from limner.pictures.metadata import read_sidecars
 
 CAPTION_SOURCES = ("metadata", "sidecar")
 _SPLITS: dict[str, PairSplit] = {

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from limner.data.picturebook.shelf import RELATIONS, PictureBook, SyntheticStory
-from limner.data.scene_graphs import SceneGraph, parse_graph, shuffled_graphs
 from limner.datasets.base import DataSet, register
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import duplicate_groups
 from limner.errors import ConfigError
+from limner.scenes.graphs import SceneGraph, parse_graph, shuffled_graphs
+from limner.worlds.shelf import RELATIONS, PictureBook, SyntheticStory
 
 Pixels = np.ndarray[tuple[int, int, int, int], np.dtype[np.uint8]]
 NAME = "picturebook"

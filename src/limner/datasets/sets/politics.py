@@ -12,12 +12,12 @@ from typing import NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from limner.data.sentences import split_sentences
 from limner.datasets.base import DataSet, Source, read_json, refuse_pickle, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.splits import text_id
 from limner.errors import DataError
 from limner.files import first_fault
+from limner.text.sentences import split_sentences
 
 
 class _Item(TypedDict):

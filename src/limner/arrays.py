@@ -1,0 +1,176 @@
+"""Check array shapes by letter.
+
+Letters are those of the whole project: N queries, M gallery, D joint width, K embeddings
+per item, S steps, B batch. It checks; it never reshapes, pads or broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import NumericsError, ShapeError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class HasShape(Protocol):
+    """Anything with a shape: a NumPy array, a torch tensor, a memory map."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes, outermost first."""
+        ...
+
+
+def expect(where: str, **arrays: tuple[HasShape, str]) -> dict[str, int]:
+    """Check that arrays share the sizes their letters say.
+
+    Args:
+        where: the caller, for the message.
+        arrays: name = (array, letters); letters are space separated, a number fixes a size.
+            ``expect("search", queries=(q, "N D"), pictures=(v, "M D"))``.
+    Returns:
+        Letter → size.
+    Raises:
+        ShapeError: wrong number of axes, or one letter with two sizes.
+    """
+    sizes: dict[str, int] = {}
+    for name, (array, letters) in arrays.items():
+        axes = letters.split()
+        found = tuple(array.shape)
+        if len(found) != len(axes):
+            raise ShapeError(f"{where}: {name} has shape {found}, expected ({', '.join(axes)})")
+        for letter, size in zip(axes, found, strict=True):
+            due = int(letter) if letter.isdigit() else sizes.setdefault(letter, size)
+            if due != size:
+                raise ShapeError(
+                    f"{where}: {name} has shape {found}; its axis {letter} is {size}, expected {due}"
+                )
+    return sizes
+
+
+FloatArray = NDArray[np.float32]
+ByteArray = NDArray[np.uint8]
+
+
+class TextEncoder(Protocol):
+    """Turns texts into unit vectors of one space."""
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``minilm``."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of weights and settings: equal fingerprints give equal vectors."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a vector."""
+        ...
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) float32 rows of unit length."""
+        ...
+
+
+class SentenceEncoder(TextEncoder, Protocol):
+    """A text encoder that says which languages it reads."""
+
+    @property
+    def reads(self) -> frozenset[str] | None:
+        """ISO 639 codes; None where nothing is known about it, and every text is given to it."""
+        ...
+
+
+@dataclass(frozen=True)
+class ImageVectors:
+    """What one forward pass says about B pictures.
+
+    Attributes:
+        spaces: space name → (B, D) float32 rows of unit length.
+        labels: per picture, the most probable (class name, probability), best first; empty where
+            the encoder knows no classes.
+    """
+
+    spaces: dict[str, FloatArray]
+    labels: list[list[tuple[str, float]]] = field(default_factory=list)
+
+
+class ImageEncoder(Protocol):
+    """Turns pictures into unit vectors of one or more spaces."""
+
+    @property
+    def name(self) -> str:
+        """Short name, such as ``resnet50``."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of weights, precision and transform: equal fingerprints give equal vectors."""
+        ...
+
+    @property
+    def spaces(self) -> dict[str, int]:
+        """Space name → D. ``visual`` compares pictures, the others answer texts."""
+        ...
+
+    @property
+    def side_px(self) -> int:
+        """Pixels of the shorter side that `prepare` needs; a decoder may stop at twice that."""
+        ...
+
+    def prepare(self, image: Image) -> ByteArray:
+        """One upright RGB picture → (H, W, 3) bytes, always of the same H and W; runs in workers."""
+        ...
+
+    def encode_pixels(self, batch: ByteArray) -> ImageVectors:
+        """(B, H, W, 3) bytes → vectors and labels."""
+        ...
+
+
+def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
+    """Scale rows to length 1; a zero row stays zero.
+
+    Args:
+        where: the caller, for the message.
+        vectors: (N, D), any finite values.
+    Raises:
+        NumericsError: a value is not finite, naming the first row.
+    """
+    expect(where, vectors=(vectors, "N D"))
+    values = np.asarray(vectors, dtype=np.float32)
+    finite = np.isfinite(values).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise NumericsError(f"{where}: row {row} of {len(values)} is not finite; check its input")
+    norms = np.linalg.norm(values, axis=1, keepdims=True)
+    unit: FloatArray = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+    return unit
+
+
+def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
+    """Cosine similarity of every text with every picture.
+
+    Args:
+        texts: (N, D) rows of unit length.
+        images: (M, D) rows of unit length.
+    Returns:
+        (N, M) in [-1, 1]: rows are texts, columns are pictures.
+    Raises:
+        ShapeError: the widths differ.
+        NumericsError: a score is not finite.
+    """
+    expect("similarity.scores", texts=(texts, "N D"), images=(images, "M D"))
+    table = np.asarray(np.matmul(texts, images.T), dtype=np.float32)
+    if not np.isfinite(table).all():
+        raise NumericsError("similarity.scores: a score is not finite; check the vectors")
+    return table

@@ -1,0 +1,51 @@
+"""``limner calibrate``: the calibration of a channel, fitted on the user's own captioned pictures.
+
+It parses options and prints; `limner.evaluation.fitting` fits.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import emit
+from limner.errors import DataError
+from limner.library.library import Library
+from limner.storyboard import calibration
+from limner.storyboard.calibration import OwnCalibration, read_own, write_own
+from limner.storyboard.equipment import CHANNELS
+
+
+def calibrate(
+    *,
+    library: Path,
+    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+) -> None:
+    """Fit how much a channel's likeness says, on the library's own captioned pictures.
+
+    The fit is kept in the library's folder, as calibration.json, and used from then on; delete the file to
+    go back to the calibration that comes with limner.
+
+    Example: limner calibrate --library lib --channel clip
+
+    Parameters
+    ----------
+    library
+        Folder of the library; at least 50 of its pictures must have a caption.
+    channel
+        clip, base or labels (repeatable); all that the library has unless given.
+    """
+    from limner.evaluation.fitting import FITTED, fit_channel
+
+    opened = Library.open(library)
+    names = channel or tuple(name for name in FITTED if CHANNELS[name] in opened.settings.spaces)
+    if not names:
+        raise DataError(f"{library}: no channel that looks at pixels; run 'limner index' on it again")
+    found = {name: fit_channel(opened, name, calibration.load()) for name in names}
+    path = write_own(opened, OwnCalibration(channels={**read_own(opened).channels, **found}))
+    for name, one in found.items():
+        emit(
+            f"{name}: fitted on {one.pairs:,} captioned pictures; Cllr on held-out halves"
+            f" {one.cost:.3f} bits, before {one.cost_before:.3f} (1 is knowing nothing)"
+        )
+    emit(f"written: {path}")

@@ -1,0 +1,181 @@
+"""``limner evaluate``: how well a library answers where the right pictures are known, or were judged.
+
+It puts task, channels and decoders together and prints intervals; `limner.evaluation` measures.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from cyclopts import Parameter
+
+from limner.arrays import FloatArray
+from limner.cli.terminal import emit, emit_json, emit_table, say
+from limner.datasets.sets.stories import read_stories
+from limner.errors import ConfigError, DataError
+from limner.evaluation.judged import judged_search
+from limner.evaluation.stories import (
+    Decoder,
+    Outcome,
+    StoryTask,
+    channel_scorer,
+    evaluate_stories,
+    random_scorer,
+)
+from limner.evaluation.uncertainty import Interval
+from limner.library.gallery import Gallery
+from limner.library.library import Library
+from limner.library.search import Index
+from limner.records import Story
+from limner.storyboard import calibration
+from limner.storyboard import calibration as own_calibration
+from limner.storyboard.equipment import CHANNELS, channels_of, pair_space
+from limner.text.language import ENGLISH
+
+SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
+Coupling = Literal["off", "chain", "anchor"]
+
+
+def evaluate(
+    data: Path | None = None,
+    *,
+    library: Path,
+    qrels: Path | None = None,
+    topics: Path | None = None,
+    split: Literal["train", "val", "test"] = "test",
+    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    decoder: Annotated[tuple[Coupling, ...], Parameter(negative="", show_default=False)] = (
+        "off",
+        "chain",
+        "anchor",
+    ),
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Measure retrieval on a data set of illustrated stories, or on judgements of your own.
+
+    Every page asks for its own picture among all pictures of the split; with --qrels, every topic asks for
+    the pictures that were judged right among all of the library. Intervals are 95 %, by bootstrap over
+    stories or topics. The first row is chance: random scores.
+
+    Example: limner evaluate storybook --library lib --channel labels
+
+    Parameters
+    ----------
+    data
+        Folder with stories.jsonl and its pictures.
+    library
+        Library in which those pictures are indexed.
+    qrels
+        Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'
+        writes from what was replaced in the studio; in place of a data set.
+    topics
+        The words of their topics: id, tab, words.
+    split
+        Stories to use; a set that states no split is divided by source, always the same way.
+    channel
+        captions, base, labels or clip (repeatable); all the library has unless given.
+    decoder
+        off, chain or anchor (repeatable); all three unless given.
+    json
+        Print all figures as JSON.
+    """
+    if qrels is not None or topics is not None:
+        if data is not None or qrels is None or topics is None:
+            raise ConfigError("evaluate: judgements take --qrels and --topics together, and no data set")
+        judged_search(qrels, topics, library, channel, json=json)
+        return
+    if data is None:
+        raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
+    task = StoryTask.of(_stories(data, split))
+    opened = Library.open(library)
+    calibrated, stale = own_calibration.calibrated(opened, CHANNELS)
+    for line in stale:
+        say(line)
+    # The data sets are English: a channel for other languages would only repeat what captions say.
+    channels = [
+        one for one in channels_of(opened, channel, calibrated) if one.reads is None or ENGLISH in one.reads
+    ]
+    compared = pair_space(opened.summary())
+    spaces = {one.space for one in channels} | ({compared} if compared else set())
+    index = Index(_gallery(task, opened, sorted(spaces)))
+    say(
+        f"{task.queries} pages of {len(task.stories)} stories, {len(task.ids)} pictures,"
+        f" {len(task.missing)} pages without a usable picture"
+    )
+    name = "+".join(one.name for one in channels)
+    outcomes = [evaluate_stories("random", task, random_scorer(len(task.ids)), config={"split": split})]
+    for coupling in decoder:
+        settings: dict[str, str | int | float | bool | None] = {"split": split, "decoder": coupling}
+        scorer = channel_scorer(index, channels)
+        coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibrated, name)
+        outcomes.append(evaluate_stories(f"{name}, {coupling}", task, scorer, coupled, config=settings))
+    if json:
+        emit_json([outcome.result.model_dump(mode="json") for outcome in outcomes])
+        return
+    _print(outcomes)
+
+
+def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
+    """The stories of a split; divided by source where the set itself states no split."""
+    from limner.datasets.splits import split_stories
+
+    found = read_stories(data)
+    if any(story.split for story in found.stories):
+        return found.split(split)
+    say(f"{data}: states no split; divided by source")
+    return tuple(story for story in split_stories(found.stories, "source") if story.split == split)
+
+
+def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
+    """The task's pictures with the library's vectors, matched by content.
+
+    Raises:
+        DataError: a picture of the task is not in the library.
+    """
+    from limner.pictures.decode import read_file
+
+    contents = [read_file(os.fsencode(path)).sha256 for path in task.paths]
+    try:
+        found = library.gallery(spaces, contents)
+    except DataError as error:
+        raise DataError(f"{library.folder}: lacks pictures of this data set ({error}); index them") from error
+    return Gallery(task.ids, task.ids, found.spaces)
+
+
+def _decoder(
+    index: Index, space: str | None, name: Coupling, found: calibration.Calibration, channels: str
+) -> Decoder:
+    """Max-marginals of a decoder with the calibrated pull."""
+    from limner.storyboard.coherence import CosinePull
+    from limner.storyboard.decode import max_marginals
+    from limner.storyboard.lattice import lattice
+
+    if space is None:
+        raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
+    pull, rows = found.pull(space), np.arange(len(index.gallery))
+    term = CosinePull.of(index, space, rows, pull.evidence, pull.weight(name, channels.split("+")))
+
+    def decode(unary: FloatArray) -> FloatArray:
+        problem = lattice(unary.astype(np.float64), rows, term, allow_repeats=True)
+        return max_marginals(problem, name).astype(np.float32)
+
+    return decode
+
+
+def _print(outcomes: list[Outcome]) -> None:
+    from rich.table import Table
+
+    rows = [
+        [outcome.result.system, *(_cell(metric, outcome.result.metrics[metric]) for metric in SHOWN)]
+        for outcome in outcomes
+    ]
+    emit_table(Table("system", *SHOWN, title="recalls in percent, 95 % intervals"), rows)
+    first = outcomes[0].result
+    emit(f"gallery {first.gallery}, queries {first.queries}, stories {first.stories}, commit {first.commit}")
+
+
+def _cell(name: str, found: Interval) -> str:
+    scale, digits = (1, 0) if name == "MedR" else (100, 1)
+    low, value, high = (f"{scale * number:.{digits}f}" for number in (found.low, found.value, found.high))
+    return f"{value} ({low}–{high})"

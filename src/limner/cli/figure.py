@@ -1,0 +1,316 @@
+"""``limner figure``: the figures of the papers from measured runs, beside the published curves.
+
+It collects what a figure shows and writes the file; `limner.paper.figures` draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import say
+from limner.errors import ConfigError, DataError, unknown
+
+if TYPE_CHECKING:
+    from limner.evaluation.results import Result
+
+NAMES = (
+    "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
+    "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
+    "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries", "vrss-topic",
+    "gsda-strips",
+)  # fmt: skip
+PAGES = ("complementary-3", "complementary-4", "vrss-galleries", "vrss-topic", "gsda-strips")
+
+
+def figure(
+    name: str,
+    *,
+    to: Path,
+    runs: Path | None = None,
+    run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    text: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    picture: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    weights: Path | None = None,
+    data: str = "clue",
+    split: str = "grouped",
+    count: int = 4,
+    resamples: int = 10_000,
+) -> None:
+    """Draw a figure of the paper from measured runs.
+
+    Example: limner figure cmcm-5 --runs runs --to figure5.pdf
+
+    Parameters
+    ----------
+    name
+        cmcm-3a (confidence curves), cmcm-3b (rank against gap, on validation), cmcm-5 (plain and refined),
+        cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
+        cmcm-entropy (rank of every CMCM_c against the entropy of its relation), complementary-scores
+        (histograms of both measures), complementary-agreement (one measure against the other),
+        complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
+        (what either measure gained on every data set against the deviation of its scores), complementary-3
+        (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
+        weigh most and least), vrss-attention (what the steps of test stories hear of each other),
+        vrss-galleries (a page of steps for which one run is better, the other, or neither), vrss-topic (a
+        page of how the latent topic moves through the steps of one text, and what each finds) or gsda-strips
+        (a page of validation stories, with what every run found for each sentence).
+    to
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries,
+        vrss-topic and gsda-strips.
+    runs
+        Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
+    run
+        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention, vrss-topic), or the runs to compare
+        (cmcm-6, complementary-3, two for vrss-galleries, gsda-strips in the order of its rows); repeatable.
+    text
+        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
+        (vrss-attention) or validation story (gsda-strips), or name of a validation story or a text file
+        (vrss-topic, once); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
+    picture
+        Id of a test pair whose picture is a query (complementary-3); repeatable.
+    weights
+        Weights of the backbone, where features must still be computed (complementary-3, vrss-topic).
+    data
+        Data set of the results.
+    split
+        Its split.
+    count
+        Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
+        (vrss-galleries).
+    resamples
+        Of every interval.
+    """
+    from limner.paper import figures
+    from limner.paper.strips import draw_attention
+    from limner.paper.weights import draw, draw_gains
+
+    if name not in NAMES:
+        raise ConfigError(unknown("figure", name, NAMES))
+    if name in PAGES:
+        _page(name, to, run, texts=text, pictures=picture, count=count, weights=weights)
+    elif name == "cmcm-3a":
+        figures.write(to, figures.confidence_curves)
+    elif name == "cmcm-3b":
+        _scatter(to, _one(name, run))
+    elif name == "cmcm-5":
+        _bars(to, runs, data, split, resamples)
+    elif name == "cmcm-6":
+        _gallery(to, run, text, count)
+    elif name in ("cmcm-7", "vrss-attention"):
+        (_attention if name == "cmcm-7" else draw_attention)(to, _one(name, run), text, count)
+    elif name == "complementary-variance":
+        if runs is None:
+            raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
+        draw_gains(runs, split, to)
+    elif name.startswith("complementary"):
+        draw(name, _one(name, run), to)
+    elif name == "cmcm-entropy":
+        _entropy(to, _results(name, runs, data, split), resamples)
+    else:
+        _curve(to, name, _results(name, runs, data, split), data, resamples)
+    say(f"{to}: {name}")
+
+
+def _page(
+    name: str,
+    to: Path,
+    run: Sequence[Path],
+    *,
+    texts: Sequence[str],
+    pictures: Sequence[str],
+    count: int,
+    weights: Path | None,
+) -> None:
+    from limner.paper.gallery import write_found
+    from limner.paper.strips import write_galleries, write_story_strips
+    from limner.paper.topic import write_topic_path
+    from limner.paper.weights import write_weighted_pairs
+
+    if name == "complementary-4":
+        write_weighted_pairs(_one(name, run), to, count)
+    elif name == "vrss-galleries":
+        write_galleries(run, to, count)
+    elif name == "vrss-topic":
+        write_topic_path(_one(name, run), to, texts, weights)
+    elif name == "gsda-strips":
+        write_story_strips(run, to, texts, count)
+    else:
+        write_found(run, to, texts=texts, pictures=pictures, count=count, weights=weights)
+
+
+def _one(name: str, run: Sequence[Path]) -> Path:
+    if len(run) != 1:
+        raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
+    return run[0]
+
+
+def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result]:
+    """Measured test results of one data set and split."""
+    from limner.evaluation.results import read_results
+
+    if runs is None:
+        raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
+    found = [
+        r for r in read_results(runs, variants=name.startswith("cmcm-8"))
+        if (r.about.part, r.about.data, r.about.split) == ("test", data, split)
+    ]  # fmt: skip
+    if not found:
+        raise DataError(
+            f"figure: no result on {data} ({split} split) below {runs}; run 'limner measure' first"
+        )
+    return found
+
+
+def _scatter(to: Path, run: Path) -> None:
+    import numpy as np
+
+    from limner.evaluation.results import FOLDER, read_result
+    from limner.paper import figures
+
+    found = sorted((run / FOLDER).glob("*-val.json"))
+    if not found:
+        raise DataError(
+            f"{run}: no result on validation; run 'limner measure {run} --part val' first"
+            " (the figure chooses a threshold, so it never shows test rows)"
+        )
+    result = read_result(found[0])
+    full = result.full
+    if full is None or not full.gaps:
+        raise DataError(f"{found[0]}: holds no ranks against all pictures; measure the run again")
+    threshold = float(result.about.refinement.get("threshold", np.inf))
+    figures.write(to, figures.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
+
+
+def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) -> None:
+    from limner.paper import figures
+    from limner.paper.cmcm import build
+
+    found = _results("cmcm-5", runs, data, split)
+    table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
+    own = [one for one in table if f"{split} split" in one.title]
+    figures.write(to, figures.refinement_bars, own[0])
+
+
+def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
+    """CMCM's median rank over λ_cls or the length of texts."""
+    from limner.paper import figures
+    from limner.paper.cmcm import reference
+
+    table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
+    by_setting: dict[float, list[Result]] = {}
+    for result in found:
+        if result.full is not None and key in result.about.config.get(table, {}):
+            by_setting.setdefault(float(result.about.config[table][key]), []).append(result)
+    points = []
+    for setting, some in sorted(by_setting.items()):
+        found_rank = _median(some, resamples)
+        if found_rank is not None:
+            points.append((setting, *found_rank))
+    curves = reference()["cmcm-8-curves"]
+    published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []
+    if data == "clue" and table == "data":
+        published = curves["length_clue"]
+    label = "words of a text" if table == "data" else "weight of the relation loss, λ"
+    figures.write(to, figures.setting_curve, label, points, published)
+
+
+def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
+    """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
+    import numpy as np
+
+    from limner.evaluation.comparison import compare, rank_figure
+    from limner.evaluation.uncertainty import group_numbers
+
+    owner, groups = group_numbers(some[0].groups)
+    pools = [
+        (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
+        for result in some
+        for p in (result.drawn or result.pools)
+    ]
+    cells, _ = compare(
+        [rank_figure("MedR", pools, owner, groups)], [None], owner, groups, resamples=resamples
+    )
+    value, low, high = cells[0].value, cells[0].low, cells[0].high
+    return None if value is None or low is None or high is None else (value, low, high)
+
+
+def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
+    """Every CMCM_c against the entropy of its relation among the measured pairs."""
+    import numpy as np
+
+    from limner.paper import figures
+
+    by_relation: dict[str, list[Result]] = {}
+    for result in found:
+        if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
+            by_relation.setdefault(next(iter(result.probabilities)), []).append(result)
+    points = []
+    for relation, some in sorted(by_relation.items()):
+        share = float(np.mean(some[0].labels[relation]))
+        middle = _median(some, resamples)
+        if middle is not None:
+            points.append((relation, -share * float(np.log(share)) if share else 0.0, *middle))
+    figures.write(to, figures.rank_against_entropy, points)
+
+
+def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
+    from limner.paper import figures
+    from limner.paper import figures as example_figures
+    from limner.paper.gallery import open_run
+
+    model, config = open_run(run)
+    chosen = list(texts)
+    if not chosen:
+        from limner.training.corpus import open_corpus
+
+        data, _ = open_corpus(config.data, files=True)
+        chosen = [pair.text for pair in data.split("val")[:count]]
+    figures.write(to, example_figures.attention_bars, model.attention(chosen))
+
+
+def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
+    """Top five of several runs for the same texts."""
+    from limner.evaluation.results import FOLDER, read_result
+    from limner.paper import figures
+    from limner.paper import figures as example_figures
+    from limner.paper.gallery import open_pictures
+
+    if not runs:
+        raise ConfigError("figure: cmcm-6 compares runs; pass --run FOLDER once per run")
+    results = []
+    for run in runs:
+        found = sorted((run / FOLDER).glob("*-test.json"))
+        if not found:
+            raise DataError(f"{run}: not measured yet; run 'limner measure {run}' first")
+        results.append(read_result(found[0]))
+    if any(result.ids != results[0].ids or not result.top for result in results):
+        raise DataError("figure: the runs were measured on different pairs; measure them on one split")
+    chosen = list(ids) or _telling(results, count)
+    rows = [_row_of(results[0], name) for name in chosen]
+    texts, picture = open_pictures(runs[0])
+    shown = []
+    for name, row in zip(chosen, rows, strict=True):
+        answers: list[tuple[str, list[Any], int | None]] = []
+        for result in results:
+            right = [place for place, other in enumerate(result.top[row]) if picture.same(other, name)]
+            pictures = [picture(other) for other in result.top[row]]
+            answers.append((result.about.system, pictures, right[0] if right else None))
+        shown.append(example_figures.Shown(texts[name], picture(name), answers))
+    figures.write(to, example_figures.gallery, shown)
+
+
+def _row_of(result: Result, name: str) -> int:
+    if name not in result.ids:
+        raise ConfigError(f"figure: {result.about.data} has no test pair {name!r}; name one by its id")
+    return result.ids.index(name)
+
+
+def _telling(results: Sequence[Result], count: int) -> list[str]:
+    """The first texts for which the systems answer differently; a rule, not a choice by hand."""
+    rows = [row for row in range(len(results[0].ids)) if len({result.top[row] for result in results}) > 1]
+    rest = [row for row in range(len(results[0].ids)) if row not in set(rows)]
+    return [results[0].ids[row] for row in (*rows, *rest)[:count]]

@@ -1,0 +1,103 @@
+"""``limner index``: folders and lists of pictures become a library.
+
+It parses options, shows progress and prints the report; `equipment.add_pictures` does the work.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from limner.cli.progress import IndexProgress
+from limner.cli.terminal import emit, emit_json
+from limner.errors import ConfigError, DataError
+from limner.storyboard.equipment import AUTO, add_pictures
+from limner.storyboard.trained import TrainedRun, check_kinds
+
+
+def index(
+    *sources: Path,
+    library: Path,
+    encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (AUTO,),
+    weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    model: Path | None = None,
+    metric: Path | None = None,
+    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    engine: Literal["torch", "openvino"] = "torch",
+    captions: bool = True,
+    sentences: str | None = None,
+    follow_links: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    workers: int | None = None,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Read folders of pictures into a library; run it again to catch up with changes.
+
+    Only new and changed files are read. A run that was interrupted or killed goes on where it was.
+    The pictures are never written to.
+
+    Example: limner index ~/Pictures --library lib
+
+    Parameters
+    ----------
+    sources
+        Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths.
+    library
+        Folder of the library; made if absent.
+    encoder
+        What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
+        it is installed with its weights. See 'limner models list'; clip:ViT-B-32 and its like need the
+        extra 'clip'.
+    weights
+        NAME=FILE, or a folder to look in (repeatable).
+    model
+        Folder of a trained run that looks at the pictures as well, for 'limner illustrate --model'. A
+        run on stored features needs the weights of its backbone.
+    metric
+        Folder of a trained same-document metric, for 'limner illustrate --metric'.
+    precision
+        Of the backbone.
+    engine
+        What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
+    captions
+        Use words that come with pictures: metadata, sidecar files, readable file names.
+    sentences
+        Folder or name of a sentence-transformers model that reads captions and texts in other languages
+        than English, in place of the multilingual encoder that comes with limner; needs the extra
+        'sentences'. The library keeps to it.
+    follow_links
+        Enter linked folders as well; linked files are always read.
+    workers
+        Threads that decode; one per core unless given.
+    json
+        Print the report as JSON.
+    """
+    if not sources:
+        raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
+    runs = [TrainedRun.open(folder) for folder in (model, metric) if folder is not None]
+    check_kinds(runs, model, metric)
+    with IndexProgress() as progress:
+        report = add_pictures(
+            library,
+            sources,
+            encoders=encoder,
+            weights=weights,
+            runs=runs,
+            precision=precision,
+            engine=engine,
+            captions=captions,
+            sentences=sentences,
+            follow_links=follow_links,
+            workers=workers,
+            progress=progress,
+        )
+    if json:
+        emit_json(report)
+    else:
+        for line in report.lines():
+            emit(line)
+    if report.interrupted:
+        raise KeyboardInterrupt
+    if not report.pictures:
+        raise DataError(
+            f"{library}: holds no picture; {report.found} files looked like one, see the reasons above"
+        )

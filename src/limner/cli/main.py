@@ -1,0 +1,117 @@
+"""The ``limner`` command: names the commands and turns errors into one line.
+
+Commands live in `limner.cli` and are imported only when run, so that ``--help`` is
+quick. Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 misused.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cyclopts import App, CycloptsError
+
+from limner import __version__
+from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
+
+_COMMANDS = {
+    "index": "Read folders of pictures into a library.",
+    "illustrate": "Choose a picture for every step of a text.",
+    "search": "Find pictures by words.",
+    "calibrate": "Fit what a channel says on your own captioned pictures.",
+    "evaluate": "Measure retrieval on a data set of illustrated stories.",
+    "train": "Train a system as a settings file says.",
+    "sweep": "Choose settings on validation by training a grid of them.",
+    "measure": "Measure a trained system on its test split.",
+    "table": "Make a published table from finished runs.",
+    "figure": "Draw a published figure from finished runs.",
+    "scenes": "Find what is to be seen in pictures, and how it hangs together.",
+    "data": "Audit data sets and fetch their pictures.",
+    "models": "List and fetch pretrained weights.",
+    "studio": "Make and change storyboards in a browser.",
+    "study": "Ask people which pictures fit, and analyse their votes.",
+    "demo": "Draw a small collection, index it and illustrate four texts.",
+}
+_EPILOGUE = """\
+Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --library lib -o recipe.html
+
+--debug anywhere on the line shows the full traceback of an error."""
+
+
+def build_app(words: Sequence[str] = ()) -> App:
+    """The application with all commands, none of them imported yet.
+
+    Args:
+        words: the command line; the command it names shows its own full help, the others a line.
+    """
+    app = App(
+        name="limner",
+        help="Illustrate a text with pictures from your own collection.",
+        help_epilogue="" if set(words) & _COMMANDS.keys() else _EPILOGUE,
+        version=__version__,
+        # Else Ctrl-C ends the process inside cyclopts, without a word.
+        suppress_keyboard_interrupt=False,
+    )
+    for name, summary in _COMMANDS.items():
+        own = None if name in words[:1] else summary
+        app.command(f"limner.cli.{name}:{name}", name=name, help=own)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave with its exit status.
+
+    Args:
+        arguments: words of the command line without the program; None reads ``sys.argv``.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    sys.exit(run([word for word in words if word != "--debug"], debug=debug))
+
+
+def run(words: list[str], *, debug: bool = False) -> int:
+    """Run one command; returns the exit status instead of leaving."""
+    if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
+        _say(unknown("command", words[0], _COMMANDS))
+        return 2
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", LimnerWarning)
+            warnings.showwarning = _plain(warnings.showwarning)
+            build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        _say(" ".join(str(error).split()))
+        return 2
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 130
+    except LimnerError as error:
+        if debug:
+            raise
+        _say(str(error))
+        return 2 if isinstance(error, ConfigError) else 1
+    except OSError as error:
+        # The machine's own refusals: a full disk, no permission, a file where a folder was due.
+        if debug:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        _say(f"{place}{error.strerror or error}; --debug shows where")
+        return 1
+    return 0
+
+
+def _plain(show: Callable[..., None]) -> Callable[..., None]:
+    """Show limner's own warnings as plain lines, and all others as before."""
+
+    def shown(message: Warning | str, category: type[Warning], *place: Any) -> None:  # noqa: ANN401
+        if issubclass(category, LimnerWarning):
+            sys.stderr.write(f"{message}\n")
+        else:
+            show(message, category, *place)
+
+    return shown
+
+
+def _say(line: str) -> None:
+    """One plain line on stderr."""
+    sys.stderr.write(f"limner: {line}\n")

@@ -1,0 +1,152 @@
+"""``limner measure``: trained runs on the rows they never saw.
+
+It parses options and prints; `limner.evaluation.run` measures.
+"""
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import emit, emit_json, say
+from limner.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limner.evaluation.results import SequenceResult
+
+
+def measure(
+    *runs: Path,
+    part: Literal["test", "val"] = "test",
+    choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
+    distractors: Path = Path("choices"),
+    saliency: bool | None = None,
+    weights: Path | None = None,
+    device: str = "cpu",
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
+
+    Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
+    the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
+    stories also every step: its own picture, those of its story, and how the found ones look; and where a run
+    tells stories back, how well.
+
+    Example: limner measure runs/cmcm runs/cmca
+
+    Example: limner measure runs/* --choices 5 --choices 20
+
+    Parameters
+    ----------
+    runs
+        Folders that 'limner train' wrote.
+    part
+        Rows to measure on.
+    choices
+        Options of every c-way question (repeatable); 0 takes the data set's own number: 100 for COCO, 20 for
+        Conceptual Captions, 5 for others.
+    distractors
+        Folder that keeps the questions. They are drawn once and read from then on, so that all runs answer
+        the same ones.
+    saliency
+        Measure by a model of the test pictures whether found ones look like the nouns of their step and like
+        its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
+    weights
+        Weights of the backbone, where features must still be computed: a file, or a folder to look in.
+    device
+        torch device that computes.
+    json
+        Print JSON instead of text.
+    """
+    from limner.evaluation.ranking import Metric
+    from limner.evaluation.results import write_choice_result, write_result, write_sequence_result
+    from limner.evaluation.run import SequenceMeter, measure_run
+
+    if not runs:
+        raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
+    wrong = next((c for c in choices if c < 2 and c != 0), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"measure: --choices {wrong}, expected at least 2, or 0 for the data set's own number"
+        )
+    rows = []
+    stories = SequenceMeter(saliency=saliency)
+    for run in runs:
+        measured = measure_run(
+            run, part=part, weights=weights, device=device, commit=_commit(),
+            choices=choices, distractors=distractors, stories=stories,
+        )  # fmt: skip
+        result = measured.result
+        write_result(result, run)
+        full = result.full
+        figures: dict[str, float] = {}
+        if full is not None:
+            for stage, ranks in (("plain", full.plain), ("refined", full.refined)):
+                if ranks:
+                    figures |= {
+                        f"{stage} {m}": _figure(Metric.parse(m), ranks) for m in ("MedR", "R@1", "R@10")
+                    }
+        for answers in measured.choices:
+            write_choice_result(answers, run)
+            by_picture, by_text = answers.accuracy
+            figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
+        if measured.sequences is not None:
+            write_sequence_result(measured.sequences, run)
+            figures |= _captions(measured.sequences)
+            for decoding, found in measured.sequences.found.items():
+                figures |= {
+                    f"{decoding} R@1": _figure(Metric.parse("R@1"), found.own),
+                    f"{decoding} StR@1": _figure(Metric.parse("StR@1"), found.story),
+                }
+        rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
+        say(f"{run}: measured {result.about.system} on {len(result.ids)} {part} pairs")
+    if json:
+        emit_json(rows)
+        return
+    for row in rows:
+        shown = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if isinstance(value, float))
+        emit(f"{row['system']}\t{row['pairs']} pairs\t{shown}")
+
+
+def _captions(result: "SequenceResult") -> dict[str, float]:
+    """How well stories are told back, of a run that does so."""
+    import numpy as np
+
+    from limner.evaluation.caption_scores import perplexity
+
+    told = result.told
+    if told is None:
+        return {}
+    tokens, unknown = np.array(told.tokens), np.array(told.unknown)
+    figures = {
+        f"perplexity, {kind} pictures": perplexity(np.array(told.nats[kind]), tokens, unknown).value
+        for kind in told.nats
+    }
+    if told.scores is not None:
+        figures |= {"BLEU-4": told.scores.bleu, "chrF": told.scores.chrf}
+    return figures
+
+
+def _commit() -> str:
+    """Short hash of the code's last commit; "" where the package does not run from a repository."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _figure(metric: object, ranks: tuple[float, ...]) -> float:
+    """A metric of ranks."""
+    import numpy as np
+
+    values = np.array(ranks)
+    cut = getattr(metric, "k", 0)
+    return float((values <= cut).mean() if cut else np.median(values))

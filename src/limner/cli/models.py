@@ -1,0 +1,98 @@
+"""``limner models``: what pretrained weights are at hand, and fetching more.
+
+Fetching happens only here and only when asked. It runs no encoder.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from limner.cli.terminal import emit_json, emit_table, say
+from limner.encoders.catalogue import SHIPPED, at_hand, fetch_weights
+
+models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
+
+
+@models.command(name="list")
+def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=False)] = False) -> None:
+    """List the picture encoders and where their weights are; of those that come with limner, their terms.
+
+    Example: limner models list
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of a table.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "name": one.name,
+            "file": str(one.file.path) if one.file else None,
+            "found_in": one.file.origin if one.file else None,
+            "missing": one.missing,
+        }
+        | (_card(one.name, one.file.path) if one.name in SHIPPED and one.file else {})
+        for one in at_hand()
+    ]
+    if json:
+        emit_json(rows)
+        return
+    from rich.table import Table
+
+    for row in rows:
+        if "terms" in row:
+            figures = ", ".join(f"{name} {value:g}" for name, value in row["figures"].items())
+            row["file"] = f"{row['megabytes']} MB; {row['terms']}; {figures}"
+    cells = [
+        [str(r["name"]), r["file"] or ("not at hand" if r["missing"] else "needs none"), r["found_in"] or "–"]
+        for r in rows
+    ]
+    emit_table(Table("encoder", "weights", "found in"), cells)
+
+
+@models.command
+def export(run: Path, *, output: Annotated[Path, Parameter(name=("--output", "-o"))]) -> None:
+    """Write a trained run of the encoder base as the small file that limner ships.
+
+    Example: limner models export runs/base -o base.safetensors
+
+    Parameters
+    ----------
+    run
+        Folder of the run, see 'limner train'.
+    output
+        The file; replaced if there.
+    """
+    from limner.evaluation.base_export import export_base
+
+    card = export_base(run, output)
+    say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")
+
+
+@models.command
+def get(name: str, *, to: Path | None = None) -> None:
+    """Download the published weights of a picture encoder.
+
+    Example: limner models get resnet50
+
+    Parameters
+    ----------
+    name
+        Encoder, see 'limner models list'; or clip:ViT-B-16-SigLIP2 and its like, with the extra 'clip'.
+    to
+        Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
+    """
+    from limner.cli.progress import BytesProgress
+
+    with BytesProgress(name) as progress:
+        path = fetch_weights(name, to, progress=progress)
+    say(f"{name}: {path}")
+
+
+def _card(name: str, path: Path) -> dict[str, Any]:
+    """What a shipped file says of itself, and its size."""
+    from limner.encoders.base_encoder import card
+
+    told = card(name).model_dump(exclude={"name"})
+    return {"megabytes": round(path.stat().st_size / 1e6, 1), **told}

@@ -1,0 +1,175 @@
+"""``limner scenes``: what is to be seen in every picture of a collection, and how it hangs together.
+
+It parses options, finds detector and prior, shows progress and prints; `limner.scenes.detect` does the work.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import emit, emit_json, say
+from limner.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limner.scenes.detect import ScenesReport
+
+COCO = "coco"
+
+
+def scenes(
+    source: Path,
+    *,
+    detector: Annotated[str, Parameter(show_default=False)] = "",
+    weights: Path | None = None,
+    classes: Path | None = None,
+    prior: Path | None = None,
+    labels: Annotated[str, Parameter(show_default=False)] = "",
+    graphs: Path | None = None,
+    to: Path = Path("scenes"),
+    page: int = 60,
+    min_score: float = 0.3,
+    overlap_only: bool = True,
+    ids: Literal["sha256", "path"] = "sha256",
+    again: Annotated[bool, Parameter(negative="")] = False,
+    workers: int = 2,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Write a scene graph for every picture of a folder or library, and a page that shows them.
+
+    Run it again to go on after a stop, or after changes: only new and changed pictures are looked at. The
+    pictures are never written to.
+
+    Example: limner scenes ~/Pictures --detector yolox_nano.onnx --to scenes
+
+    Example: limner scenes lib --detector yolox_nano.onnx --prior vg.safetensors --labels coco
+
+    Parameters
+    ----------
+    source
+        Folder of pictures, or a library.
+    detector
+        What looks at the pictures: the path of a YOLOX or PicoDet file (.onnx; needs the extra 'fast'), or
+        fasterrcnn_resnet50_fpn, fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn or
+        fasterrcnn_mobilenet_v3_large_320_fpn with their weights.
+    weights
+        File of a Faster R-CNN's weights, or folder to look in.
+    classes
+        Names of the detector's classes, one a line; COCO's unless given.
+    prior
+        Of relations, as 'limner data build-prior' counts it; relations are told by position unless given.
+    labels
+        What the detector's labels are called in the prior: a TOML file of "label" = "class" lines, or 'coco'
+        for COCO's names in Visual Genome's.
+    graphs
+        Take these graphs (JSON lines) instead of a detector's; they name pictures by path, file name, or
+        file name without suffix.
+    to
+        Folder for graphs.jsonl and scenes.html; made if absent.
+    page
+        Pictures on the page, spread over all; 0 writes no page.
+    min_score
+        Least score of a detection.
+    overlap_only
+        Relate only things whose boxes overlap.
+    ids
+        What graphs call their pictures: the hash of the file, as libraries and 'limner train' do (files with
+        the same bytes share a graph), or the path below the folder.
+    again
+        Look at all pictures anew.
+    workers
+        Threads that decode.
+    json
+        Print the report as JSON.
+    """
+    from limner.cli.progress import IndexProgress
+    from limner.paper.scenes import write_scene_page as write_page
+    from limner.scenes.detect import detect_scenes, import_scenes
+    from limner.scenes.detections import DetectionRules
+    from limner.scenes.folder import GRAPHS, PAGE, read_classes
+    from limner.scenes.folder import detector as ready
+    from limner.scenes.prior import RelationRules, coco_label_names, load_prior, read_label_names
+
+    if bool(detector) == (graphs is not None):
+        raise ConfigError("scenes: give either --detector NAME (what looks at the pictures) or --graphs FILE")
+    if page < 0 or workers < 1:
+        raise ConfigError(f"scenes: page {page}, workers {workers}; expected at least 0 and at least 1")
+    if labels and prior is None:
+        raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
+    if graphs is not None:
+        done = import_scenes(source, to, graphs, ids=ids)
+        found_by = f"Given by {graphs.name}."
+    else:
+        known = load_prior(prior) if prior is not None else None
+        names: dict[str, str] = {}
+        if labels and known is not None:
+            names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
+        if known is None:
+            say("no --prior: relations are told by the position of the boxes alone")
+        rules = DetectionRules(min_score=min_score)
+        finder = ready(detector, weights=weights, classes=read_classes(classes) if classes else None)
+        try:
+            with IndexProgress() as progress:
+                done = detect_scenes(
+                    source,
+                    to,
+                    finder,
+                    prior=known,
+                    label_names=names,
+                    detection_rules=rules,
+                    relation_rules=RelationRules(must_overlap=overlap_only),
+                    ids=ids,
+                    again=again,
+                    workers=workers,
+                    progress=progress,
+                )
+        except KeyboardInterrupt:
+            say("interrupted: run the same command again to go on")
+            raise
+        by = f"the prior {prior.name}" if prior is not None else "the position of the boxes"
+        found_by = f"Things found by {finder.name}, relations by {by}."
+    if page:
+        write_page(to / GRAPHS, done.files, to / PAGE, page, found_by)
+    if json:
+        emit_json(done.report)
+    else:
+        for line in told(done.report, to, page):
+            emit(line)
+
+
+def told(report: "ScenesReport", to: Path, page: int, listed: int = 20) -> list[str]:
+    """A report as lines to read.
+
+    Args:
+        report: of one run.
+        to: folder that was written.
+        page: pictures on the page, 0 for no page.
+        listed: skipped files named, at most; the JSON form names all.
+    """
+    from limner.scenes.folder import GRAPHS, PAGE, SKIPPED
+
+    speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
+    lines = [
+        f"{to / GRAPHS}: {report.pictures:,} graphs of {report.files:,} files"
+        f" ({report.looked_at:,} looked at now{speed}),"
+        f" {report.empty:,} empty",
+        f"{report.objects:,} objects, {report.relations:,} relations by {report.related_by}",
+    ]
+    if report.labels:
+        lines.append(
+            "most frequent: " + ", ".join(f"{label} {count:,}" for label, count in report.labels[:10])
+        )
+    if report.unmatched:
+        first = ", ".join(f"{label} {count:,}" for label, count in list(report.unmatched.items())[:10])
+        lines.append(
+            f"{sum(report.unmatched.values()):,} objects of {len(report.unmatched)} labels that are no class"
+            f" of the prior have no relations: {first}; name them by --labels"
+        )
+    if report.unused:
+        lines.append(f"{len(report.unused):,} graphs belong to no picture, first {report.unused[0]!r}")
+    lines += [f"skipped: {problem.path}: {problem.reason}" for problem in report.skipped[:listed]]
+    if len(report.skipped) > listed:
+        lines.append(f"skipped: and {len(report.skipped) - listed:,} more, all in {to / SKIPPED}")
+    if page:
+        lines.append(f"page: {to / PAGE}")
+    return lines

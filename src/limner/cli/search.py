@@ -1,0 +1,101 @@
+"""``limner search``: words in, ranked pictures out, with what each channel said.
+
+It prints; `limner.api.Library` searches.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limner.api import Library
+from limner.cli.terminal import emit_json, emit_table, say
+from limner.records import Record
+
+
+class Found(Record):
+    """One line of the answer: rank from 1, evidence in nats and each channel's share of it."""
+
+    rank: int
+    score: float
+    shares: dict[str, float]
+    path: str
+    id: str
+    caption: str
+
+
+def search(
+    words: str,
+    *,
+    library: Path,
+    k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
+    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    model: Path | None = None,
+    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> None:
+    """Find pictures by words.
+
+    Scores are evidence in nats (natural-log units): above 0, the picture fits better than chance.
+
+    Example: limner search "a boat on a stormy sea" --library lib
+
+    Parameters
+    ----------
+    words
+        What to look for.
+    library
+        Folder of the library.
+    k
+        Pictures to print.
+    channel
+        captions, base, labels or clip (repeatable); all the library has unless given.
+    model
+        Folder of a trained run, in place of all channels; the library must have been indexed with it.
+    json
+        Print JSON.
+    """
+    found = Library.open(library).search(words, k, model=model, channels=channel)
+    for line in found.notes:
+        say(line)
+    rows = [
+        Found(
+            rank=place + 1,
+            score=round(one.score, 3),
+            shares={name: round(share, 3) for name, share in one.channels.items()},
+            path=one.picture.path,
+            id=one.picture.id,
+            caption=one.picture.alt,
+        )
+        for place, one in enumerate(found)
+    ]
+    silent = sum(not row.shares for row in rows)
+    if silent:
+        say(
+            f"{silent} of these {len(rows)} pictures have nothing to compare with words: no evidence, hence 0"
+        )
+    if json:
+        emit_json([row.model_dump() for row in rows])
+        return
+    from rich.table import Column, Table
+
+    names = [name for name in found.channels if any(name in row.shares for row in rows)]
+    # A path cut short names no picture: it wraps instead.
+    table = Table(
+        "rank",
+        "score",
+        *names,
+        Column("picture", overflow="fold"),
+        "caption",
+        title=f"{words} (nats of evidence)",
+    )
+    cells = [
+        [
+            str(row.rank),
+            f"{row.score:+.2f}",
+            *(f"{row.shares[name]:+.2f}" if name in row.shares else "–" for name in names),
+            row.path,
+            row.caption,
+        ]
+        for row in rows
+    ]
+    emit_table(table, cells)

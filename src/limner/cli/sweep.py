@@ -1,0 +1,99 @@
+"""``limner sweep``: settings chosen on validation, by training every one of a grid.
+
+It parses options, shows progress and writes; `limner.paper.sweep_runs` trains.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import emit, emit_json, say
+
+
+def sweep(
+    config: Path,
+    *,
+    over: Annotated[tuple[str, ...], Parameter(negative="")],
+    to: Path,
+    seed: Annotated[tuple[int, ...], Parameter(negative="")] = (0,),
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    metric: str | None = None,
+    smoke: Annotated[bool, Parameter(negative="")] = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train every setting of a grid and choose one on validation; run it again to go on after a stop.
+
+    Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never looked at.
+
+    Example: limner sweep configs/cmcm/picturebook/cmcm.toml --over loss.margin=0.1,0.2 --to sweep
+
+    Parameters
+    ----------
+    config
+        Settings, TOML.
+    over
+        key=value,value to vary; repeated, all combinations are trained. Keys that vary together are written
+        key,key=value:value,value:value.
+    to
+        Folder of the sweep, with one run per setting and seed.
+    seed
+        Training seed (repeatable); settings are compared by their means over all.
+    set_
+        key=value that replaces a setting of every run (repeatable).
+    metric
+        Validation figure that chooses; loop.metric unless given.
+    smoke
+        Shrink everything to runs of seconds, to see that it works.
+    weights
+        Weights of the backbone: a file, or a folder to look in.
+    device
+        torch device that trains.
+    json
+        Print JSON instead of a table.
+    """
+    from limner.evaluation.validation import maximise
+    from limner.paper.figures import write
+    from limner.paper.sweep_runs import Axis, grid
+    from limner.paper.sweep_runs import sweep as run_all
+    from limner.paper.sweeps import best, sweep_table
+    from limner.paper.table import render
+    from limner.paper.weights import sweep_picture
+    from limner.training.systems import read_config
+
+    combinations = grid([Axis.parse(text) for text in over])
+    metric = metric or read_config(config, set_).loop.metric
+    more_is_better = maximise(metric)
+    total = len(combinations) * len(seed)
+    numbers = iter(range(1, total + 1))
+
+    def report(name: str, done: bool) -> None:
+        say(f"{next(numbers)}/{total} {name}{': done before' if done else ''}")
+
+    points = list(
+        run_all(
+            config, combinations, seed, to,
+            overrides=set_, smoke=smoke, weights=weights, device=device, report=report,
+        )
+    )  # fmt: skip
+    chosen = best(points, metric, maximise=more_is_better)
+    table = sweep_table(
+        points, metric, maximise=more_is_better, title=f"Sweep of {config.name} on validation"
+    )
+    found = {
+        "metric": metric,
+        "best": dict(chosen),
+        "points": [point.model_dump(mode="json") for point in points],
+    }
+    import json as form
+
+    (to / "sweep.md").write_text(render([table]), encoding="utf-8")
+    (to / "sweep.json").write_text(form.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(to / "sweep.png", sweep_picture, points, metric)
+    if json:
+        emit_json(found)
+        return
+    emit(render([table]))
+    emit("best: " + " ".join(f"--set {key}={value}" for key, value in chosen.items()))

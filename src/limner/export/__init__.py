@@ -1,0 +1,103 @@
+"""Exports of a storyboard: one function, the format taken from the file's suffix.
+
+Formats load their libraries when they are used, so importing this costs nothing. It reads
+pictures and writes only what it is told to; it decides nothing about the storyboard.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from limner.errors import ConfigError, DataError, unknown
+from limner.export.storyboard_json import load, schema, write_schema
+from limner.export.targets import check_target, pictures_of
+from limner.records import Storyboard
+
+__all__ = ["SUFFIXES", "Exported", "check", "export", "load", "schema", "write_schema"]
+
+SUFFIXES = (".html", ".json", ".md", ".pdf", ".pptx")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote.
+
+    Attributes:
+        path: the file.
+        pictures: pictures copied beside it (Markdown only), in order of use.
+        warnings: what the reader of the file should know, one plain line each.
+    """
+
+    path: Path
+    pictures: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def check(out: Path) -> str:
+    """The format of an output file, for refusing a wrong one before any work is done.
+
+    Args:
+        out: the file to be written.
+    Returns:
+        its suffix in lower case, one of `SUFFIXES`.
+    Raises:
+        ConfigError: an unknown suffix, or none.
+    """
+    suffix = out.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ConfigError(f"export: {out}: {unknown('output format', suffix, SUFFIXES)}")
+    return suffix
+
+
+def export(board: Storyboard, out: Path, *, overwrite: bool = False) -> Exported:
+    """Write a storyboard as a page, text, document, slides or PDF, whole or not at all.
+
+    Args:
+        board: the storyboard.
+        out: the file; its suffix names the format.
+        overwrite: whether an existing file may be replaced.
+    Returns:
+        what was written, with warnings.
+    Raises:
+        ConfigError: an unknown suffix.
+        DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the
+            storyboard's steps are not those of its story; a picture is not there or unreadable.
+        MissingError: the folder of `out` does not exist.
+    """
+    out = Path(out)
+    suffix = check(out)
+    _check_steps(board)
+    check_target(board, out, overwrite=overwrite)
+    if suffix == ".html":
+        from limner.export.html import write_page
+
+        return Exported(out, warnings=write_page(board, out))
+    if suffix == ".md":
+        from limner.export.markdown import write_markdown
+
+        pictures, warnings = write_markdown(board, out)
+        return Exported(out, pictures, warnings)
+    if suffix == ".pptx":
+        from limner.export.slides import write_slides
+
+        return Exported(out, warnings=write_slides(board, out))
+    if suffix == ".pdf":
+        from limner.export.pdf import write_pdf
+
+        return Exported(out, warnings=write_pdf(board, out))
+    from limner.export.storyboard_json import write_document
+
+    return Exported(out, warnings=write_document(board, out))
+
+
+def _check_steps(board: Storyboard) -> None:
+    positions = [step.position for step in board.steps]
+    due = list(range(len(board.story.steps)))
+    if positions != due:
+        raise DataError(
+            f"export: the storyboard has steps {positions}, expected {due}, those of its story, in order"
+        )
+    for picture in pictures_of(board):
+        if not picture.paths:
+            raise DataError(
+                f"export: picture {picture.id[:12]} has no file; run 'limner index' and illustrate again"
+            )

@@ -1,0 +1,148 @@
+"""The storyboard as Markdown beside a folder of copied pictures.
+
+For editors who go on writing: plain CommonMark, relative links, and the original files byte for byte.
+Texts are escaped so that nothing in them turns into markup; pictures are never scaled here.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from limner.errors import DataError
+from limner.export.targets import is_picture, whole
+from limner.export.wording import (
+    alt_text,
+    credit_line,
+    explain,
+    paragraphs,
+    picture_credits,
+    step_numbers,
+    story_credits,
+)
+from limner.files import write_text
+from limner.pages import carried, forbidden
+from limner.pictures.thumbnails import changed, digest, locate
+from limner.records import Storyboard
+from limner.text.language import ENGLISH
+
+FOLDER = "_pictures"
+
+
+def write_markdown(board: Storyboard, out: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Write the text and copy the chosen pictures to `<stem>_pictures/` beside it.
+
+    Args:
+        board: the storyboard.
+        out: the .md file; checked by the caller.
+    Returns:
+        the copies, and warnings.
+    Raises:
+        DataError: a picture is not there, or a name in the folder is taken by another file.
+    """
+    folder = out.with_name(out.stem + FOLDER)
+    sources = _sources(board)
+    warnings = list(forbidden(board.story))
+    copies: dict[str, Path] = {}
+    if sources:
+        if folder.exists() and not folder.is_dir():
+            raise DataError(
+                f"export: {folder} is a file, expected a folder for pictures; move it or name another output"
+            )
+        folder.mkdir(exist_ok=True)
+    for identity, (number, source) in sources.items():
+        copy, fresh = _copy(source, folder, number, board)
+        copies[identity] = copy
+        if fresh != identity:
+            warnings.append(changed(source, f"step {number}"))
+    left = _left_over(folder, set(copies.values()))
+    if left:
+        warnings.append(f"{folder.name} holds {left} other file{'s' if left > 1 else ''}, left as found")
+    write_text(out, "\n".join(_lines(board, copies, folder.name)))
+    return tuple(dict.fromkeys(copies.values())), tuple(warnings)
+
+
+def inline(text: str) -> str:
+    """Text as CommonMark that reads as exactly this text on one line: no markup, no HTML, no entities."""
+    flat = " ".join(carried(text).split())
+    escaped = re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", flat)
+    # What means something only at the start of a line: headings, quotes, lists, rules.
+    return re.sub(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])", r"\1\\\2", escaped)
+
+
+def _sources(board: Storyboard) -> dict[str, tuple[int, Path]]:
+    """Id → (first 1-based step that shows it, file), all looked up before anything is written."""
+    found: dict[str, tuple[int, Path]] = {}
+    for step in board.steps:
+        if step.chosen is not None and step.chosen.picture.id not in found:
+            number = step.position + 1
+            found[step.chosen.picture.id] = (number, locate(step.chosen.picture, f"step {number}"))
+    return found
+
+
+def _copy(source: Path, folder: Path, number: int, board: Storyboard) -> tuple[Path, str]:
+    """Copy one picture; returns the copy and the SHA-256 of what was copied.
+
+    The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
+    """
+    content = digest(source)
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", source.stem).strip("-")[:48] or "picture"
+    suffix = source.suffix.lower() if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
+    target = folder / f"{number:02d}-{stem}-{content[:8]}{suffix}"
+    if target.exists():
+        if target.is_file() and digest(target) == content:
+            return target, content
+        raise DataError(f"export: {target} exists with another content; move it away or name another output")
+    if is_picture(target, board) is not None:
+        raise DataError(f"export: {target} is a picture of the collection; name another output")
+    with whole(target) as draft:
+        shutil.copyfile(source, draft)
+        if digest(draft) != content:
+            raise DataError(f"export: {source} changed while it was copied; try again")
+    return target, content
+
+
+def _left_over(folder: Path, ours: set[Path]) -> int:
+    return sum(path not in ours for path in folder.iterdir()) if folder.is_dir() else 0
+
+
+def _lines(board: Storyboard, copies: dict[str, Path], folder: str) -> Iterator[str]:
+    story = board.story
+    tag = story.language.partition("-")[0].lower()
+    # CommonMark itself has no place for it; an English text needs none, and keeps its first line a heading.
+    if tag.isalpha() and tag != ENGLISH:
+        yield f"---\nlanguage: {inline(story.language)}\ndir: {story.direction}\n---\n"
+    yield f"# {inline(story.title.strip() or story.id)}\n"
+    if story.author.strip():
+        yield f"*{inline(story.author)}*\n"
+    for step in board.steps:
+        text = story.steps[step.position]
+        number = step.position + 1
+        title = inline(text.title)
+        yield f"## {number}{f' · {title}' if title else ''}\n"
+        if step.chosen is not None:
+            link = quote(f"{folder}/{copies[step.chosen.picture.id].name}")
+            yield f"![{inline(alt_text(step, story))}]({link})\n"
+            yield f"*{inline(credit_line(step.chosen.picture))}*\n"
+        else:
+            yield (
+                f"*No picture here. {inline(step.reason)}*\n"
+                if step.reason.strip()
+                else "*No picture here.*\n"
+            )
+        for paragraph in paragraphs(text.text):
+            lines = [inline(line) for line in paragraph.split("\n") if line.strip()]
+            yield "\\\n".join(lines) + "\n"
+        yield "\n".join(f"> - {inline(line)}" for line in explain(step).lines()) + "\n"
+    yield "---\n"
+    yield "## Pictures\n"
+    for credit in picture_credits(board):
+        yield f"- {step_numbers(credit.steps).capitalize()}: {inline(credit.line)} ({inline(credit.name)})"
+    if not copies:
+        yield "No step has a picture."
+    yield ""
+    for name, value in story_credits(story):
+        yield f"- {name}: {inline(value)}"
+    made = f"limner {board.version}".strip()
+    yield f"\nPictures chosen with {inline(made)}, decoder {inline(board.decoder)}.\n"

@@ -1,0 +1,292 @@
+"""The storyboard as slides: slide n is step n, picture beside text, reasons in the notes.
+
+For teachers and meetings. Pictures keep their aspect and are scaled copies; a text too long for its
+box is set smaller, and beyond that continues in the notes with a warning. It animates nothing.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from limner.export.targets import whole
+from limner.export.wording import alt_text, credit_line, explain, paragraphs
+from limner.pages import carried, forbidden
+from limner.pictures.thumbnails import Copy, shrink
+from limner.records import BoardStep, Storyboard
+
+if TYPE_CHECKING:
+    from pptx.shapes.autoshape import Shape
+    from pptx.slide import Slide
+    from pptx.text.text import TextFrame
+
+PICTURE_AREA_PX = 1_600_000
+WIDTH_IN, HEIGHT_IN = 13.333, 7.5
+MARGIN_IN = 0.55
+FOOT_IN = 0.5
+GAP_IN = 0.5
+SIZES_PT = (28, 26, 24, 22, 20, 18, 16, 14, 12, 11, 10)
+LINE = 1.32
+"""Line height as a multiple of the letter size."""
+
+INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
+Box = tuple[float, float, float, float]
+
+
+def write_slides(board: Storyboard, out: Path) -> tuple[str, ...]:
+    """Write the slides.
+
+    Args:
+        board: the storyboard.
+        out: the .pptx file; checked by the caller.
+    Returns:
+        warnings.
+    Raises:
+        DataError: a picture is not there or cannot be read.
+    """
+    from pptx import Presentation
+    from pptx.util import Inches
+
+    story = board.story
+    show = Presentation()
+    show.slide_width, show.slide_height = Inches(WIDTH_IN), Inches(HEIGHT_IN)
+    properties = show.core_properties
+    properties.title = carried(story.title.strip() or story.id)[:255]
+    properties.author = carried(story.author)[:255]
+    properties.language = carried(story.language)[:255]
+    properties.comments = f"Made with limner {board.version}".strip()
+    layout = next(each for each in show.slide_layouts if each.name == "Title Only")
+    warnings = list(forbidden(story))
+    for step in board.steps:
+        warnings += _fill(show.slides.add_slide(layout), board, step)
+    with whole(out) as draft:
+        show.save(str(draft))
+    return tuple(warnings)
+
+
+def _fill(slide: "Slide", board: Storyboard, step: BoardStep) -> tuple[str, ...]:
+    """Lay out one step; returns warnings."""
+    text = board.story.steps[step.position]
+    where = f"step {step.position + 1}"
+    copy = None
+    if step.chosen is not None:
+        copy = shrink(step.chosen.picture, where, area_px=PICTURE_AREA_PX, kind="JPEG", quality=88)
+    aspect = 4 / 3 if copy is None else copy.width_px / copy.height_px
+    picture_box, text_box = boxes(aspect, rtl=board.story.direction == "rtl")
+    if copy is None:
+        _blank(slide, step, picture_box)
+    else:
+        _picture(slide, copy, alt_text(step, board.story), picture_box)
+    fits = _words(slide, board, step, text_box)
+    _foot(slide, board, step)
+    notes = slide.notes_slide.notes_text_frame
+    if notes is not None:
+        whole_text = [] if fits else [text.text, ""]
+        notes.text = carried("\n".join([*whole_text, *explain(step).lines()]))
+    stale = () if copy is None else copy.warnings
+    return (
+        stale if fits else (*stale, f"{where}: the text is too long for its slide; all of it is in the notes")
+    )
+
+
+def boxes(aspect: float, *, rtl: bool) -> tuple[Box, Box]:
+    """Where the picture and the text go: side by side, or a wide picture above its text.
+
+    Args:
+        aspect: width over height of the picture.
+        rtl: whether the text runs from right to left, which puts the picture on the right.
+    Returns:
+        boxes of the picture and of the text: left, top, width, height in inches.
+    """
+    inner_w, inner_h = WIDTH_IN - 2 * MARGIN_IN, HEIGHT_IN - 2 * MARGIN_IN - FOOT_IN
+    if aspect > 2.2:
+        high = min(inner_w / aspect, inner_h * 0.5)
+        top = MARGIN_IN + high + GAP_IN / 2
+        return (MARGIN_IN, MARGIN_IN, inner_w, high), (MARGIN_IN, top, inner_w, MARGIN_IN + inner_h - top)
+    wide = min(inner_h * aspect, inner_w * 0.56)
+    wide = max(wide, inner_w * 0.2)
+    rest = inner_w - wide - GAP_IN
+    left = (MARGIN_IN, MARGIN_IN, wide, inner_h)
+    if rtl:
+        return (WIDTH_IN - MARGIN_IN - wide, MARGIN_IN, wide, inner_h), (MARGIN_IN, MARGIN_IN, rest, inner_h)
+    return left, (MARGIN_IN + wide + GAP_IN, MARGIN_IN, rest, inner_h)
+
+
+def letter_size(text: str, width_in: float, height_in: float) -> int | None:
+    """The largest letter size at which the text should fit its box, or None.
+
+    An estimate, for no font is at hand that the reader's program will surely use: a letter takes
+    0.55 of its size, an ideograph all of it.
+
+    Args:
+        text: with line ends.
+        width_in: inner width of the box in inches.
+        height_in: its inner height.
+    Returns:
+        one of `SIZES_PT`.
+    """
+    import unicodedata
+
+    def lines(size: int) -> float:
+        per_line = max(1.0, width_in * 72 / (size * 0.55))
+        total = 0.0
+        for line in text.split("\n"):
+            letters = sum(1.9 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in line)
+            # Lines end at words, so some of each is empty; the share is about a word in two lines.
+            # Each paragraph is followed by a quarter of a line.
+            total += max(1, -(-letters * 1.06 // per_line)) + 0.25
+        return total
+
+    return next((size for size in SIZES_PT if lines(size) * size * LINE / 72 <= height_in), None)
+
+
+def _picture(slide: "Slide", copy: Copy, alt: str, box: Box) -> None:
+    import io
+
+    from pptx.util import Inches
+
+    left, top, width, height = box
+    scale = min(width / copy.width_px, height / copy.height_px)
+    wide, high = copy.width_px * scale, copy.height_px * scale
+    shape = slide.shapes.add_picture(
+        io.BytesIO(copy.data),
+        Inches(left + (width - wide) / 2),
+        Inches(top + (height - high) / 2),
+        Inches(wide),
+        Inches(high),
+    )
+    shape.name = "Picture"
+    shape._element._nvXxPr.cNvPr.set("descr", carried(alt))  # python-pptx has no public setter
+
+
+def _blank(slide: "Slide", step: BoardStep, box: Box) -> None:
+    from pptx.dml.color import RGBColor
+    from pptx.enum.shapes import MSO_SHAPE
+    from pptx.util import Inches
+
+    shape = slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *(Inches(part) for part in box))
+    shape.name = "Blank"
+    shape.shadow.inherit = False
+    shape.fill.solid()
+    shape.fill.fore_color.rgb = cast(Any, RGBColor)(*TINT)
+    shape.line.fill.background()
+    frame = shape.text_frame
+    frame.word_wrap = True
+    _set(frame, ["No picture here.", *([step.reason] if step.reason.strip() else [])], 14, SOFT, centred=True)
+
+
+def _words(slide: "Slide", board: Storyboard, step: BoardStep, box: Box) -> bool:
+    """The heading in the slide's title and the text below it; returns whether the text fits."""
+    from pptx.enum.text import MSO_AUTO_SIZE
+    from pptx.util import Inches
+
+    text = board.story.steps[step.position]
+    rtl = board.story.direction == "rtl"
+    left, top, width, height = box
+    number = str(step.position + 1)
+    heading = f"{number}  {' '.join(text.title.split())}".strip()
+    # The layout has a title, so the slide has one.
+    title = cast("Shape", slide.shapes.title)
+    title_size = 24 if text.title.strip() else 16
+    title_lines = 1 + len(heading) * title_size * 0.55 / 72 // width
+    title_height = min(height * 0.35, title_lines * title_size * LINE / 72 + 0.12)
+    title.left, title.top, title.width, title.height = (Inches(v) for v in (left, top, width, title_height))
+    _plain(title.text_frame)
+    _set(title.text_frame, [heading], title_size, RUBRIC, rtl=rtl)
+
+    rest = height - title_height - 0.1
+    shape = slide.shapes.add_textbox(
+        Inches(left), Inches(top + title_height + 0.1), Inches(width), Inches(rest)
+    )
+    shape.name = "Text"
+    frame = shape.text_frame
+    _plain(frame)
+    frame.auto_size = MSO_AUTO_SIZE.NONE
+    pieces = [line for paragraph in paragraphs(text.text) for line in paragraph.split("\n") if line.strip()]
+    size = letter_size("\n".join(pieces), width, rest)
+    fits = size is not None
+    if not fits:
+        pieces = _beginning(pieces, width, rest)
+    _set(frame, pieces, size or SIZES_PT[-1], INK, rtl=rtl, language=board.story.language)
+    return fits
+
+
+def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
+    """As many whole words as fit at the smallest size, with an ellipsis."""
+    words = [(place, word) for place, piece in enumerate(pieces) for word in piece.split(" ")]
+
+    def joined(count: int) -> list[str]:
+        lines: dict[int, list[str]] = {}
+        for place, word in words[:count]:
+            lines.setdefault(place, []).append(word)
+        return [" ".join(line) for line in lines.values()]
+
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if letter_size("\n".join(joined(middle)) + " …", width, height) is None:
+            high = middle - 1
+        else:
+            low = middle
+    kept = joined(low)
+    return [*kept[:-1], f"{kept[-1]} …"] if kept else ["…"]
+
+
+def _foot(slide: "Slide", board: Storyboard, step: BoardStep) -> None:
+    from pptx.util import Inches
+
+    top = HEIGHT_IN - MARGIN_IN - FOOT_IN + 0.2
+    half = (WIDTH_IN - 2 * MARGIN_IN) / 2
+    said = "" if step.chosen is None else credit_line(step.chosen.picture)
+    if step.origin in ("pinned", "given"):
+        said = f"{explain(step).origin} · {said}".rstrip(" ·")
+    story = " · ".join(filter(None, (board.story.title, board.story.author, board.story.license)))
+    for name, words, left, right in (
+        ("Credit", said, MARGIN_IN, False),
+        ("Story", story, MARGIN_IN + half, True),
+    ):
+        shape = slide.shapes.add_textbox(Inches(left), Inches(top), Inches(half), Inches(FOOT_IN))
+        shape.name = name
+        _plain(shape.text_frame)
+        _set(shape.text_frame, [words], 9, SOFT, ending=right)
+
+
+def _plain(frame: "TextFrame") -> None:
+    from pptx.enum.text import MSO_ANCHOR
+
+    frame.word_wrap = True
+    for side in ("left", "right", "top", "bottom"):
+        setattr(frame, f"margin_{side}", 0)
+    frame.vertical_anchor = MSO_ANCHOR.TOP
+
+
+def _set(
+    frame: "TextFrame",
+    pieces: list[str],
+    size_pt: int,
+    colour: tuple[int, int, int],
+    *,
+    rtl: bool = False,
+    centred: bool = False,
+    ending: bool = False,
+    language: str = "",
+) -> None:
+    """Fill a frame with one paragraph per piece."""
+    from pptx.dml.color import RGBColor
+    from pptx.enum.text import PP_ALIGN
+    from pptx.util import Pt
+
+    for place, piece in enumerate(pieces or [""]):
+        paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
+        run = paragraph.add_run()
+        run.text = carried(" ".join(piece.split()))
+        run.font.size = Pt(size_pt)
+        run.font.name = "Georgia" if size_pt > 9 else "Arial"
+        run.font.color.rgb = cast(Any, RGBColor)(*colour)
+        if language.isascii() and language:
+            run._r.get_or_add_rPr().set("lang", language)  # no public setter
+        paragraph.line_spacing = 1.1
+        paragraph.space_after = Pt(0 if place + 1 == len(pieces) else size_pt * 0.3)
+        if rtl:
+            paragraph._p.get_or_add_pPr().set("rtl", "1")  # no public setter
+        paragraph.alignment = (
+            PP_ALIGN.CENTER if centred else PP_ALIGN.RIGHT if ending or rtl else PP_ALIGN.LEFT
+        )

@@ -1,0 +1,102 @@
+"""The storyboard as JSON: everything it holds, with the version of its schema.
+
+The exchange format between limner, its studio and other programs; what is written is read back and
+compared before it takes its place. It holds paths of pictures, never pixels.
+"""
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from limner.errors import DataError, MissingError, NumericsError
+from limner.export.targets import whole
+from limner.records import SCHEMA_VERSION, Storyboard
+
+SCHEMA_TITLE = "limner storyboard"
+
+
+def write_document(board: Storyboard, out: Path) -> tuple[str, ...]:
+    """Write the JSON form.
+
+    Args:
+        board: the storyboard.
+        out: the .json file; checked by the caller.
+    Returns:
+        no warnings.
+    Raises:
+        NumericsError: a number is NaN or infinite, which JSON cannot say.
+    """
+    text = board.model_dump_json(indent=2)
+    try:
+        same = Storyboard.model_validate_json(text) == board
+    except ValidationError:
+        same = False
+    if not same:
+        raise NumericsError(
+            f"export: {out.name}: the storyboard does not survive JSON, most likely a score that is NaN or"
+            " infinite; expected finite numbers; check the channels it was made with"
+        )
+    with whole(out) as draft:
+        draft.write_text(text + "\n", encoding="utf-8", newline="\n")
+    return ()
+
+
+def load(path: Path) -> Storyboard:
+    """Read a storyboard written by `write_document`.
+
+    Args:
+        path: the .json file.
+    Raises:
+        MissingError: it is not there.
+        DataError: not JSON, another schema version, or not a storyboard.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise MissingError(f"load: {path} is not there; expected a storyboard's .json file") from error
+    except OSError as error:
+        raise DataError(
+            f"load: {path} cannot be read: {error.strerror}; expected a storyboard's .json file"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"load: {path} is not JSON ({error}); expected a storyboard's .json file") from error
+    version = found.get("schema_version") if isinstance(found, dict) else None
+    if version is None:
+        raise DataError(f"load: {path} has no schema_version; expected a storyboard written by limner")
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise DataError(
+            f"load: {path} has schema_version {version!r}, expected {SCHEMA_VERSION};"
+            " read it with the limner that wrote it, or illustrate the text again"
+        )
+    try:
+        return Storyboard.model_validate(found, strict=False)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "top"
+        raise DataError(
+            f"load: {path}: {place}: {first['msg']} ({error.error_count()} such errors);"
+            " expected a storyboard as docs/storyboard.schema.json describes it"
+        ) from error
+
+
+def schema() -> str:
+    """The JSON Schema of the storyboard, as text ending in a line feed."""
+    described = Storyboard.model_json_schema(mode="serialization")
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA_TITLE,
+    }
+    return (
+        json.dumps(head | {key: value for key, value in described.items() if key != "title"}, indent=2) + "\n"
+    )
+
+
+def write_schema(out: Path) -> None:
+    """Write `schema()` to a file.
+
+    Args:
+        out: such as docs/storyboard.schema.json; replaced.
+    """
+    with whole(out) as draft:
+        draft.write_text(schema(), encoding="utf-8", newline="\n")

@@ -1,0 +1,387 @@
+"""Why a picture was chosen, in words and small numbers.
+
+All formats draw on the same sentences: the page as bars, slides as notes, Markdown and PDF as
+text. It words what the storyboard holds and computes nothing new about the pictures.
+"""
+
+import math
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from limner.pages import carried
+from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
+
+HOLDS = 0.5
+"""Probability from which a relation is put into words."""
+
+SURE = 2 / 3
+"""Probability, odds of two to one, from which a reader is told without asking why."""
+
+SENTENCES = {
+    "expansion": "The picture shows what this step is about.",
+    "image_needed": "The picture is needed to follow this step.",
+    "elaboration_t": "The text gives amounts that the picture cannot show.",
+    "elaboration_i_tool": "The picture shows a tool that the text does not name.",
+    "temporal_before": "The picture shows the preparation of this step.",
+    "temporal_after": "The picture shows the result of this step.",
+    "temporal_during": "The picture shows this step in progress.",
+    "visible": "The text says what can be seen in the picture.",
+    "subjective": "The text gives an opinion on what the picture shows.",
+    "action": "The picture shows a moment of the action in the text.",
+    "story": "The text tells what lies behind the picture.",
+    "meta": "The text tells how the picture was made.",
+    "irrelevant": "The text has little to do with the picture.",
+}
+"""Relations of CITE and of Clue, by their names in the picture book. Source: SPEC 1.3.2, 1.3.3."""
+
+SPELLINGS = {
+    "q2": "expansion",
+    "q3": "image_needed",
+    "q4": "elaboration_t",
+    "q5": "elaboration_i_tool",
+    "q6": "temporal_before",
+    "q7": "temporal_after",
+    "q8": "temporal_during",
+    "imageneeded": "image_needed",
+    "elaboration_i-tool": "elaboration_i_tool",
+    "temporal i<t": "temporal_before",
+    "temporal i>t": "temporal_after",
+    "temporal i=t": "temporal_during",
+}
+"""Other names of the same, as the data sets spell them, in lower case."""
+
+STRENGTHS = ("least", "less", "an even share", "more", "most")
+EDGES = (0.5, 0.8, 1.25, 2.0)
+"""Where one strength ends and the next begins, in even shares: 1 / number of words."""
+
+MOST = 5
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation that is predicted to hold.
+
+    Attributes:
+        sentence: what it says of text and picture.
+        percent: its probability, from 50 to 100.
+        sure: whether it is likely enough to be said beside the picture.
+    """
+
+    sentence: str
+    percent: int
+    sure: bool
+
+
+def sentence(relation: str) -> str:
+    """What a relation says, or ``relation NAME`` where the name is no known one."""
+    name = relation.casefold()
+    return SENTENCES.get(SPELLINGS.get(name, name), f"Holds: relation {relation}.")
+
+
+def holding(step: BoardStep) -> tuple[Relation, ...]:
+    """Relations that are likelier than not to hold, the likeliest first."""
+    found = sorted(step.relations.items(), key=lambda item: -item[1])
+    return tuple(
+        Relation(sentence(name), round(100 * chance), sure=chance >= SURE)
+        for name, chance in found
+        if chance >= HOLDS
+    )
+
+
+def strength(share: float, words: int) -> int:
+    """How strong a share of attention is beside an even share.
+
+    Args:
+        share: in [0, 1].
+        words: among which it is shared.
+    Returns:
+        1 to 5, 3 for about an even share.
+    """
+    return 1 + sum(share * words >= edge for edge in EDGES)
+
+
+def most_attended(step: BoardStep) -> tuple[str, ...]:
+    """Up to five different words with more than an even share, the most attended first."""
+    count = len(step.attention)
+    found = sorted((item for item in step.attention if is_word(item[0])), key=lambda item: -item[1])
+    return tuple(dict.fromkeys(word for word, share in found if strength(share, count) > 3))[:MOST]
+
+
+def is_word(token: str) -> bool:
+    """Whether a token has a letter or a digit: signs are attended to as well, and say nothing to a reader."""
+    return any(letter.isalnum() for letter in token)
+
+
+NO_CREDIT = "creator not stated"
+NO_LICENSE = "licence not stated"
+
+
+@dataclass(frozen=True)
+class Credit:
+    """Credit of one picture, and where in the story it is shown.
+
+    Attributes:
+        steps: 1-based numbers of the steps that show it.
+        picture: the picture.
+        name: its file name, without folders.
+        line: creator and licence in one line.
+    """
+
+    steps: tuple[int, ...]
+    picture: Picture
+    name: str
+    line: str
+
+
+def file_name(picture: Picture) -> str:
+    """The name of the picture's first file, without its folders."""
+    return PurePath(picture.path).name
+
+
+def credit_line(picture: Picture) -> str:
+    """Creator and licence, each "not stated" where the metadata are silent."""
+    return f"{_one_line(picture.credit) or NO_CREDIT} · {_one_line(picture.license) or NO_LICENSE}"
+
+
+def alt_text(step: BoardStep, story: Story) -> str:
+    """Words for a reader who cannot see the chosen picture; never empty.
+
+    Those of the text itself come first, then the picture's description, then its labels; else it
+    says that there is no description.
+
+    Args:
+        step: a step with a chosen picture.
+        story: its story.
+    """
+    if step.chosen is None:
+        return ""
+    if step.origin == "given":
+        for reference in story.steps[step.position].pictures:
+            if reference.alt.strip():
+                return _one_line(reference.alt)
+    return picture_alt(step.chosen.picture, f"Picture for step {step.position + 1}")
+
+
+def picture_alt(picture: Picture, role: str) -> str:
+    """The picture's description, or its labels, or `role` with a note that there is neither.
+
+    Args:
+        picture: the picture.
+        role: what it is here, such as "Picture for step 3".
+    """
+    if picture.alt.strip():
+        return _one_line(picture.alt)
+    if picture.labels:
+        return f"{role}; no description, perhaps: {', '.join(name for name, _ in picture.labels[:3])}"
+    return f"{role}; no description"
+
+
+def picture_credits(board: Storyboard) -> tuple[Credit, ...]:
+    """One credit per picture shown, in order of first use."""
+    shown: dict[str, tuple[Picture, list[int]]] = {}
+    for step in board.steps:
+        if step.chosen is not None:
+            shown.setdefault(step.chosen.picture.id, (step.chosen.picture, []))[1].append(step.position + 1)
+    return tuple(
+        Credit(tuple(steps), picture, file_name(picture), credit_line(picture))
+        for picture, steps in shown.values()
+    )
+
+
+def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
+    """What the text states about itself, as (name, value), silent where it is silent."""
+    parts = (
+        ("Text", story.author),
+        ("Original illustrations", story.illustrator),
+        ("Licence of the text", story.license),
+        ("Source", story.source),
+    )
+    return tuple((name, _one_line(value)) for name, value in parts if value.strip())
+
+
+def step_numbers(steps: tuple[int, ...]) -> str:
+    """``"step 3"`` or ``"steps 3, 5"``."""
+    return f"step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps))}"
+
+
+def _one_line(text: str) -> str:
+    """White space, line ends included, as single spaces."""
+    return " ".join(text.split())
+
+
+CHANNELS = {
+    "captions": "words of the picture",
+    "multilingual": "words of the picture across languages",
+    "labels": "things seen in it",
+    "base": "text and picture compared",
+    "clip": "text and picture compared by CLIP",
+    "model": "the trained model",
+    "relation": "the relation asked for",
+}
+PULL = "neighbouring pictures"
+ORIGINS = {
+    "decoded": "Chosen from the library",
+    "pinned": "Pinned by hand",
+    "given": "Given by the text",
+    "blank": "Left blank",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """One part of a picture's evidence.
+
+    Attributes:
+        name: in words.
+        nats: the part, signed.
+        extent: |nats| as a fraction of the largest part, 0 to 1.
+    """
+
+    name: str
+    nats: float
+    extent: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a step shows what it shows.
+
+    Attributes:
+        origin: who decided, in words.
+        reason: the storyboard's own sentence.
+        shares: parts of the evidence, channels first, then the pull of the neighbours.
+        total: their sum in nats; None without a choice.
+        matched: words of the text met in the picture's words.
+        probability: sentence on the calibrated probability, or "".
+        rivalry: sentence on the runner-up and the gap, or "".
+        relations: that a trained model predicts between text and picture, the likeliest first.
+        attended: words of the text that it looked at most.
+    """
+
+    origin: str
+    reason: str
+    shares: tuple[Share, ...]
+    total: float | None
+    matched: tuple[str, ...]
+    probability: str
+    rivalry: str
+    relations: tuple[Relation, ...] = ()
+    attended: tuple[str, ...] = ()
+
+    def lines(self) -> tuple[str, ...]:
+        """The whole explanation as plain sentences, one per line."""
+        said = [f"{self.origin}. {self.reason}".strip()]
+        if self.shares and self.total is not None:
+            parts = ", ".join(f"{share.name} {signed(share.nats)}" for share in self.shares)
+            said.append(f"Evidence: {parts}; together {signed(self.total)} nats.")
+        if self.matched:
+            said.append(f"Words met: {', '.join(self.matched)}.")
+        said += [line for line in (self.probability, self.rivalry) if line]
+        if self.relations:
+            parts = " ".join(f"{one.sentence[:-1]} ({one.percent} %)." for one in self.relations)
+            said.append(f"As the model sees it: {parts}")
+        if self.attended:
+            said.append(f"Words the model looked at most: {', '.join(self.attended)}.")
+        return tuple(said)
+
+
+def explain(step: BoardStep) -> Explanation:
+    """Put one step's decision into words.
+
+    Args:
+        step: the step.
+    """
+    chosen = step.chosen
+    shares = () if chosen is None else shares_of(chosen, step.silent)
+    return Explanation(
+        origin=ORIGINS[step.origin],
+        reason=" ".join(step.reason.split()),
+        shares=shares,
+        total=None if chosen is None else chosen.score + chosen.pull,
+        matched=() if chosen is None else chosen.matched,
+        probability=""
+        if step.probability is None
+        else _probability(step.probability, shown=chosen is not None),
+        rivalry=_rivalry(step),
+        relations=holding(step),
+        attended=most_attended(step),
+    )
+
+
+def shares_of(candidate: Candidate, silent: Collection[str] = ()) -> tuple[Share, ...]:
+    """Parts of a candidate's evidence, with the pull of its neighbours where there is any.
+
+    Args:
+        candidate: the picture.
+        silent: channels that say nothing for the step; their parts are left out.
+    """
+    told = {name: value for name, value in candidate.channels.items() if name not in silent}
+    parts = [(CHANNELS.get(name, name), value) for name, value in told.items()]
+    if candidate.pull:
+        parts.append((PULL, candidate.pull))
+    largest = max((abs(value) for _, value in parts if math.isfinite(value)), default=0.0)
+    return tuple(
+        Share(name, value, min(1.0, abs(value) / largest) if largest else 0.0) for name, value in parts
+    )
+
+
+def signed(nats: float) -> str:
+    """A number of nats with its sign, two decimals, and a true minus."""
+    rounded = round(nats, 2)
+    return "0.00" if rounded == 0 else f"{'+' if rounded > 0 else '−'}{abs(rounded):.2f}"
+
+
+def highlighted(text: str, words: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """The text in pieces, True where a piece is one of the words.
+
+    Whole words only, whatever their case; joined, the pieces are the text.
+
+    Args:
+        text: any text.
+        words: words or phrases to find.
+    """
+    wanted = sorted({word for word in words if word.strip()}, key=len, reverse=True)
+    if not wanted:
+        return ((text, False),) if text else ()
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted))})(?!\w)", re.IGNORECASE)
+    pieces: list[tuple[str, bool]] = []
+    end = 0
+    for found in pattern.finditer(text):
+        if found.start() > end:
+            pieces.append((text[end : found.start()], False))
+        pieces.append((found.group(), True))
+        end = found.end()
+    if end < len(text):
+        pieces.append((text[end:], False))
+    return tuple(pieces)
+
+
+def paragraphs(text: str) -> tuple[str, ...]:
+    """Paragraphs of a step's text: cut at empty lines, inner line ends kept, control characters as U+FFFD."""
+    blocks = re.split(r"\n[^\S\n]*\n", re.sub(r"\r\n?|[\u2028\u2029]", "\n", carried(text)))
+    kept = tuple(
+        "\n".join(line.strip() for line in block.strip().split("\n")) for block in blocks if block.strip()
+    )
+    return kept or (text.strip(),)
+
+
+def _probability(value: float, *, shown: bool) -> str:
+    percent = "under 1" if value < 0.01 else "over 99" if value > 0.99 else f"{value * 100:.0f}"
+    which = "This picture fits" if shown else "The best picture would fit"
+    return f"{which} with a probability of {percent} %."
+
+
+def _rivalry(step: BoardStep) -> str:
+    if step.chosen is None or not step.runners_up:
+        return ""
+    rival = file_name(step.runners_up[0].picture)
+    if step.gap is None:
+        return f"Runner-up: {rival}."
+    if abs(step.gap) < 0.005:
+        return f"Runner-up: {rival}, level with it."
+    odds = math.exp(min(abs(step.gap), 20.0))
+    ratio = "far more than 1000" if odds > 1000 else f"{odds:.0f}" if odds >= 10 else f"{odds:.1f}"
+    side = "behind" if step.gap > 0 else "ahead"
+    return f"Runner-up: {rival}, {abs(step.gap):.2f} nats {side} (odds {ratio} to 1)."

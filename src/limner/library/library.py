@@ -1,0 +1,286 @@
+"""The picture library: a folder with its tables, its settings and a cache of vectors.
+
+Search, storyboard and studio see pictures only through this class. It opens no picture and runs no
+encoder; `indexing` fills it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from limner.errors import DataError, unknown
+from limner.files import strangers
+from limner.library.gallery import Gallery, Space
+from limner.library.settings import (
+    SETTINGS_FILE,
+    Settings,
+    SpaceInfo,
+    only_writer,
+    read_settings,
+    write_settings,
+)
+from limner.library.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
+from limner.library.vectors import cached_space, present_pictures, rows_of
+from limner.pictures.decode import display
+from limner.records import Picture, Record
+
+_NAMES_COMPARED = 20_000
+_ID_DIGITS = 6
+
+
+class SkippedFile(Record):
+    """A file that is not in the library, and why."""
+
+    path: str
+    reason: str
+
+
+class LibrarySummary(Record):
+    """What a library holds.
+
+    Attributes:
+        pictures: different pictures with at least one present file.
+        files: present files of those.
+        skipped: files that could not be used.
+        deleted: files that are gone.
+        duplicates: present files beyond the first of each picture.
+        captioned: pictures with a caption.
+        spaces: vector space → encoder and width.
+        vectors: vector space → number of vectors, those of deleted pictures included.
+        sources: folders and lists indexed so far.
+    """
+
+    pictures: int
+    files: int
+    skipped: int
+    deleted: int
+    duplicates: int
+    captioned: int
+    spaces: dict[str, SpaceInfo]
+    vectors: dict[str, int]
+    sources: tuple[str, ...]
+
+
+class Library:
+    """Pictures, what is known of them, and their vectors."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Open a library, or make an empty one where there is none.
+
+        Raises:
+            DataError: the folder holds other things, its settings are damaged, or a newer limner wrote it.
+        """
+        self.folder = Path(folder)
+        if (self.folder / SETTINGS_FILE).exists():
+            self.settings = read_settings(self.folder)
+            self.store = Store(self.folder / "tables")
+            return
+        if self.folder.is_file():
+            raise DataError(f"{self.folder}: a file, expected the folder of a library")
+        # Tables without settings are what a kill during creation leaves.
+        others = strangers(self.folder, _OWN)
+        if others:
+            raise DataError(
+                f"{self.folder}: not a library but a folder with {others[0]!r}; name an empty or new folder"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.settings, self.store = Settings(), Store(self.folder / "tables")
+        self.store.ensure(PICTURES, pictures_schema())
+        self.store.ensure(FILES, files_schema())
+        self.save()
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """A library that exists.
+
+        Raises:
+            MissingError: there is none.
+            DataError: its settings are damaged, or a newer limner wrote it.
+        """
+        read_settings(Path(folder))
+        return cls(folder)
+
+    def version(self) -> tuple[int, ...]:
+        """Numbers that change whenever a process changes the library."""
+        changed = (self.folder / SETTINGS_FILE).stat().st_mtime_ns
+        return self.store.version(PICTURES), self.store.version(FILES), changed
+
+    def save(self, **changes: object) -> None:
+        """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""
+        self.settings = self.settings.model_copy(update=changes)
+        write_settings(self.folder, self.settings)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep other writers out while indexing.
+
+        Raises:
+            DataError: another process is indexing into this library.
+        """
+        return only_writer(self.folder)
+
+    def __len__(self) -> int:
+        """Number of pictures with a present file."""
+        return self.store.count(PICTURES, "array_length(paths) > 0")
+
+    def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
+        """Vectors of all present pictures, in order of their ids, or of chosen ones in the order given.
+
+        Args:
+            spaces: names of vector spaces.
+            ids: pictures; None for all, memory-mapped from the cache.
+        Raises:
+            DataError: an unknown space or picture.
+        """
+        for space in spaces:
+            if space not in self.settings.spaces:
+                raise DataError(f"{self.folder}: " + unknown("vector space", space, self.settings.spaces))
+        present = present_pictures(self.store)
+        vectors = {
+            space: cached_space(
+                self.store,
+                self.folder / "cache" / space,
+                vectors_name(space),
+                self.settings.spaces[space],
+                present.ids,
+            )
+            for space in spaces
+        }
+        if ids is None:
+            return Gallery(present.ids, present.groups, vectors)
+        rows = rows_of(present.ids, ids)
+        groups = [present.groups[row] for row in rows]
+        return Gallery(
+            list(ids),
+            groups,
+            {
+                name: Space(np.asarray(space.matrix[rows]), space.present[rows], space.fingerprint)
+                for name, space in vectors.items()
+            },
+        )
+
+    def picture(self, picture_id: str) -> Picture:
+        """One picture by its full id.
+
+        Raises:
+            DataError: there is none, or no file holds it any more.
+        """
+        return self.pictures([picture_id])[0]
+
+    def pictures(self, ids: Iterable[str]) -> list[Picture]:
+        """Pictures by their full ids, in that order.
+
+        Raises:
+            DataError: an id is unknown, or no file holds that picture any more.
+        """
+        wanted = list(ids)
+        rows = self.store.lookup(PICTURES, "id", wanted, pictures_schema().names)
+        found = {row["id"]: row for row in rows if row["paths"]}
+        missing = [one for one in wanted if one not in found]
+        if missing:
+            raise DataError(
+                f"{self.folder}: no picture {missing[0]}; it was deleted, or is of another library"
+            )
+        return [picture_of(found[one]) for one in wanted]
+
+    def file_of(self, picture_id: str) -> Path:
+        """The first file that holds a picture, also where its name is no UTF-8 (`Picture.path` is escaped).
+
+        Raises:
+            DataError: no file holds it.
+        """
+        rows = self.store.lookup(FILES, "sha256", [picture_id], ["path", "path_bytes", "status"])
+        present = sorted((row["path"], row["path_bytes"]) for row in rows if row["status"] == "ok")
+        if not present:
+            raise DataError(f"{self.folder}: no file holds picture {picture_id}")
+        return Path(os.fsdecode(present[0][1]))
+
+    def find(self, name: str | os.PathLike[str]) -> Picture:
+        """One picture by what a person would type.
+
+        Args:
+            name: absolute path, path relative to the working folder or to an indexed folder, unique end of a
+                path (such as a file name), or the first digits of an id (six or more).
+        Raises:
+            DataError: none or several fit; the message names the nearest.
+        """
+        raw = os.fsencode(name)
+        text = display(raw)
+        exact = {display(os.fsencode(os.path.abspath(os.fspath(name))))}  # noqa: PTH100
+        exact |= {display(os.path.join(os.fsencode(source), raw)) for source in self.settings.sources}  # noqa: PTH118
+        ending = os.sep + text
+        hits: dict[str, set[str]] = {"exact": set(), "ending": set(), "id": set()}
+        names: list[str] = []
+        for batch in self.store.scan(FILES, ["path", "sha256"], "status = 'ok'"):
+            for path, sha in zip(*(batch.column(k).to_pylist() for k in ("path", "sha256")), strict=True):
+                if path in exact:
+                    hits["exact"].add(sha)
+                if path.endswith(ending):
+                    hits["ending"].add(sha)
+                if len(text) >= _ID_DIGITS and sha.startswith(text.lower()):
+                    hits["id"].add(sha)
+                if len(names) < _NAMES_COMPARED:
+                    names.append(path.rpartition(os.sep)[2])
+        found = next((ids for ids in hits.values() if ids), set())
+        if len(found) == 1:
+            return self.picture(found.pop())
+        if found:
+            raise DataError(
+                f"{self.folder}: {len(found)} different pictures are called {text!r}; give more of the path"
+            )
+        near = get_close_matches(text.rpartition(os.sep)[2], names, n=3)
+        hint = f"; near: {', '.join(near)}" if near else ""
+        raise DataError(f"{self.folder}: no picture {text!r}{hint}; give a path, file name or id")
+
+    def skipped(self) -> list[SkippedFile]:
+        """Files that could not be used, by path."""
+        rows = self._files("status = 'skipped'")
+        return [SkippedFile(path=path, reason=reason) for path, reason in rows]
+
+    def metadata_warnings(self) -> list[SkippedFile]:
+        """Pictures that are in the library but whose metadata is damaged, by path."""
+        return [
+            SkippedFile(path=path, reason=reason)
+            for path, reason in self._files("status = 'ok' AND reason != ''")
+        ]
+
+    def _files(self, where: str) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for batch in self.store.scan(FILES, ["path", "reason"], where):
+            found += zip(*(batch.column(name).to_pylist() for name in ("path", "reason")), strict=True)
+        return sorted(found)
+
+    def summary(self) -> LibrarySummary:
+        """Counts of everything."""
+        count = self.store.count
+        pictures, files = len(self), count(FILES, "status = 'ok'")
+        spaces = self.settings.spaces
+        return LibrarySummary(
+            pictures=pictures,
+            files=files,
+            skipped=count(FILES, "status = 'skipped'"),
+            deleted=count(FILES, "status = 'deleted'"),
+            duplicates=files - pictures,
+            captioned=count(PICTURES, "array_length(paths) > 0 AND array_length(captions) > 0"),
+            spaces=spaces,
+            vectors={
+                name: count(vectors_name(name)) if self.store.has(vectors_name(name)) else 0
+                for name in spaces
+            },
+            sources=self.settings.sources,
+        )
+
+
+_OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))
+
+
+def picture_of(row: dict[str, Any]) -> Picture:
+    """A row of `pictures` as the record."""
+    labels = tuple((label["name"], label["probability"]) for label in row["labels"] or ())
+    return Picture.model_validate({**row, "labels": labels})

@@ -1,0 +1,124 @@
+"""Read files in worker threads: bytes, hash, pixels, words, and what the encoders need.
+
+Decoding overlaps the forward pass in the caller's thread; a bounded number of files is in flight, so that
+memory stays flat. Results come in the order of the files. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from limner.arrays import ByteArray, ImageEncoder
+from limner.pictures.captions import CaptionSource, Words, merge
+from limner.pictures.decode import PictureError, decode, noted, read_file
+from limner.pictures.find import FoundFile
+from limner.pictures.hashes import phash
+from limner.pictures.metadata import embedded, read_sidecars, words_of_name
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+HASH_SIDE_PX = 64
+MAX_WORKERS = 16
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What the content of a file shows, whatever its name.
+
+    Attributes:
+        width_px, height_px, format, phash: as in `data.records.Picture`.
+        prepared: encoder name → (H, W, 3) bytes, for the encoders that need this picture.
+    """
+
+    width_px: int
+    height_px: int
+    format: str
+    phash: str
+    prepared: dict[str, ByteArray]
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """One file as read.
+
+    Attributes:
+        found: as the walk met it.
+        size, mtime_ns, sha256: as read; "" for a file that could not be.
+        pixels: None for a file that is no usable picture.
+        words: captions of the chosen sources and the rest.
+        reason: why it is not usable, or "".
+        lasting: False where another try may succeed without a change of the file.
+    """
+
+    found: FoundFile
+    size: int = 0
+    mtime_ns: int = -1
+    sha256: str = ""
+    pixels: Pixels | None = None
+    words: Words = Words()  # noqa: RUF009
+    reason: str = ""
+    lasting: bool = True
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How files are read in one run; called from several threads.
+
+    Attributes:
+        encoders: those that may need pixels.
+        needs: SHA-256 → the encoders whose vectors that picture lacks; asked once per file read.
+        sources: origins of captions to keep.
+    """
+
+    encoders: Sequence[ImageEncoder]
+    needs: Callable[[str], Sequence[ImageEncoder]]
+    sources: frozenset[CaptionSource]
+
+    def __call__(self, found: FoundFile) -> ReadFile:
+        """Read one file; a file that is not usable comes back with the reason."""
+        size, mtime_ns, sha256 = found.size, found.mtime_ns, ""
+        noted()
+        try:
+            file = read_file(found.path)
+            size, mtime_ns, sha256 = file.size, file.mtime_ns, file.sha256
+            side_px = max((encoder.side_px for encoder in self.encoders), default=HASH_SIDE_PX)
+            suffix = os.path.splitext(found.path)[1].lower().decode("ascii", "replace")  # noqa: PTH122
+            decoded = decode(file.data, side_px, suffix)
+            prepared = {one.name: _prepare(one, decoded.rgb) for one in self.needs(sha256)}
+        except PictureError as error:
+            return ReadFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting)
+        pixels = Pixels(
+            decoded.width_px, decoded.height_px, decoded.format, f"{phash(decoded.rgb):016x}", prepared
+        )
+        inside = embedded(decoded.loaded)
+        words = self._words(found, replace(inside, warnings=(*inside.warnings, *noted())))
+        return ReadFile(found, size, mtime_ns, sha256, pixels, words)
+
+    def _words(self, found: FoundFile, inside: Words) -> Words:
+        """Words of all origins, the user's own first, captions of unwanted origins left out."""
+        origins = (found.words, read_sidecars(found.sidecars), inside, words_of_name(found.path))
+        every = merge(origins)
+        kept = [caption for caption in every.captions if caption.source in self.sources]
+        # Keywords help the search but read badly; a description comes before them.
+        kept.sort(key=lambda caption: caption.source == "keywords")
+        return Words(tuple(kept), every.credit, every.license, every.taken, every.warnings)
+
+
+def _prepare(encoder: ImageEncoder, rgb: Image) -> ByteArray:
+    try:
+        return encoder.prepare(rgb)
+    except (ValueError, ZeroDivisionError, MemoryError) as error:
+        raise PictureError(
+            f"{encoder.name} cannot use a picture of {rgb.size[0]} × {rgb.size[1]}: {error}"
+        ) from error
+
+
+def default_workers() -> int:
+    """Threads that decode: one per usable core, at most 16."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(usable, 1), MAX_WORKERS)

@@ -1,0 +1,385 @@
+"""Write one batch of what was read: pictures first, then vectors, then files.
+
+The rows of `files` come last and are the mark that a file is done. A kill between the writes leaves work
+that the next run does again with the same result. It reads no files and runs no encoder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.arrays import FloatArray, TextEncoder, unit_rows
+from limner.errors import DataError
+from limner.library.known import place
+from limner.library.reader import Pixels
+from limner.library.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
+from limner.pictures.captions import Words, unique_captions
+from limner.pictures.decode import display
+from limner.pictures.hashes import near_groups
+from limner.records import Caption
+from limner.text.language import language_of, languages_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from limner.library.known import Progress
+    from limner.library.library import Library
+
+
+FileRow = dict[str, Any]
+Labels = list[tuple[str, float]]
+_MAX_REASON_CHARS = 2000
+
+
+def file_key(path: bytes) -> str:
+    """Identity of a path in the tables: 32 hexadecimal digits."""
+    return hashlib.blake2b(path, digest_size=16).hexdigest()
+
+
+def file_row(
+    path: bytes,
+    source: bytes,
+    *,
+    status: str,
+    size: int = 0,
+    mtime_ns: int = -1,
+    sha256: str = "",
+    reason: str = "",
+    words_key: str = "",
+    words: Words | None = None,
+) -> FileRow:
+    """One row of `files`; arguments as its columns.
+
+    Args:
+        path: absolute, as the system has it.
+        source: the folder or list it was found by.
+        status: ok, skipped or deleted.
+        size: bytes.
+        mtime_ns: as its status said when it was read; −1 never equals a real time, so that it is tried again.
+        sha256: of its content, "" where it could not be read.
+        reason: why it was skipped, or what is wrong with its metadata.
+        words_key: of what describes it from outside.
+        words: what is said about it.
+    """
+    said = words if words is not None else Words()
+    return {
+        "key": file_key(path),
+        "path": display(path),
+        "path_bytes": path,
+        "source": source,
+        "size": size,
+        "mtime_ns": mtime_ns,
+        "sha256": sha256,
+        "status": status,
+        "reason": reason[:_MAX_REASON_CHARS],
+        "words_key": words_key,
+        "captions": [caption.model_dump() for caption in said.captions],
+        "credit": said.credit,
+        "license": said.license,
+        "taken": said.taken.isoformat() if said.taken is not None else None,
+    }
+
+
+def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray) -> pyarrow.Table:
+    """Rows of a vector table.
+
+    Args:
+        ids: B picture ids.
+        hashes: B hashes of what each vector was made from.
+        vectors: (B, D) unit rows, stored as float16.
+    """
+    import pyarrow as pa
+
+    half = pa.array(np.ascontiguousarray(vectors, dtype=np.float16).ravel())
+    column = pa.FixedSizeListArray.from_arrays(half, vectors.shape[1])
+    return pa.table({"id": pa.array(ids), "input_hash": pa.array(hashes), "vector": column})
+
+
+def write(
+    store: Store,
+    files: Iterable[FileRow],
+    pixels: Mapping[str, Pixels],
+    labels: Mapping[str, Labels],
+    vectors: Mapping[str, pyarrow.Table],
+) -> None:
+    """Write a batch.
+
+    Args:
+        store: the tables.
+        files: rows of `files`; of several for one path the last counts.
+        pixels: content hash → what it shows, at least for contents new to the library.
+        labels: content hash → classes, for pictures classified in this batch.
+        vectors: space → rows of its table.
+    """
+    import pyarrow as pa
+
+    rows = {row["key"]: row for row in files}
+    pictures = _pictures(store, rows, pixels, labels)
+    # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
+    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=pictures_schema()))
+    for space, table in vectors.items():
+        store.upsert(vectors_name(space), table)
+    store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=files_schema()))
+
+
+def _pictures(
+    store: Store, rows: Mapping[str, FileRow], pixels: Mapping[str, Pixels], labels: Mapping[str, Labels]
+) -> list[dict[str, Any]]:
+    """The rows of `pictures` that a batch of files changes, complete.
+
+    A picture's paths and captions are those of all present files with its content, so that the result does
+    not depend on the order in which they came.
+    """
+    before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
+    affected = {row["sha256"] for row in (*before, *rows.values()) if row["status"] == "ok"}
+    stored = store.lookup(FILES, "sha256", affected, files_schema().names)
+    present = [row for row in stored if row["key"] not in rows] + list(rows.values())
+    holders: dict[str, list[FileRow]] = {sha: [] for sha in affected}
+    for row in present:
+        if row["status"] == "ok":
+            holders[row["sha256"]].append(row)
+    known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected, pictures_schema().names)}
+    return [
+        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha))
+        for sha, holding in sorted(holders.items())
+    ]
+
+
+def _picture(
+    sha: str,
+    holding: list[FileRow],
+    pixels: Pixels | None,
+    labels: Labels | None,
+    known: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """One row of `pictures` from its files, its pixels where they were read, and its row so far."""
+    holding = sorted(holding, key=lambda row: (row["path"], row["path_bytes"]))
+    if known is None and pixels is None:
+        raise DataError(f"library: picture {sha} has files but no row; delete the library and index again")
+    row = dict(known) if known is not None else {"id": sha, "group": sha, "labels": [], "size_bytes": 0}
+    if pixels is not None:
+        shape = {name: getattr(pixels, name) for name in ("width_px", "height_px", "format", "phash")}
+        row.update(shape)
+    if labels is not None:
+        row["labels"] = [{"name": name, "probability": float(value)} for name, value in labels]
+    said = unique_captions(Caption(**caption) for file in holding for caption in file["captions"])
+    ordered = sorted(said, key=lambda caption: caption.source == "keywords")
+    row["paths"] = [file["path"] for file in holding]
+    row["captions"] = [caption.model_dump() for caption in ordered]
+    for name in ("credit", "license"):
+        row[name] = next((file[name] for file in holding if file[name]), "")
+    row["taken"] = next((file["taken"] for file in holding if file["taken"]), None)
+    if holding:
+        row["size_bytes"] = holding[0]["size"]
+    return row
+
+
+CAPTIONS, MULTILINGUAL = "captions", "multilingual"
+CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
+"""Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
+_PRESENT = "array_length(paths) > 0"
+_CAPTIONED = f"{_PRESENT} AND array_length(captions) > 0"
+_SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
+_TEXTS_AT_ONCE = 512
+_GROUP_ROWS = 8192
+
+
+def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:
+    """What a caption vector was made from: changes with the encoder or any caption."""
+    content = "\0".join((fingerprint, "by language", *texts)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def caption_shares(store: Store) -> dict[str, float]:
+    """Language → share of a library's captions, largest first, estimated from some spread over all of it."""
+    every = max(1, store.count(PICTURES, _CAPTIONED) // _SHARES_FROM)
+    texts: list[str] = []
+    seen = 0
+    for batch in store.scan(PICTURES, ["captions"], _CAPTIONED):
+        for captions in batch.column("captions").to_pylist():
+            seen += 1
+            if seen % every == 0:
+                texts.append(captions[0]["text"])
+    return languages_of(texts).shares
+
+
+def encode_captions(
+    library: Library,
+    space: str,
+    encoder: TextEncoder,
+    *,
+    reads: frozenset[str] | None,
+    progress: Progress,
+    stopped: Callable[[], bool],
+) -> int:
+    """Bring one space of captions up to date; return how many pictures were encoded.
+
+    Args:
+        library: its table of the space exists, and its settings hold the shares of languages.
+        space: captions or multilingual.
+        encoder: of the caption texts.
+        reads: languages that it reads; captions in others do not enter. None for all.
+        progress: told of every picture encoded.
+        stopped: asked between batches; True ends early.
+    """
+    store, table = library.store, vectors_name(space)
+    ids, hashes = _known_hashes(store, table)
+    met = np.zeros(len(ids), dtype=bool)
+    stale: list[tuple[str, str, list[str]]] = []
+    done = 0
+    total = 0
+    for batch in store.scan(PICTURES, ["id", "captions"], _CAPTIONED):
+        for row in batch.to_pylist():
+            texts = [caption["text"] for caption in row["captions"]]
+            key = captions_hash(encoder.fingerprint, texts)
+            at = place(ids, bytes.fromhex(row["id"]))
+            if at >= 0 and bytes(hashes[at]) == bytes.fromhex(key).rstrip(b"\0"):
+                met[at] = True
+                continue
+            readable = readable_captions(texts, reads, library.settings.languages)
+            if readable:
+                if at >= 0:
+                    met[at] = True
+                stale.append((row["id"], key, readable))
+                total += 1
+        if len(stale) >= _TEXTS_AT_ONCE:
+            progress.total(total)
+            done += _encode(store, table, encoder, stale, progress)
+            stale = []
+            if stopped():
+                return done
+    progress.total(total)
+    done += _encode(store, table, encoder, stale, progress)
+    store.delete(table, (bytes(one).ljust(32, b"\0").hex() for one in ids[~met]))
+    return done
+
+
+def readable_captions(
+    texts: Sequence[str], reads: frozenset[str] | None, shares: Mapping[str, float]
+) -> list[str]:
+    """Captions of one picture in the languages that an encoder reads.
+
+    Args:
+        texts: its captions.
+        reads: ISO 639 codes; None for all.
+        shares: of the languages of the library's captions.
+    """
+    if reads is None:
+        return list(texts)
+    return [text for text in texts if language_of(text, shares).code in reads]
+
+
+def unread_captions(library: Library) -> dict[str, str]:
+    """Id of each captioned picture without any vector of its captions → language of the first of them."""
+    store = library.store
+    spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
+    known = np.array([bytes.fromhex(one) for table in spaces for one in ids_of(store, table)], dtype="S32")
+    known.sort()
+    unread: dict[str, str] = {}
+    for batch in store.scan(PICTURES, ["id", "captions"], _CAPTIONED):
+        for row in batch.to_pylist():
+            if place(known, bytes.fromhex(row["id"])) < 0:
+                text = row["captions"][0]["text"]
+                unread[row["id"]] = language_of(text, library.settings.languages).code
+    return unread
+
+
+def _known_hashes(store: Store, table: str) -> tuple[NDArray[np.bytes_], NDArray[np.bytes_]]:
+    """Ids, sorted, and input hashes of a vector table."""
+    ids: list[bytes] = []
+    hashes: list[bytes] = []
+    for batch in store.scan(table, ["id", "input_hash"]):
+        ids += map(bytes.fromhex, batch.column("id").to_pylist())
+        hashes += map(bytes.fromhex, batch.column("input_hash").to_pylist())
+    known, inputs = np.array(ids, dtype="S32"), np.array(hashes, dtype="S16")
+    order = np.argsort(known)
+    return known[order], inputs[order]
+
+
+def _encode(
+    store: Store,
+    table: str,
+    encoder: TextEncoder,
+    stale: list[tuple[str, str, list[str]]],
+    progress: Progress,
+) -> int:
+    for start in range(0, len(stale), _TEXTS_AT_ONCE):
+        some = stale[start : start + _TEXTS_AT_ONCE]
+        vectors = mean_vectors(encoder, [texts for _, _, texts in some])
+        store.upsert(table, vector_table([one for one, _, _ in some], [key for _, key, _ in some], vectors))
+        progress.advance(len(some))
+    return len(stale)
+
+
+def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatArray:
+    """Unit mean of the unit vectors of each picture's captions.
+
+    Args:
+        encoder: of texts.
+        texts: B pictures with one caption or more each.
+    Returns:
+        (B, D) float32.
+    """
+    flat = [text for some in texts for text in some]
+    # Equal captions are common (keywords of one event); each wording is encoded once.
+    wordings = list(dict.fromkeys(flat))
+    numbers = {wording: number for number, wording in enumerate(wordings)}
+    unit = unit_rows("captions", encoder.encode_text(wordings))[[numbers[text] for text in flat]]
+    starts = np.cumsum([0, *(len(some) for some in texts[:-1])])
+    sums: FloatArray = np.add.reduceat(unit, starts, axis=0)
+    return unit_rows("captions", sums)
+
+
+def link_near(library: Library, bits: int) -> None:
+    """Set the near-duplicate group of every present picture: the smallest id in it."""
+    import pyarrow as pa
+
+    store = library.store
+    rows: list[tuple[str, str, str]] = []
+    for batch in store.scan(PICTURES, ["id", "phash", "group"], _PRESENT):
+        columns = (batch.column(name).to_pylist() for name in ("id", "phash", "group"))
+        rows += zip(*columns, strict=True)
+    rows.sort()
+    groups = near_groups(np.array([int(phash, 16) for _, phash, _ in rows], dtype=np.uint64), bits)
+    changed = [
+        (one, rows[lowest][0])
+        for (one, _, group), lowest in zip(rows, groups.tolist(), strict=True)
+        if rows[lowest][0] != group
+    ]
+    for start in range(0, len(changed), _GROUP_ROWS):
+        some = changed[start : start + _GROUP_ROWS]
+        store.upsert(PICTURES, pa.table({"id": [one for one, _ in some], "group": [to for _, to in some]}))
+
+
+def group_counts(store: Store) -> tuple[int, int]:
+    """Near-duplicate groups of two or more present pictures, and the pictures in them."""
+    sizes: dict[str, int] = {}
+    for batch in store.scan(PICTURES, ["id", "group"], f'{_PRESENT} AND id != "group"'):
+        for group in batch.column("group").to_pylist():
+            sizes[group] = sizes.get(group, 1) + 1
+    return len(sizes), sum(sizes.values())
+
+
+def ids_of(store: Store, table: str, where: str | None = None) -> Iterator[str]:
+    """Picture ids in a table."""
+    for batch in store.scan(table, ["id"], where):
+        yield from batch.column("id").to_pylist()
+
+
+def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
+    """Space → present pictures without a vector in it, where there are any."""
+    present = np.array([bytes.fromhex(one) for one in ids_of(store, PICTURES, _PRESENT)], dtype="S32")
+    result: dict[str, Any] = {}
+    for space in spaces:
+        table = vectors_name(space)
+        known = ids_of(store, table) if store.has(table) else iter(())
+        have = np.array([bytes.fromhex(one) for one in known], dtype="S32")
+        missing = int((~np.isin(present, have)).sum())
+        if missing:
+            result[space] = missing
+    return result

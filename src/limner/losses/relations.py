@@ -1,0 +1,102 @@
+"""Losses of predicted coherence relations, with weights that balance rare ones.
+
+Relations are not exclusive, so each is a yes-or-no of its own. It predicts nothing and draws no batches.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from limner.arrays import expect
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+
+Form = Literal["release", "paper"]
+_SMALLEST, _LARGEST = 1e-3, 1e3
+
+
+def class_weights(labels: Tensor, form: Form) -> Tensor:
+    """Weight per relation from how often it holds in training.
+
+    Args:
+        labels: (N, C) of the training rows, 0 or 1.
+        form: "release" gives (1 − p)/p, for the positive term; "paper" gives 1/p, for both terms.
+    Returns:
+        (C,) float32 in [10⁻³, 10³].
+    Raises:
+        DataError: no rows, or a label that is neither 0 nor 1.
+        ConfigError: no such form.
+    Source: SPEC 2.5. Departs: 1/p is clipped too, since a relation may be absent from a small training set.
+    """
+    expect("class_weights", labels=(labels, "N C"))
+    _known(form)
+    if not len(labels) or not bool(((labels == 0) | (labels == 1)).all()):
+        raise DataError(f"class weights: {len(labels)} rows of labels, expected at least one and only 0 or 1")
+    rate = labels.double().mean(dim=0)
+    weights = 1 / rate if form == "paper" else (1 - rate) / rate
+    return weights.clamp(_SMALLEST, _LARGEST).float()
+
+
+def relation_loss(logits: Tensor, labels: Tensor, weights: Tensor, form: Form = "release") -> Tensor:
+    """Weighted binary cross-entropy of every relation of a batch.
+
+    Args:
+        logits: (B, C); their sigmoid is the probability that the relation holds.
+        labels: (B, C), 0 or 1.
+        weights: (C,), as `class_weights` gives them for the same form.
+        form: "release" weighs the positive term and takes the mean over B and C; "paper" weighs both
+            terms, sums over C and takes the mean over B.
+    Returns:
+        (): at least 0, in nats.
+    Raises:
+        ShapeError: sizes differ, or no rows or relations.
+        NumericsError: a logit or label is not finite.
+        ConfigError: no such form.
+    Source: SPEC 2.5 (CMCM, Equation 2). Departs: the minus sign that Equation 2 lacks.
+    """
+    sizes = expect("relation_loss", logits=(logits, "B C"), labels=(labels, "B C"), weights=(weights, "C"))
+    _known(form)
+    if not sizes["B"] or not sizes["C"]:
+        raise ShapeError(
+            f"relation_loss: {sizes['B']} rows of {sizes['C']} relations, expected at least 1 of 1"
+        )
+    wide = logits if logits.dtype == torch.float64 else logits.float()
+    due, by = labels.to(wide.dtype), weights.to(wide.dtype)
+    for what, values in (("logit", wide), ("label", due)):
+        finite = values.isfinite().all(dim=1)
+        if not bool(finite.all()):
+            row = int((~finite).nonzero()[0])
+            raise NumericsError(f"relation_loss: a {what} in row {row} is not finite; check that sample")
+    if form == "paper":
+        each = functional.binary_cross_entropy_with_logits(wide, due, reduction="none")
+        return (each * by).sum(dim=1).mean()
+    return functional.binary_cross_entropy_with_logits(wide, due, pos_weight=by)
+
+
+def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
+    """Cross-entropy of wrong pairs against one half: a pair that does not belong together says nothing.
+
+    Args:
+        logits: (B, B, C) of every text with every picture of a batch.
+        neg: (B, B) bool, the wrong pairs.
+    Returns:
+        (): at least ln 2, where every wrong pair is undecided; 0 where there is no wrong pair.
+    Raises:
+        ShapeError: sizes differ.
+        NumericsError: a logit is not finite.
+    Source: SPEC 2.8, `sound`: mismatched pairs with target one half.
+    """
+    expect("indifference_loss", logits=(logits, "B B C"), neg=(neg, "B B"))
+    wide = logits if logits.dtype == torch.float64 else logits.float()
+    if not bool(wide.isfinite().all()):
+        raise NumericsError("indifference_loss: a logit is not finite; lower the learning rate")
+    wrong = wide[neg]  # (pairs, C)
+    if not len(wrong):
+        return wide.sum() * 0
+    return functional.binary_cross_entropy_with_logits(wrong, torch.full_like(wrong, 0.5))
+
+
+def _known(form: str) -> None:
+    if form not in get_args(Form):
+        raise ConfigError("relation loss: " + unknown("form", form, get_args(Form)))

@@ -1,0 +1,1 @@
+"""Trainable parts that the systems are built of."""

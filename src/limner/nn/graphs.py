@@ -1,0 +1,396 @@
+"""Scene graphs → unit vectors that say what a picture shows and how it hangs together.
+
+Two encoders share one form: a plain graph convolution in which relations are nodes, and the convolution over
+triples of sg2im. They compare nothing and have no loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from limner.arrays import FloatArray, TextEncoder
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+
+
+class Thing(Protocol):
+    """A node of a scene graph."""
+
+    @property
+    def label(self) -> str:
+        """What it is, in words."""
+        ...
+
+
+class Relation(Protocol):
+    """An edge of a scene graph."""
+
+    @property
+    def s(self) -> int:
+        """Place of the subject."""
+        ...
+
+    @property
+    def p(self) -> str:
+        """The predicate, in words."""
+        ...
+
+    @property
+    def o(self) -> int:
+        """Place of the object."""
+        ...
+
+
+class Graph(Protocol):
+    """A scene graph, such as `limner.scenes.graphs.SceneGraph`."""
+
+    @property
+    def objects(self) -> Sequence[Thing]:
+        """Things."""
+        ...
+
+    @property
+    def relations(self) -> Sequence[Relation]:
+        """Relations between their places."""
+        ...
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """B graphs, of V nodes and R relations together; the nodes of a graph lie one after the other.
+
+    Attributes:
+        labels: (V,) int64 number of each node's label; a graph's objects come before its relations.
+        owner: (V,) int64 graph of each node.
+        triples: (R, 3) int64 nodes of subject, relation and object.
+        empty: (B,) True where a graph has no objects.
+    """
+
+    labels: Tensor
+    owner: Tensor
+    triples: Tensor
+    empty: Tensor
+
+    @property
+    def size(self) -> int:
+        """B."""
+        return int(self.empty.shape[0])
+
+    def to(self, device: torch.device | str) -> GraphBatch:
+        """The same on another device."""
+        return GraphBatch(*(one.to(device) for one in (self.labels, self.owner, self.triples, self.empty)))
+
+
+def graph_words(graphs: Iterable[Graph]) -> list[str]:
+    """Every label and predicate once, sorted: the words a graph encoder needs vectors of."""
+    found: set[str] = set()
+    for graph in graphs:
+        found.update(thing.label for thing in graph.objects)
+        found.update(relation.p for relation in graph.relations)
+    return sorted(found)
+
+
+def batch_graphs(graphs: Sequence[Graph], numbers: Mapping[str, int]) -> GraphBatch:
+    """Graphs side by side, without an edge between any two.
+
+    Args:
+        graphs: B of them, empty ones too.
+        numbers: label or predicate → its row among the label vectors.
+    Raises:
+        DataError: a label without a number.
+    """
+    labels: list[int] = []
+    owner: list[int] = []
+    triples: list[tuple[int, int, int]] = []
+    for place, graph in enumerate(graphs):
+        first = len(labels)
+        words = [thing.label for thing in graph.objects] + [relation.p for relation in graph.relations]
+        strange = next((word for word in words if word not in numbers), None)
+        if strange is not None:
+            raise DataError(f"graph {place + 1} of {len(graphs)}: no vector for {strange!r}; add its label")
+        labels += [numbers[word] for word in words]
+        owner += [place] * len(words)
+        middle = first + len(graph.objects)
+        triples += [
+            (first + relation.s, middle + number, first + relation.o)
+            for number, relation in enumerate(graph.relations)
+        ]
+    return GraphBatch(
+        torch.tensor(labels, dtype=torch.int64),
+        torch.tensor(owner, dtype=torch.int64),
+        torch.tensor(triples, dtype=torch.int64).reshape(-1, 3),
+        torch.tensor([not graph.objects for graph in graphs], dtype=torch.bool),
+    )
+
+
+def normalised_adjacency(batch: GraphBatch, dtype: torch.dtype = torch.float32) -> Tensor:
+    """(V, V) sparse D̃^(−½) Ã D̃^(−½) with Ã = A + I of the undirected graph of things and relations.
+
+    Args:
+        batch: whose relations are linked to their subjects and objects.
+        dtype: of the values.
+    Source: Kipf & Welling 2017, equation 2; SPEC 4.5.
+    """
+    count = int(batch.labels.shape[0])
+    subjects, relations, objects = batch.triples.unbind(dim=1)  # (R,) each
+    loops = torch.arange(count, device=batch.labels.device)
+    # A relation of a thing to itself links them once: Ã holds ones, not numbers of links.
+    rows = torch.cat([subjects, relations, objects, relations, loops])
+    columns = torch.cat([relations, subjects, relations, objects, loops])
+    cells = torch.unique(rows * count + columns)
+    edges = torch.stack([cells // count, cells % count]) if count else cells.new_zeros(2, 0)  # (2, E)
+    degree = torch.bincount(edges[0], minlength=count).to(dtype)
+    scale = degree.rsqrt()  # every node has its loop, so no degree is 0
+    values = scale[edges[0]] * scale[edges[1]]
+    return torch.sparse_coo_tensor(edges, values, (count, count), is_coalesced=True, check_invariants=False)
+
+
+def mean_by_graph(nodes: Tensor, owner: Tensor, size: int) -> Tensor:
+    """(B, D) mean of each graph's nodes; zero where it has none.
+
+    Args:
+        nodes: (V, D).
+        owner: (V,) graph of each node.
+        size: B.
+    """
+    totals = nodes.new_zeros(size, nodes.shape[1]).index_add(0, owner, nodes)
+    counts = torch.bincount(owner, minlength=size).clamp(min=1).to(nodes.dtype)
+    return totals / counts[:, None]
+
+
+Convolution = Literal["bipartite", "triple"]
+_TRIPLE_WIDTH = 512
+
+
+class GraphEncoder(nn.Module):
+    """Graphs → ψ, (B, D) unit rows.
+
+    An empty graph has a learned vector of its own; the mask that comes with ψ lets a loss leave it out.
+    """
+
+    def __init__(
+        self,
+        label_vectors: Tensor,
+        *,
+        dim: int = 256,
+        width: int = 256,
+        layers: int = 2,
+        convolution: Convolution = "bipartite",
+        tune_labels: bool = False,
+    ) -> None:
+        """Build it; weights are drawn from torch's generator.
+
+        Args:
+            label_vectors: (L, E) float32, a row per label and predicate.
+            dim: D of ψ.
+            width: of the hidden layers.
+            layers: of the convolution, ≥ 1.
+            convolution: ``bipartite`` or ``triple``.
+            tune_labels: whether the label vectors are trained as well.
+        Raises:
+            ConfigError: unknown convolution, or a size below 1.
+            ShapeError: the label vectors are no matrix.
+        Source: SPEC 4.5.
+        """
+        super().__init__()
+        if convolution not in get_args(Convolution):
+            raise ConfigError("graphs: " + unknown("convolution", convolution, get_args(Convolution)))
+        if min(dim, width, layers) < 1:
+            raise ConfigError(f"graphs: dim {dim}, width {width}, layers {layers}, expected at least 1 each")
+        if label_vectors.ndim != 2:
+            raise ShapeError(
+                f"graphs: label vectors have shape {tuple(label_vectors.shape)}, expected (L, E)"
+            )
+        self.dim, self.convolution = dim, convolution
+        held = label_vectors.detach().float().clone()
+        # A parameter is trained and a buffer is not; a checkpoint holds either.
+        if tune_labels:
+            self.label_vectors: Tensor = nn.Parameter(held)
+        else:
+            self.register_buffer("label_vectors", held)
+        start = int(label_vectors.shape[1])
+        build = BipartiteConvolution if convolution == "bipartite" else TripleConvolution
+        self.layers = build(start, width, layers)
+        self.out = nn.Linear(width, dim)
+        self.empty = nn.Parameter(torch.randn(dim))
+
+    def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """ψ and where graphs are empty.
+
+        Args:
+            batch: B graphs; see `limner.nn.graphs.batch_graphs`.
+        Returns:
+            (B, D) unit rows, and (B,) True where a graph has no objects.
+        """
+        nodes = self.layers(self.label_vectors[batch.labels], batch)  # (V, width)
+        pooled = self.out(mean_by_graph(nodes, batch.owner, batch.size))  # (B, D)
+        rows = torch.where(batch.empty[:, None], self.empty, pooled)
+        return functional.normalize(rows, dim=1), batch.empty
+
+
+class BipartiteConvolution(nn.Module):
+    """H ← ReLU(D̃^(−½) Ã D̃^(−½) H W), relations being nodes between their subjects and objects.
+
+    Source: Kipf & Welling 2017, equation 2; SPEC 4.5.
+    """
+
+    def __init__(self, start: int, width: int, layers: int) -> None:
+        """Draw the weights.
+
+        Args:
+            start: E of the label vectors.
+            width: of every layer.
+            layers: ≥ 1.
+        """
+        super().__init__()
+        sizes = [start, *[width] * layers]
+        self.weights = nn.ModuleList(nn.Linear(size, after, bias=False) for size, after in pairwise(sizes))
+
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Tensor:
+        """(V, E) → (V, width)."""
+        spread = normalised_adjacency(batch, nodes.dtype)
+        for weight in self.weights:
+            # Multiplied by W first: that side is the narrower one.
+            nodes = functional.relu(torch.sparse.mm(spread, weight(nodes)))
+        return nodes
+
+
+class TripleConvolution(nn.Module):
+    """A perceptron over every (subject, predicate, object), averaged per object, then another one.
+
+    A thing in no relation would lose its label, so, as sg2im does, every thing is also "in" the whole
+    picture, by a node and a relation of learned vectors.
+
+    Source: Johnson et al. 2018 (sg2im), section 3; SPEC 4.5.
+    """
+
+    def __init__(self, start: int, width: int, layers: int) -> None:
+        """Draw the weights.
+
+        Args:
+            start: E of the label vectors.
+            width: of every layer's objects and predicates.
+            layers: ≥ 1.
+        """
+        super().__init__()
+        self.picture = nn.Parameter(torch.randn(start) * start**-0.5)
+        self.within = nn.Parameter(torch.randn(start) * start**-0.5)
+        sizes = [start, *[width] * layers]
+        pairs = list(pairwise(sizes))
+        hidden = _TRIPLE_WIDTH
+        self.first = nn.ModuleList(_perceptron(3 * size, hidden, 2 * hidden + after) for size, after in pairs)
+        self.second = nn.ModuleList(_perceptron(hidden, hidden, after) for _, after in pairs)
+
+    def forward(self, nodes: Tensor, batch: GraphBatch) -> Tensor:
+        """(V, E) → (V, width): the things and relations, without the whole pictures."""
+        count = int(nodes.shape[0])
+        nodes, triples = self._with_pictures(nodes, batch)
+        subjects, relations, objects = triples.unbind(dim=1)  # (R',) each
+        for first, second in zip(self.first, self.second, strict=True):
+            told = first(torch.cat([nodes[subjects], nodes[relations], nodes[objects]], dim=1))
+            as_subject, predicate, as_object = told.split(
+                [_TRIPLE_WIDTH, told.shape[1] - 2 * _TRIPLE_WIDTH, _TRIPLE_WIDTH], dim=1
+            )
+            ends = torch.cat([subjects, objects])
+            pooled = mean_by_graph(torch.cat([as_subject, as_object]), ends, len(nodes))
+            # A relation is in one triple only: what the perceptron says of it is its new vector.
+            nodes = second(pooled).index_copy(0, relations, predicate)
+        return nodes[:count]
+
+    def _with_pictures(self, nodes: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """A node for each picture and a relation to it from each thing, behind those that are there."""
+        count, size, device = int(nodes.shape[0]), batch.size, nodes.device
+        is_thing = torch.ones(count, dtype=torch.bool, device=device)
+        is_thing[batch.triples[:, 1]] = False
+        things = torch.nonzero(is_thing)[:, 0]
+        pictures = self.picture.expand(size, -1)
+        within = self.within.expand(len(things), -1)
+        relations = count + size + torch.arange(len(things), device=device)
+        links = torch.stack([things, relations, count + batch.owner[things]], dim=1)
+        return torch.cat([nodes, pictures, within]), torch.cat([batch.triples, links])
+
+
+def _perceptron(start: int, middle: int, end: int) -> nn.Sequential:
+    """Two layers with a ReLU after each, as sg2im builds them."""
+    return nn.Sequential(nn.Linear(start, middle), nn.ReLU(), nn.Linear(middle, end), nn.ReLU())
+
+
+@dataclass(frozen=True)
+class LabelVectors:
+    """Labels and predicates with their vectors.
+
+    Attributes:
+        labels: V different ones.
+        matrix: (V, E) float32.
+        unknown: labels none of whose words has a vector; their rows are zero, and the caller must say so.
+        source: name and fingerprint of what made them.
+    """
+
+    labels: tuple[str, ...]
+    matrix: FloatArray
+    unknown: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Label → row."""
+        return {label: row for row, label in enumerate(self.labels)}
+
+
+def label_words(label: str) -> list[str]:
+    """The words of a label: lower case, split at blanks, hyphens and underscores."""
+    return label.lower().replace("-", " ").replace("_", " ").split()
+
+
+def word_label_vectors(
+    labels: Sequence[str], vectors: Mapping[str, FloatArray], source: str = ""
+) -> LabelVectors:
+    """Vectors of labels by word vectors; of a label of several words, the mean of those that are known.
+
+    Args:
+        labels: different ones.
+        vectors: word in lower case → (E,), such as GloVe's.
+        source: of the word vectors, to be kept.
+    Raises:
+        DataError: no word is known at all.
+        NumericsError: a vector is not finite.
+    Source: SPEC 4.5.
+    """
+    if not vectors:
+        raise DataError("label vectors: no word vectors given; check their file")
+    width = len(next(iter(vectors.values())))
+    matrix = np.zeros((len(labels), width), dtype=np.float32)
+    unknown = []
+    for row, label in enumerate(labels):
+        known = [vectors[word] for word in label_words(label) if word in vectors]
+        if known:
+            matrix[row] = np.mean(known, axis=0)
+        else:
+            unknown.append(label)
+    if labels and len(unknown) == len(labels):
+        raise DataError(
+            f"label vectors: none of {len(labels)} labels ({labels[0]!r} …) has a word vector;"
+            " are the vectors of another language?"
+        )
+    if not np.isfinite(matrix).all():
+        row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
+        raise NumericsError(f"label vectors: that of {labels[row]!r} is not finite; check the file")
+    return LabelVectors(tuple(labels), matrix, tuple(unknown), source)
+
+
+def sentence_label_vectors(labels: Sequence[str], encoder: TextEncoder) -> LabelVectors:
+    """Vectors of labels by an encoder of sentences, which knows every word.
+
+    Args:
+        labels: different ones.
+        encoder: such as MiniLM, which needs no download.
+    """
+    rows = encoder.encode_text(labels) if labels else np.zeros((0, encoder.dim), np.float32)
+    return LabelVectors(tuple(labels), rows, (), f"{encoder.name} {encoder.fingerprint}")

@@ -1,0 +1,306 @@
+"""Texts to unit vectors: word embedding, masked LSTM, pooling, batch norm, linear layer.
+
+The text tower that CMCM and its baselines share; with attention it also says which words counted. It reads
+no vocabulary and no files: numbers of words, their lengths and, if any, word vectors are arguments.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from limner.arrays import expect
+from limner.errors import ConfigError, ShapeError, unknown
+
+Pooling = Literal["none", "additive", "scaled"]
+
+
+class EncodedTexts(NamedTuple):
+    """What the tower says about B texts.
+
+    Attributes:
+        vectors: (B, D) rows of unit length.
+        attention: (B, T) weights that sum to 1 over the real words and are 0 on padding; None where the
+            pooling has none.
+    """
+
+    vectors: Tensor
+    attention: Tensor | None
+
+
+class AdditiveAttention(nn.Module):
+    """Weighted sum of LSTM states; the weights come from one learned question to every state.
+
+    u = tanh(W h + b), e = ⟨q, u⟩, scaled by 1/√H if asked, a = softmax over the real words, Σ a h.
+
+    Source: SPEC 2.3 (modes 1 and 2 of the CMCM release).
+    """
+
+    def __init__(self, width: int, *, scaled: bool) -> None:
+        """Prepare.
+
+        Args:
+            width: H of a state.
+            scaled: divide by the square root of H.
+        """
+        super().__init__()
+        self.transform = nn.Linear(width, width)
+        self.question = nn.Parameter(torch.randn(width))
+        self.factor = width**-0.5 if scaled else 1.0
+
+    def forward(self, states: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """Pool.
+
+        Args:
+            states: (B, T, H).
+            real: (B, T) bool, True on words; at least one per row.
+        Returns:
+            (B, H) and the weights (B, T).
+        """
+        energy = torch.tanh(self.transform(states)) @ self.question * self.factor  # (B, T)
+        weights = energy.masked_fill(~real, -torch.inf).softmax(dim=1)
+        return (weights.unsqueeze(1) @ states).squeeze(1), weights
+
+
+class WordEncoder(nn.Module):
+    """Embedding → LSTM → pooling → batch norm → linear → unit length.
+
+    Source: SPEC 2.2 and 2.3.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        dim: int,
+        *,
+        vectors: Tensor | None = None,
+        width: int = 300,
+        hidden: int = 300,
+        bidirectional: bool = True,
+        pooling: Pooling = "scaled",
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            vocabulary_size: V, padding (0) and unknown (1) among them.
+            dim: D of the vectors that come out.
+            vectors: (V, E) to start the embedding from; trained further. None draws them.
+            width: E, of a word vector.
+            hidden: of the LSTM, per direction.
+            bidirectional: read the text both ways.
+            pooling: "none" joins the final states of all directions, "additive" and "scaled" attend.
+        Raises:
+            ConfigError: unknown pooling.
+            ShapeError: the vectors do not fit V and E.
+        """
+        super().__init__()
+        if pooling not in get_args(Pooling):
+            raise ConfigError("words: " + unknown("pooling", pooling, get_args(Pooling)))
+        self.embedding = nn.Embedding(vocabulary_size, width, padding_idx=0)
+        if vectors is not None:
+            if tuple(vectors.shape) != (vocabulary_size, width):
+                raise ShapeError(
+                    f"words: word vectors have shape {tuple(vectors.shape)}, expected"
+                    f" {vocabulary_size, width}; learn them for this vocabulary and width"
+                )
+            with torch.no_grad():
+                self.embedding.weight.copy_(vectors)
+                self.embedding.weight[0] = 0
+        self.lstm = nn.LSTM(width, hidden, batch_first=True, bidirectional=bidirectional)
+        state = hidden * (2 if bidirectional else 1)
+        self.attention = None if pooling == "none" else AdditiveAttention(state, scaled=pooling == "scaled")
+        self.norm = nn.BatchNorm1d(state)
+        self.project = nn.Linear(state, dim)
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> EncodedTexts:
+        """Encode.
+
+        Args:
+            ids: (B, T) int64; what stands after a row's length has no influence.
+            lengths: (B,) int64 in 1…T.
+        Returns:
+            Vectors and attention.
+        Raises:
+            ShapeError: a length out of range, or one text alone in training, which batch norm cannot take.
+        """
+        sizes = expect("words", ids=(ids, "B T"), lengths=(lengths, "B"))
+        if int(lengths.min()) < 1 or int(lengths.max()) > sizes["T"]:
+            raise ShapeError(f"words: a length lies outside 1…{sizes['T']}; give the lengths before padding")
+        if self.training and sizes["B"] < 2:
+            raise ShapeError("words: one text in a training batch, expected at least 2 for batch norm")
+        real = torch.arange(sizes["T"], device=ids.device) < lengths.unsqueeze(1)  # (B, T)
+        # Lengths must be on the CPU for packing; the packed LSTM never sees padding.
+        packed = pack_padded_sequence(
+            self.embedding(ids), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, (final, _) = self.lstm(packed)
+        if self.attention is None:
+            pooled, weights = final.transpose(0, 1).flatten(1), None  # (directions, B, H) → (B, directions·H)
+        else:
+            padded, _ = pad_packed_sequence(states, batch_first=True, total_length=sizes["T"])
+            pooled, weights = self.attention(padded, real)
+        vectors = nn.functional.normalize(self.project(self.norm(pooled)), dim=1)
+        return EncodedTexts(vectors, weights)
+
+
+WASTE = 1.5  # the longest row of a group is at most this many times as long as the shortest
+
+
+def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
+    """What a layer says at every place.
+
+    Args:
+        recurrence: of one layer, `batch_first`, one way or both.
+        padded: (B, L, W); what stands after a row's length has no influence.
+        lengths: (B,) int64 on the CPU, in 1…L.
+    Returns:
+        (B, L, H) or, both ways, (B, L, 2·H); zeros where a row is over.
+    Raises:
+        ShapeError: sizes do not fit.
+    """
+    _check(recurrence, padded, lengths)
+    if padded.is_cuda:
+        packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+        whole, _ = pad_packed_sequence(recurrence(packed)[0], batch_first=True, total_length=padded.shape[1])
+        return whole
+    found, order = [], []
+    for rows, part, own in _groups(padded, lengths):
+        read = _one_way(recurrence, part, "")
+        if recurrence.bidirectional:
+            turned = _one_way(recurrence, _turned(part, own), "_reverse")
+            read = torch.cat([read, _turned(turned, own)], dim=2)
+        real = torch.arange(part.shape[1])[None] < own[:, None]
+        found.append(
+            pad(read.masked_fill(~real[:, :, None], 0.0), (0, 0, 0, padded.shape[1] - part.shape[1]))
+        )
+        order.append(rows)
+    return torch.cat(found)[torch.cat(order).argsort()]
+
+
+def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
+    """What a layer says when it has read a row, both ways one beside the other.
+
+    Args:
+        recurrence: as for `states`.
+        padded: likewise.
+        lengths: likewise.
+    Returns:
+        (B, H) or (B, 2·H).
+    Raises:
+        ShapeError: sizes do not fit.
+    """
+    _check(recurrence, padded, lengths)
+    if padded.is_cuda:
+        packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+        final = recurrence(packed)[1]
+        return torch.cat(list(final[0] if isinstance(recurrence, nn.LSTM) else final), dim=1)
+    found, order = [], []
+    for rows, part, own in _groups(padded, lengths):
+        ends = torch.arange(len(rows)), own - 1
+        read = [_one_way(recurrence, part, "")[ends]]
+        if recurrence.bidirectional:
+            read.append(_one_way(recurrence, _turned(part, own), "_reverse")[ends])
+        found.append(torch.cat(read, dim=1))
+        order.append(rows)
+    return torch.cat(found)[torch.cat(order).argsort()]
+
+
+def _groups(padded: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Rows of like length: their numbers, their values cut to the longest, their lengths."""
+    left = torch.argsort(lengths, descending=True, stable=True)
+    while len(left):
+        longest = int(lengths[left[0]])
+        close = int((lengths[left] * WASTE >= longest).sum())
+        rows, left = left[:close], left[close:]
+        yield rows, padded[rows, :longest], lengths[rows]
+
+
+def _one_way(recurrence: nn.GRU | nn.LSTM, rows: Tensor, direction: str) -> Tensor:
+    """(B, L, W) → (B, L, H), from a zero state."""
+    names = ["weight_ih_l0", "weight_hh_l0"] + (["bias_ih_l0", "bias_hh_l0"] if recurrence.bias else [])
+    weights = [getattr(recurrence, name + direction) for name in names]
+    start = rows.new_zeros(1, len(rows), recurrence.hidden_size)
+    settings = (recurrence.bias, 1, 0.0, recurrence.training, False, True)
+    if isinstance(recurrence, nn.LSTM):
+        return torch.lstm(rows, (start, start), weights, *settings)[0]
+    return torch.gru(rows, start, weights, *settings)[0]
+
+
+def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
+    """Every row back to front, its padding where it was."""
+    places = torch.arange(rows.shape[1])[None]
+    ends = lengths[:, None]
+    back = torch.where(places < ends, ends - 1 - places, places)
+    return rows.gather(1, back[:, :, None].expand_as(rows))
+
+
+def _check(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> None:
+    if recurrence.num_layers != 1 or not recurrence.batch_first:
+        raise ShapeError("padded: a recurrence of several layers or not batch first, expected one layer")
+    if padded.ndim != 3 or lengths.shape != padded.shape[:1] or not len(padded):
+        raise ShapeError(
+            f"padded: rows {tuple(padded.shape)} with {len(lengths)} lengths, expected (B, L, W)"
+        )
+    if int(lengths.min()) < 1 or int(lengths.max()) > padded.shape[1]:
+        raise ShapeError(
+            f"padded: a length lies outside 1…{padded.shape[1]}; give the lengths before padding"
+        )
+
+
+def read_both_ways(recurrence: nn.LSTM, rows: Tensor, counts: Sequence[int]) -> Tensor:
+    """Run an LSTM that reads both ways over B sequences, from a zero state each.
+
+    Args:
+        recurrence: `batch_first`.
+        rows: (N, W) the sequences one after the other.
+        counts: B of them, at least 1 each, with sum N; short ones, since they are packed.
+    Returns:
+        (N, 2·H) its outputs in the order of the rows.
+    Raises:
+        ShapeError: the counts do not fit.
+    """
+    parts = _parts(rows, counts)
+    lengths = torch.tensor(counts)
+    padded = pad_sequence(parts, batch_first=True)  # (B, T, W)
+    packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
+    outputs, _ = pad_packed_sequence(recurrence(packed)[0], batch_first=True)  # (B, T, 2·H)
+    real = torch.arange(outputs.shape[1]) < lengths[:, None]
+    found: Tensor = outputs[real.to(outputs.device)]
+    return found
+
+
+def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Sequence[int]) -> Tensor:
+    """Run an LSTM that reads one way over B sequences of any length, from a zero state each.
+
+    Args:
+        recurrence: `batch_first`.
+        rows: (N, W) the sequences one after the other.
+        counts: B of them, at least 1 each, with sum N.
+    Returns:
+        (N, H) its outputs in the order of the rows.
+    Raises:
+        ShapeError: the counts do not fit.
+    """
+    parts = _parts(rows, counts)
+    found: list[Tensor] = list(parts)
+    left = sorted(range(len(parts)), key=lambda number: -counts[number])
+    while left:
+        close = [number for number in left if counts[number] * WASTE >= counts[left[0]]]
+        left = left[len(close) :]
+        # what is padded comes after a sequence, where it changes nothing
+        outputs = recurrence(pad_sequence([parts[number] for number in close], batch_first=True))[0]
+        for number, output in zip(close, outputs, strict=True):
+            found[number] = output[: counts[number]]
+    return torch.cat(found)
+
+
+def _parts(rows: Tensor, counts: Sequence[int]) -> list[Tensor]:
+    if rows.ndim != 2 or not counts or min(counts) < 1 or sum(counts) != len(rows):
+        raise ShapeError(
+            f"sequences: rows {tuple(rows.shape)} in parts of {list(counts)[:9]},"
+            " expected (N, W) and counts of at least 1 that sum to N"
+        )
+    return list(torch.split(rows, list(counts)))

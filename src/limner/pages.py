@@ -1,0 +1,60 @@
+"""Our own page templates: rendered safely, with a policy that forbids scripts and requests.
+
+All pages share it. It knows no content.
+"""
+
+import base64
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+from limner.records import Story
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+_FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+
+
+def carried(text: str) -> str:
+    """The text with each character that XML forbids or discourages as U+FFFD."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def forbidden(story: Story) -> tuple[str, ...]:
+    """One warning if the titles or texts of a story hold such characters, else none.
+
+    Args:
+        story: the story.
+    """
+    texts = [story.title, *(text for step in story.steps for text in (step.title, step.text))]
+    count = sum(len(_FORBIDDEN.findall(text)) for text in texts)
+    if not count:
+        return ()
+    return (f"{count} control character{'s' if count > 1 else ''} in the text shown as \ufffd",)
+
+
+def environment(package: str = "limner") -> "Environment":
+    """Templates of a package's folder `static`: escaped, strict about names, without forbidden characters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(package, "static"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: carried(value) if type(value) is str else value,
+    )
+
+
+def policy(style: str) -> str:
+    """Content security policy of a page whose only style sheet is this one, inside it."""
+    fingerprint = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
+    return (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{fingerprint}';"
+        " base-uri 'none'; form-action 'none'"
+    )

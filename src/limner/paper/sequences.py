@@ -1,0 +1,440 @@
+"""The result tables of stories: recall, story recall and the looks of what was found, by story.
+
+Every system is compared with the paper's own on the same steps, with one correction per table; a table per
+decoding, and single seeds beside their mean. Nothing is trained or scored here; a cell without a result stays
+empty.
+"""
+
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, unknown
+from limner.evaluation.caption_scores import TextScores
+from limner.evaluation.comparison import Figure, compare, marks, rank_figure
+from limner.evaluation.results import CUTS, Decoding, Found, Pictures, SequenceResult, Told
+from limner.evaluation.uncertainty import RESAMPLES, Values, Weights, group_numbers
+from limner.paper.cmcm import parted
+from limner.paper.cohorts import plain_name
+from limner.paper.table import Block, Cell, Kind, Row, Table
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure of a table.
+
+    Attributes:
+        name: heading.
+        published: key of the paper's figure, "" for none.
+        values: what was found → (N,) of every step, NaN of steps that do not count, or None where it was not
+            measured.
+        kind: how it is written; of a rank the median is taken, and less is better.
+    """
+
+    name: str
+    published: str
+    values: Callable[[Found], Values | None]
+    kind: Kind = "percent"
+
+
+def _within(name: str, part: str, k: int) -> Column:
+    def values(found: Found) -> Values | None:
+        ranks = found.saliency.get(part) if part in ("noun", "sequence") else getattr(found, part)  # type: ignore[call-overload]
+        return None if ranks is None else np.array(np.asarray(ranks) <= k, dtype=np.float64)
+
+    return Column(f"{name}@{k}", f"{name}@{k}" if part != "sequence" else "", values)
+
+
+_RECALL = tuple(_within("R", "own", k) for k in CUTS)
+_STORY = _within("StR", "story", 1)
+LAYOUTS: Mapping[str, Mapping[str, tuple[Column, ...]]] = {
+    "vrss-1": {
+        "retrieval": (*_RECALL, _STORY),
+        "nouns": tuple(_within("VSR", "noun", k) for k in CUTS),
+        "stories": tuple(_within("VSR", "sequence", k) for k in CUTS),
+        "features": (
+            Column("VFS", "VFS", lambda f: np.array(f.similarity) if f.similarity else None, "precision"),
+        ),
+    },
+    "gsda-1": {
+        "retrieval": (*_RECALL, Column("MedR", "MedR", lambda f: np.array(f.own), "rank"), _STORY),
+        "features": (
+            Column(
+                "coherence",
+                "",
+                lambda f: np.array(f.coherence, dtype=np.float64) if f.coherence else None,
+                "precision",
+            ),
+        ),
+    },
+}
+
+
+def figure_of(
+    column: Column,
+    runs: Sequence[SequenceResult],
+    decoding: Decoding,
+    *,
+    owner: NDArray[np.int64],
+    groups: int,
+    printed: float | None,
+) -> Figure:
+    """A column's figure of one system: the mean over its seeds.
+
+    Args:
+        column: which.
+        runs: one per seed, on the same steps.
+        decoding: how pictures were chosen.
+        owner: (N,) number of every step's story.
+        groups: of stories.
+        printed: the paper's figure, per cent where the column is.
+    """
+    if printed is not None and column.kind == "percent":
+        printed /= 100
+    found = [_values(column, run, decoding) for run in runs]
+    there = [values for values in found if values is not None]
+    # a mean of fewer seeds is another figure
+    whole = bool(there) and len(there) == len(found)
+    applies = whole or not runs
+    if column.kind == "rank":
+        pools = [(np.arange(len(owner)), values) for values in there] if whole else []
+        return rank_figure("MedR", pools, owner, groups, printed, applies=applies)
+    statistic = _average(np.mean(there, axis=0), owner, groups) if whole else None
+    return Figure(column.kind, statistic, printed, applies=applies)
+
+
+def single(column: Column, run: SequenceResult, decoding: Decoding) -> float | None:
+    """A column's figure of one run; None where it was not measured."""
+    values = _values(column, run, decoding)
+    if values is None or np.isnan(values).all():
+        return None
+    return float((np.nanmedian if column.kind == "rank" else np.nanmean)(values))
+
+
+def _values(column: Column, run: SequenceResult, decoding: Decoding) -> Values | None:
+    return column.values(run.found[decoding]) if decoding in run.found else None
+
+
+def _average(values: Values, owner: NDArray[np.int64], groups: int) -> Callable[[Weights], Values]:
+    counted = ~np.isnan(values)
+    sums = np.bincount(owner[counted], values[counted], groups)
+    sizes = np.bincount(owner[counted], minlength=groups).astype(np.float64)
+
+    def average(weights: Weights) -> Values:
+        drawn = weights.astype(np.float64)
+        total, size = drawn @ sums, drawn @ sizes
+        share: Values = np.divide(total, size, out=np.full_like(total, np.nan), where=size > 0)
+        return share
+
+    return average
+
+
+_PICTURES: Mapping[Pictures, str] = {"true": "true pictures", "found": "found pictures"}
+_SCORES: Mapping[str, Callable[[TextScores], float]] = {"BLEU-4": lambda s: s.bleu, "chrF": lambda s: s.chrf}
+
+
+def caption_table(
+    systems: Mapping[str, Sequence[SequenceResult]], where: str, control: str, resamples: int
+) -> Table:
+    """A row per system, the mean over its seeds.
+
+    Args:
+        systems: name → runs, all of which tell stories, on the same steps.
+        where: data set and split.
+        control: system the others' perplexities are compared with.
+        resamples: of every interval and comparison.
+    """
+    first = next(iter(systems.values()))[0]
+    owner, groups = group_numbers(first.stories)
+    names = list(systems)
+    told = {name: [run.told for run in runs if run.told is not None] for name, runs in systems.items()}
+    # what is guessed must be the same for perplexities to compare
+    every = [one for some in told.values() for one in some]
+    alike = all((one.tokens, one.unknown) == (every[0].tokens, every[0].unknown) for one in every)
+    figures, against = [], []
+    for name in names:
+        for place, pictures in enumerate(_PICTURES):
+            statistic = _perplexity(told[name], pictures, owner, groups)
+            figures.append(Figure("rank", statistic, None, higher_is_better=False))
+            compared = alike and control in names and name != control
+            against.append(names.index(control) * len(_PICTURES) + place if compared else None)
+    cells, count = compare(figures, against, owner, groups, resamples=resamples)
+    width = len(_PICTURES)
+    rows = tuple(
+        Row(
+            name=name,
+            remark=f"{len(told[name])} seeds" if len(told[name]) > 1 else "",
+            cells=(*cells[width * row : width * (row + 1)], *_scores(told[name])),
+        )
+        for row, name in enumerate(names)
+    )
+    return Table(
+        name="gsda-1-captions",
+        title=f"Stories told back ({where})",
+        corner="system",
+        blocks=(
+            Block(title="perplexity", columns=tuple(_PICTURES.values())),
+            Block(title="told from true pictures", columns=tuple(_SCORES)),
+        ),
+        rows=rows,
+        notes=(*_caption_notes(every, alike), marks(control, count, resamples)),
+    )
+
+
+def _perplexity(
+    told: Sequence[Told], pictures: Pictures, owner: NDArray[np.int64], groups: int
+) -> Callable[[Weights], Values]:
+    """Mean over seeds; within one all tokens weigh alike."""
+    nats = np.stack([np.bincount(owner, one.nats[pictures], groups) for one in told], axis=1)
+    tokens = np.stack([np.bincount(owner, one.tokens, groups) for one in told], axis=1)
+
+    def perplexity(weights: Weights) -> Values:
+        drawn = weights.astype(np.float64)
+        found: Values = np.exp((drawn @ nats) / (drawn @ tokens)).mean(axis=1)
+        return found
+
+    return perplexity
+
+
+def _scores(told: Sequence[Told]) -> list[Cell]:
+    found = [one.scores for one in told if one.scores is not None]
+    if not found or len(found) < len(told):
+        return [Cell(applies=False)] * len(_SCORES)
+    return [Cell(value=float(np.mean([score(one) for one in found]))) for score in _SCORES.values()]
+
+
+def _caption_notes(every: Sequence[Told], alike: bool) -> list[str]:
+    first = every[0]
+    notes = [
+        "Perplexity of the true sentences, given the true pictures or those found first; ends of sentences"
+        f" count, starts do not. {sum(first.tokens)} tokens,"
+        f" {100 * sum(first.unknown) / sum(first.tokens):.1f} % of them unknown words, which are one class.",
+        "BLEU-4 and chrF2 (per cent): the likeliest words at every step against the one true text.",
+    ]
+    if not alike:
+        notes.append("The runs know different words or cut sentences elsewhere: perplexities do not compare.")
+    return notes
+
+
+TABLES = tuple(LAYOUTS)
+SPLITS = ("grouped", "released", "random")
+DECODINGS: Mapping[Decoding, str] = {
+    "steps": "every step by itself",
+    "distinct": "no first picture twice in a story",
+}
+
+
+@cache
+def reference() -> Mapping[str, Any]:
+    """Published figures by table, as in ``reference/vrss.toml`` and ``reference/gsda.toml``."""
+    folder = files("limner.paper") / "reference"
+    texts = [(folder / name).read_text("utf-8") for name in ("vrss.toml", "gsda.toml")]
+    return {name: entry for text in texts for name, entry in tomllib.loads(text).items()}
+
+
+def build(
+    name: str, results: Sequence[SequenceResult], *, data: str | None = None, resamples: int = RESAMPLES
+) -> list[Table]:
+    """Per data set, split and decoding one table, and one of single seeds; gsda-1 adds one of captions.
+
+    Args:
+        name: one of `TABLES`.
+        results: as `sequence_results.read_sequence_results` gives them; validation is left aside.
+        data: the only data set shown; None shows all that were measured.
+        resamples: of every interval and comparison.
+    Raises:
+        ConfigError: no such table.
+        DataError: runs on one data set were measured on other steps or with other picture features.
+    """
+    if name not in TABLES:
+        raise ConfigError(unknown("table", name, TABLES))
+    chosen = [r for r in results if r.about.part == "test" and data in (None, r.about.data)]
+    tables: list[Table] = []
+    for one in sorted({r.about.data for r in chosen}):
+        for split in SPLITS:
+            own = [r for r in chosen if (r.about.data, r.about.split) == (one, split)]
+            if own:
+                tables += _of_one_set(name, own, f"{one}, {split} split", resamples)
+    return tables or [_table(name, {}, [], "not measured", decoding="steps", resamples=resamples)]
+
+
+def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamples: int) -> list[Table]:
+    first = results[0]
+    for result in results:
+        if (result.ids, result.stories) != (first.ids, first.stories):
+            raise DataError(
+                f"{name} ({where}): {result.about.system} and {first.about.system} were measured on different"
+                " steps; measure both on one split seed"
+            )
+        if result.features != first.features:
+            raise DataError(
+                f"{name} ({where}): {result.about.system} was measured with features {result.features!r} and"
+                f" {first.about.system} with {first.features!r}; measure both with one backbone"
+            )
+    abouts = [result.about for result in results]
+    systems: dict[str, list[SequenceResult]] = {}
+    for result in sorted(results, key=lambda one: one.about.seed):
+        systems.setdefault(plain_name(result.about, abouts), []).append(result)
+    tables = []
+    for decoding in DECODINGS:
+        tables.append(_table(name, systems, results, where, decoding=decoding, resamples=resamples))
+        if any(len(runs) > 1 for runs in systems.values()):
+            tables.append(_seeds(name, systems, where, decoding))
+    told = {one: runs for one, runs in systems.items() if all(run.told is not None for run in runs)}
+    if name == "gsda-1" and told:
+        tables.append(caption_table(told, where, _control(name, told), resamples))
+    return tables
+
+
+def _table(
+    table: str,
+    systems: Mapping[str, Sequence[SequenceResult]],
+    results: Sequence[SequenceResult],
+    where: str,
+    *,
+    decoding: Decoding,
+    resamples: int,
+) -> Table:
+    """All systems, the mean over their seeds with its interval by story, against the control."""
+    entry, layout = reference()[table], LAYOUTS[table]
+    columns = [column for own in layout.values() for column in own]
+    published, control = entry["rows"], _control(table, systems)
+    names = _rows(published, systems)
+    owner, groups = group_numbers(results[0].stories if results else [])
+    figures: list[Figure] = []
+    against: list[int | None] = []
+    for name in names:
+        runs = systems.get(name, ())
+        for place, column in enumerate(columns):
+            printed = published.get(name, {}).get(column.published)
+            figures.append(figure_of(column, runs, decoding, owner=owner, groups=groups, printed=printed))
+            compared = name != control and control in names
+            against.append(names.index(control) * len(columns) + place if compared else None)
+    cells, count = compare(figures, against, owner, groups, resamples=resamples)
+    rows = tuple(
+        Row(name=name, remark=_remark(systems.get(name, ())), cells=tuple(own))
+        for name, own in zip(names, parted(cells, len(columns)), strict=True)
+    )
+    return Table(
+        name=table,
+        title=f"{entry['title']} ({where}, {DECODINGS[decoding]})",
+        corner="system",
+        blocks=_blocks(table),
+        rows=rows,
+        notes=(*_notes(table, results, decoding), marks(control, count, resamples)),
+    )
+
+
+def _control(table: str, systems: Collection[str]) -> str:
+    """The system others are compared with: the paper's own, or its only other preset if it was not run."""
+    control: str = reference()[table]["control"]
+    presets = [name for name in systems if name.startswith(f"{control} [")]
+    return presets[0] if control not in systems and len(presets) == 1 else control
+
+
+def _rows(published: Iterable[str], systems: Collection[str]) -> list[str]:
+    """The paper's rows, each with its other presets below it, and then all else."""
+    names = []
+    for name in published:
+        names += [name, *(one for one in systems if one.startswith(f"{name} ["))]
+    return [*names, *(one for one in systems if one not in names)]
+
+
+def _seeds(
+    table: str, systems: Mapping[str, Sequence[SequenceResult]], where: str, decoding: Decoding
+) -> Table:
+    """Every run by itself, and the deviation between the seeds of a system."""
+    rows = []
+    columns = [column for own in LAYOUTS[table].values() for column in own]
+    for name, runs in systems.items():
+        found = []
+        for run in runs:
+            found.append([single(column, run, decoding) for column in columns])
+            rows.append(Row(name=f"{name}, seed {run.about.seed}", cells=_plain(found[-1], columns)))
+        if len(runs) > 1:
+            spread = [
+                None if any(one is None for one in column) else float(np.std(column, ddof=1))
+                for column in (list(column) for column in zip(*found, strict=True))
+            ]
+            rows.append(Row(name=f"{name}, deviation", cells=_plain(spread, columns)))
+    return Table(
+        name=f"{table}-seeds",
+        title=f"Single runs ({where}, {DECODINGS[decoding]})",
+        corner="run",
+        blocks=_blocks(table),
+        rows=tuple(rows),
+        notes=("Deviation: of the seeds, with n − 1.",),
+    )
+
+
+def _remark(runs: Sequence[SequenceResult]) -> str:
+    """How many runs a row averages, where it is more than one."""
+    return f"{len(runs)} seeds" if len(runs) > 1 else ""
+
+
+def _blocks(table: str) -> tuple[Block, ...]:
+    return tuple(
+        Block(title=title, columns=tuple(column.name for column in own))
+        for title, own in LAYOUTS[table].items()
+    )
+
+
+def _plain(values: Sequence[float | None], columns: Sequence[Column]) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(value=value, kind=column.kind, applies=value is not None)
+        for value, column in zip(values, columns, strict=True)
+    )
+
+
+def _notes(table: str, results: Sequence[SequenceResult], decoding: Decoding) -> tuple[str, ...]:
+    """Sizes, chance, and what cells mean."""
+    notes = []
+    for first in results[:1]:
+        groups = len(set(first.stories))
+        notes.append(f"{len(first.ids)} steps of {groups} stories, {first.pictures} different pictures.")
+        notes += _looks(first) if table == "vrss-1" else _coherence(results)
+        if first.features:
+            notes.append(f"What pictures look like is asked of {first.features}.")
+    if decoding == "distinct":
+        notes.append("A picture that an earlier step of the story puts first ranks behind all others.")
+    if table == "vrss-1":
+        notes.append(
+            "VSR: a noun of the step's text (nouns) or its story (stories) is among the k labels that a"
+            " linear model of the test pictures, five-fold, thinks likeliest for the first picture."
+        )
+    else:
+        notes += [
+            "Coherence: mean cosine of the features of pictures found for consecutive steps; a picture found"
+            " twice in a row counts as 1, so more is not better beyond that of the right pictures.",
+            'The paper\'s "Med r" cannot be a median rank: it rises with recall.',
+        ]
+    return (
+        *notes,
+        "Brackets: 95 % bootstrap interval by story of the mean over seeds. Parentheses: the paper's figure,"
+        f" on its own {reference()[table]['data']}; for ordering only.",
+    )
+
+
+def _looks(first: SequenceResult) -> Iterator[str]:
+    """VSR and VFS to compare with."""
+    for name, level in first.levels.items():
+        random, gold = (", ".join(f"{100 * v:.1f}" for v in some) for some in (level.random, level.gold))
+        title = "nouns" if name == "noun" else "stories"
+        cuts = "/".join(str(k) for k in CUTS)
+        yield f"VSR@{cuts} ({title}): {random} with random pictures, {gold} with the right ones."
+    if first.random_similarity is not None:
+        yield f"VFS: {first.random_similarity:.2f} with random pictures."
+
+
+def _coherence(results: Sequence[SequenceResult]) -> Iterator[str]:
+    """That of the right pictures, from any result that has it: all are of one gallery and its features."""
+    for one in results:
+        if one.gold_coherence is not None:
+            yield f"Coherence of the right pictures: {one.gold_coherence:.2f}."
+            return

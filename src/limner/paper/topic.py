@@ -1,0 +1,465 @@
+"""How the latent topic of one text moves through a run of VRSS: brings together what the page shows.
+
+Validation stories are the background and their pictures the gallery, so that no test row is looked at. It
+trains and measures nothing.
+"""
+
+import base64
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.paper.figures import GREY
+from limner.paper.gallery import Example, check_page, write_page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL.Image import Image
+
+    from limner.arrays import FloatArray
+    from limner.datasets.pairs import Pair
+    from limner.evaluation.sequences import Steps
+    from limner.paper.gallery import Pictures
+
+
+NUMBERED_STEPS = 24
+"""More steps than these are small dots, of which every fifth bears its number."""
+_SIDE_IN, _LARGE_PT, _SMALL_PT = 4.5, 13.5, 5
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A path of T steps among N others.
+
+    Attributes:
+        background: (N, 2).
+        path: (T, 2).
+        start: (2,) where every story begins, before its first step.
+        shares: (2,) of the background's variance that either axis explains, 0 to 1, the greater first.
+    """
+
+    background: NDArray[np.float64]
+    path: NDArray[np.float64]
+    start: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+
+def moved(latents: NDArray[np.floating]) -> NDArray[np.float64]:
+    """‖z_t − z_{t−1}‖ of (T, Z) latents, with z_0 = 0: (T,).
+
+    Raises:
+        ShapeError: no matrix.
+        NumericsError: a value is not finite.
+    Source: SPEC 5.4 for z_0.
+    """
+    own = _checked(latents)
+    found: NDArray[np.float64] = np.linalg.norm(np.diff(own, axis=0, prepend=0), axis=1)
+    return found
+
+
+def plane(background: NDArray[np.floating], latents: NDArray[np.floating]) -> Plane:
+    """Project a path on the two main components of other latents.
+
+    Args:
+        background: (N, Z) of all steps of many stories; they alone decide the plane.
+        latents: (T, Z) of one story, T ≥ 1.
+    Raises:
+        ShapeError: widths differ, or there is no step or less than two dimensions.
+        DataError: less than two steps in the background, or all are equal: they span no plane.
+        NumericsError: a value is not finite.
+    """
+    all_steps, own = _checked(background), _checked(latents)
+    if all_steps.shape[1] != own.shape[1] or own.shape[1] < 2 or not len(own):
+        raise ShapeError(
+            f"figure: latents have shapes {all_steps.shape} and {own.shape}, expected (N, Z) and (T, Z) with"
+            " T of at least 1 and Z of at least 2"
+        )
+    if len(all_steps) < 2 or not np.ptp(all_steps, axis=0).any():
+        raise DataError(
+            f"figure: {len(all_steps)} latents without spread span no plane; name a run with more stories"
+        )
+    from sklearn.decomposition import PCA
+
+    found = PCA(2, svd_solver="full").fit(all_steps)
+    start = found.transform(np.zeros((1, own.shape[1])))[0]
+    return Plane(
+        found.transform(all_steps), found.transform(own), start, np.array(found.explained_variance_ratio_)
+    )
+
+
+def topic_path(one: Plane) -> "Figure":
+    """The path, numbered by step, on the background; an arrow leads from every step to the next.
+
+    Both axes have one scale, so that a distance is what it looks like. The first steps are dark, the last
+    light; the cross is where all stories start.
+
+    Args:
+        one: as `plane` gives it.
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    count = len(one.path)
+    figure = Figure(figsize=(_SIDE_IN, _SIDE_IN), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    others, start = one.background, one.start
+    axes.plot(
+        others[:, 0], others[:, 1], "o", markersize=3.6, color=GREY, alpha=0.45, markeredgewidth=0,
+        label="all validation steps",
+    )  # fmt: skip
+    axes.plot(start[0], start[1], "+", markersize=8, color="black", label="where stories start")
+    colours = colormaps["viridis"](np.linspace(0.1, 0.72, count))
+    large = count <= NUMBERED_STEPS
+    size = _LARGE_PT if large else _SMALL_PT
+    points = np.vstack([one.start, one.path])
+    for place in range(count):
+        axes.annotate(
+            "",
+            points[place + 1],
+            points[place],
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": colours[place],
+                "linewidth": 1.1,
+                "mutation_scale": 9 if large else 5,
+                "shrinkA": size / 2 if place else 3,
+                "shrinkB": size / 2,
+            },
+            zorder=3,
+        )
+    for place, (point, colour) in enumerate(zip(one.path, colours, strict=True)):
+        axes.plot(*point, "o", markersize=size, color=colour, markeredgecolor="white", zorder=4 + place)
+        if large:
+            axes.annotate(
+                str(place + 1), point, ha="center", va="center_baseline", color="white", fontsize=7.5,
+                fontweight="bold", zorder=4 + place,
+            )  # fmt: skip
+        elif place in (0, count - 1) or (place + 1) % 5 == 0:
+            axes.annotate(
+                str(place + 1), point, (4, 4), textcoords="offset points", fontsize=8, zorder=4 + count
+            )
+    names = [
+        f"{name} component: {100 * share:.0f} % of the variance"
+        for name, share in zip(("first", "second"), one.shares, strict=True)
+    ]
+    axes.set(xlabel=names[0], ylabel=names[1])
+    axes.set_aspect("equal", adjustable="datalim")
+    figure.legend(loc="outside upper left", frameon=False, ncols=2, fontsize=8, handletextpad=0.3)
+    return figure
+
+
+def _checked(latents: NDArray[np.floating]) -> NDArray[np.float64]:
+    own = np.asarray(latents, dtype=np.float64)
+    if own.ndim != 2:
+        raise ShapeError(f"figure: latents have shape {own.shape}, expected (T, Z)")
+    if not np.isfinite(own).all():
+        raise NumericsError("figure: a latent is not finite; train the run again")
+    return own
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number of a step, drawn as a bar.
+
+    Attributes:
+        name: what it is.
+        text: the number with its unit.
+        share: length of the bar, 0 to 1.
+        usual: where the mark of the usual number lies, 0 to 1.
+    """
+
+    name: str
+    text: str
+    share: float
+    usual: float
+
+
+@dataclass(frozen=True)
+class TopicStep:
+    """One step.
+
+    Attributes:
+        number: from 1.
+        text: shown up to a length; the rest opens on a click.
+        measured: its numbers.
+        found: the best pictures in order.
+        own: its own picture, None where none is known.
+        remarks: what else is to be known of it.
+    """
+
+    number: int
+    text: str
+    measured: tuple[Measured, ...]
+    found: tuple[Example, ...]
+    own: "Image | None"
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What stands above the steps.
+
+    Attributes:
+        title: of the page.
+        note: what is shown and how to read it.
+        path: the drawing, an SVG file.
+        path_alt: the same in words.
+        caption: below it.
+    """
+
+    title: str
+    note: str
+    path: bytes
+    path_alt: str
+    caption: str
+
+
+def write_topic(out: Path, topic: Topic, steps: Iterable[TopicStep]) -> None:
+    """Write the page; steps are drawn one after the other, so that few pictures are in memory.
+
+    Args:
+        out: an .html file; an existing one is replaced.
+        topic: what stands above.
+        steps: in order.
+    Raises:
+        ConfigError, DataError, MissingError: see `check_page`.
+    """
+    write_page(
+        out,
+        "topic",
+        title=topic.title,
+        note=topic.note,
+        styles=("examples", "topic"),
+        drawing=f"data:image/svg+xml;base64,{base64.b64encode(topic.path).decode('ascii')}",
+        path_alt=topic.path_alt,
+        caption=topic.caption,
+        steps=steps,
+    )
+
+
+TOP = 5
+NOTE = (
+    "Every step of a text moves the latent topic, and its picture is generated from where the topic was and"
+    " where it went. Moved is the distance between both. KL, in nats, says how far the topic heard in the"
+    " text lies from what the step before alone foretold. The mark on a bar is the median of all validation"
+    " steps. Below are the best five of their pictures, with their cosines."
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """One story as the run hears it.
+
+    Attributes:
+        texts: T steps.
+        relevant: columns of the steps' own pictures; None where none are known.
+    """
+
+    texts: tuple[str, ...]
+    relevant: tuple[tuple[int, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a run makes of one story.
+
+    Attributes:
+        latents: (T, Z) posterior means.
+        moved: (T,) how far each lies from the one before.
+        surprise: (T,) KL of posterior against prior, in nats.
+    """
+
+    latents: NDArray[np.float64]
+    moved: NDArray[np.float64]
+    surprise: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The pictures that are searched.
+
+    Attributes:
+        scores: (T, M) of the story's steps.
+        names: (M,) `Pair.id` of a row with each picture.
+        picture: opens them.
+    """
+
+    scores: "FloatArray"
+    names: Sequence[str]
+    picture: "Pictures"
+
+
+def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | None = None) -> None:
+    """Write the page.
+
+    Args:
+        run: a folder; its model has latents.
+        to: an .html file.
+        texts: name of one validation story, or a text file; the first story of more than one step unless
+            given.
+        weights: of the backbone, where features have to be made.
+    Raises:
+        ConfigError: the model has no latents, `to` is no .html file, or there is no such story.
+        DataError: the data set has no stories, or a picture does not open.
+    """
+    from limner.evaluation.sequences import steps_of, told
+    from limner.evaluation.validation import vectors
+    from limner.paper.gallery import Pictures, open_run
+    from limner.training.corpus import open_corpus, rows_of
+
+    if len(texts) > 1:
+        raise ConfigError(f"figure: vrss-topic shows one text, found {len(texts)}; pass one --text")
+    check_page(to)
+    model, config = open_run(run)
+    name = config.row or config.system
+    if not hasattr(model, "story") or not getattr(model.architecture, "latents", False):
+        raise ConfigError(f"figure: {name} has no latent topic; name a run of VRSS with model.latents=true")
+    data, rows = open_corpus(config.data, weights=weights)
+    pairs = data.split("val")
+    if not told(pairs):
+        raise DataError(f"figure: {config.data.set} has no steps of stories to validate on; name another run")
+    steps = steps_of(pairs)
+    stories = stories_told(pairs, steps)
+    title, chosen = choose(stories, texts[0] if texts else None)
+    every = [hear(model, story.texts) for story in stories.values()]
+    heard = hear(model, chosen.texts)
+    _, images, _ = vectors(model, rows, rows_of(pairs, rows, ()))
+    scores = model.score(model.encode_stories([chosen.texts])[0], images)
+    shelf = Shelf(scores, steps.names, Pictures(data, rows))
+    flat = plane(np.concatenate([one.latents for one in every]), heard.latents)
+    usual = [
+        float(np.median(np.concatenate([getattr(one, key) for one in every])))
+        for key in ("moved", "surprise")
+    ]
+    topic = Topic(
+        f"The latent topic of {title}",
+        NOTE,
+        drawn(flat),
+        f"Path of the latent topic through {_steps_in(len(chosen.texts))}; the list says how far each moves.",
+        f"Posterior means of {name}, projected on the two main components of"
+        f" {_steps_in(len(flat.background))} of {len(every)} validation stories, which explain"
+        f" {100 * flat.shares.sum():.0f} % of their variance. What moves along the others is not seen here,"
+        " so go by the numbers of the steps.",
+    )
+    write_topic(to, topic, _steps(model, chosen, heard, usual, shelf))
+
+
+def stories_told(pairs: "Sequence[Pair]", steps: "Steps") -> dict[str, Told]:
+    """The stories of some pairs by name, in order."""
+    places: dict[str, list[int]] = {}
+    for place, story in enumerate(steps.stories):
+        places.setdefault(story, []).append(place)
+    rows = steps.rows.tolist()
+    return {
+        story: Told(
+            tuple(pairs[rows[place]].text for place in own), tuple(steps.relevant[place] for place in own)
+        )
+        for story, own in places.items()
+    }
+
+
+def choose(stories: dict[str, Told], text: str | None) -> tuple[str, Told]:
+    """A title and what is told: a story by name, a text file, or the first story of more than one step.
+
+    Raises:
+        ConfigError: neither a story nor a file.
+        DataError, MissingError: the file is no text.
+    """
+    from limner.storyboard.illustrate import step_texts
+    from limner.text.read import read_story
+
+    if text is None:
+        return next((name, one) for name, one in stories.items() if len(one.texts) > 1)
+    if text in stories:
+        return text, stories[text]
+    path = Path(text).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"figure: no file {text!r}, and {unknown('validation story', text, stories)}")
+    story = read_story(path)
+    return story.title or path.stem, Told(tuple(step_texts(story)), None)
+
+
+def hear(model: Any, texts: Sequence[str]) -> Heard:  # noqa: ANN401
+    """Latents of one story of at least one step, and what they cost."""
+    from limner.losses.generative import gaussian_kl
+
+    made = model.story(texts)
+    surprise = gaussian_kl(*(part.double() for part in (*made.posterior, *made.prior)))
+    latents = made.latents.double().cpu().numpy()
+    return Heard(latents, moved(latents), surprise.cpu().numpy())
+
+
+def drawn(flat: Any) -> bytes:  # noqa: ANN401  (a Plane, whose module draws)
+    """The path as an SVG file."""
+    from limner.paper import figures
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "path.svg"
+        figures.write(path, topic_path, flat)
+        return path.read_bytes()
+
+
+def _steps(
+    model: Any,  # noqa: ANN401
+    chosen: Told,
+    heard: Heard,
+    usual: Sequence[float],
+    shelf: Shelf,
+) -> Iterator[TopicStep]:
+    from limner.evaluation.ranking import rank
+
+    scores, names, picture = shelf.scores, shelf.names, shelf.picture
+    ranks = None if chosen.relevant is None else rank(scores, chosen.relevant).ranks()
+    longest = [
+        max(float(own.max()), middle)
+        for own, middle in zip((heard.moved, heard.surprise), usual, strict=True)
+    ]
+    size = scores.shape[1]
+    for place, text in enumerate(chosen.texts):
+        numbers = (float(heard.moved[place]), float(heard.surprise[place]))
+        words = (f"{numbers[0]:.2f}", f"{numbers[1]:.2f} nats")
+        bars = tuple(
+            Measured(name, word, _part(number, most), _part(middle, most))
+            for name, word, number, middle, most in zip(
+                ("moved", "KL"), words, numbers, usual, longest, strict=True
+            )
+        )
+        own = () if chosen.relevant is None else chosen.relevant[place]
+        best = np.argsort(-scores[place], kind="stable")[:TOP].tolist()
+        found = tuple(
+            Example(
+                picture(names[column]),
+                text,
+                (f"{at}: {scores[place, column]:.2f}".replace("-", "−"),),
+                right=column in own,
+            )
+            for at, column in enumerate(best, start=1)
+        )
+        remarks = [] if _knows(model, text) else ["None of these words was in the training texts."]
+        missed = None
+        if ranks is not None:
+            remarks.append(f"Its own picture is at place {ranks[place]:g} of {size}.")
+            missed = None if set(best) & set(own) else picture(names[own[0]])
+        yield TopicStep(place + 1, text, bars, found, missed, tuple(remarks))
+
+
+def _steps_in(count: int) -> str:
+    return f"{count} step" if count == 1 else f"{count} steps"
+
+
+def _part(number: float, most: float) -> float:
+    return number / most if most else 0.0
+
+
+def _knows(model: Any, text: str) -> bool:  # noqa: ANN401
+    """Whether a run learned any word of a text; a full stop is none, and frozen encoders know all."""
+    if getattr(model, "sentences", None) is not None:
+        return True
+    return any(word in model.vocabulary and word[:1].isalnum() for word in model.vocabulary.tokens(text))

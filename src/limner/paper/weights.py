@@ -1,0 +1,473 @@
+"""Figures of pair weights: how the two measures are distributed, how they agree, and what a sweep found.
+
+Each draws what it is given and returns the figure. It computes no score and opens no file; `figures.write`
+writes what is drawn here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError, unknown
+from limner.paper.figures import BLUE, GREEN, GREY, ORANGE
+from limner.paper.gallery import Example, Group, write_examples
+from limner.paper.sweeps import Point, by_setting, kind_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_COLOURS = (BLUE, ORANGE, GREEN, GREY)
+_MOST_POINTS = 5000
+Scores = NDArray[np.floating]
+
+
+def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40) -> "Figure":
+    """One panel per measure, one outline per modality, with mean and deviation in the legend.
+
+    Args:
+        scores: measure → modality → (n,) raw scores, before Γ.
+        bins: per panel, the same for all its outlines.
+    Raises:
+        DataError: nothing to draw.
+        NumericsError: a score is not finite.
+    Source: SPEC 3.5, 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    if not scores or any(not part or not all(len(v) for v in part.values()) for part in scores.values()):
+        raise DataError("figure: no scores; train with weights from neighbourhoods first")
+    figure = Figure(figsize=(4.2 * len(scores), 3.3), layout="constrained")
+    panels = figure.subplots(1, len(scores), squeeze=False)[0]
+    for axes, (measure, by_modality) in zip(panels, scores.items(), strict=True):
+        values = [_finite(f"{measure} of {name}", some) for name, some in by_modality.items()]
+        edges = np.histogram_bin_edges(np.concatenate(values), bins)
+        for name, some, colour in zip(by_modality, values, _COLOURS, strict=False):
+            label = f"{name}: μ {some.mean():.4f}, σ {some.std():.4f}"
+            axes.hist(some, edges, histtype="step", color=colour, linewidth=1.4, label=label)
+        axes.set(title=measure, xlabel="score", ylabel="training pairs")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7)
+    return figure
+
+
+def agreement(
+    first: Scores, second: Scores, names: tuple[str, str], published: float | None = None
+) -> "Figure":
+    """Every pair by its two scores, with Spearman's correlation in the title.
+
+    Args:
+        first: (n,) scores of one measure.
+        second: (n,) of the other, in the same order.
+        names: of the measures.
+        published: the paper's correlation.
+    Raises:
+        ShapeError: lengths differ.
+        DataError, NumericsError: too few scores, or one is not finite.
+    Source: SPEC 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    correlation = spearman(first, second)
+    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    step = max(1, len(first) // _MOST_POINTS)  # evenly spread rows: a larger file would show no more
+    axes.scatter(first[::step], second[::step], s=5, alpha=0.4, color=BLUE, linewidths=0)
+    tail = "" if published is None else f" (the paper's {published:.4f})"
+    shown = "undefined" if np.isnan(correlation) else f"{correlation:.4f}"
+    axes.set(xlabel=names[0], ylabel=names[1], title=f"Spearman {shown}{tail}, n = {len(first)}")
+    axes.title.set_fontsize(9)
+    return figure
+
+
+def spearman(first: Scores, second: Scores) -> float:
+    """Spearman's rank correlation, ties counted by mean rank; NaN where either is constant.
+
+    Args:
+        first: (n,).
+        second: (n,).
+    Raises:
+        ShapeError: lengths differ.
+        DataError, NumericsError: fewer than two values, or one is not finite.
+    """
+    from scipy.stats import rankdata
+
+    if first.shape != second.shape or first.ndim != 1:
+        raise ShapeError(f"spearman: shapes {first.shape} and {second.shape}, expected (n,) twice")
+    if len(first) < 2:
+        raise DataError(f"spearman: {len(first)} values, expected at least 2")
+    ranks = [rankdata(_finite("spearman", values)) for values in (first, second)]
+    centred = [rank - rank.mean() for rank in ranks]
+    scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
+    return float((centred[0] * centred[1]).sum()) / scale if scale else float("nan")
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a measure's weights gained on one data set.
+
+    Attributes:
+        data: name of the data set.
+        measure: DIVERSITY or DISCREPANCY.
+        deviation: of the raw scores over the training pairs.
+        gain: c-way accuracy, mean of both directions, minus that of equal weights.
+        published: whether it is the paper's.
+    """
+
+    data: str
+    measure: str
+    deviation: float
+    gain: float
+    published: bool = False
+
+
+def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
+    """Whether a measure gains more where its scores differ more: a dot per data set, rings for the paper's.
+
+    Args:
+        gains: ours and the paper's.
+    Raises:
+        DataError: nothing to draw.
+    Source: SPEC 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    if not gains:
+        raise DataError("figure: no gains; measure runs with --choices that left pair scores")
+    figure = Figure(figsize=(5.0, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    for measure, colour in zip(dict.fromkeys(one.measure for one in gains), _COLOURS, strict=False):
+        for published in (False, True):
+            some = [one for one in gains if (one.measure, one.published) == (measure, published)]
+            if not some:
+                continue
+            x, y = np.array([one.deviation for one in some]), 100 * np.array([one.gain for one in some])
+            known = spearman(x, y) if len(some) > 2 else float("nan")
+            tail = "" if np.isnan(known) else f" (Spearman {known:.2f} over {len(some)} sets)"
+            label = f"{measure}{', the paper' if published else ''}{tail}"
+            face = "none" if published else colour
+            axes.scatter(x, y, facecolors=face, edgecolors=colour, s=26, label=label)
+            for one, left, up in zip(some, x, y, strict=True):
+                axes.annotate(one.data, (left, up), (4, 3), textcoords="offset points", fontsize=6)
+    axes.set(xlabel="standard deviation of the score", ylabel="accuracy minus that of PVSE (points)")
+    figure.legend(loc="outside upper left", frameon=False, fontsize=7)
+    return figure
+
+
+def training_of_weights(history: Sequence[Mapping[str, float]]) -> "Figure":
+    """Spread, entropy and drift of the weights by epoch, as far as they were logged.
+
+    Args:
+        history: per epoch, name → value.
+    Raises:
+        DataError: nothing was logged.
+    Source: SPEC 3.6, 3.12.
+    """
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(name for epoch in history for name in epoch))
+    if not names:
+        raise DataError("figure: the run logged nothing about weights; train a system that weighs pairs")
+    figure = Figure(figsize=(3.6 * len(names), 2.9), layout="constrained")
+    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+        there = [(place, epoch[name]) for place, epoch in enumerate(history) if name in epoch]
+        axes.plot(*zip(*there, strict=True), color=BLUE, marker="o", markersize=3)
+        axes.set(xlabel="epoch", title=name)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.title.set_fontsize(9)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def sweep_picture(points: Sequence[Point], metric: str) -> "Figure":
+    """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
+
+    Args:
+        points: of one sweep.
+        metric: validation figure.
+    Raises:
+        DataError: see `sweeps.by_setting`.
+    """
+    from matplotlib.figure import Figure
+
+    found = by_setting(points, metric)
+    scale = 100.0 if kind_of(metric) == "percent" else 1.0
+    numbers = _numbers(points)
+    at = numbers or {name: float(place) for place, name in enumerate(found)}
+    figure = Figure(figsize=(max(4.6, 0.5 * len(found) + 1.5), 3.3), layout="constrained")
+    axes: Any = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    order = sorted(found, key=lambda name: at[name])
+    means = [scale * float(np.mean(found[name])) for name in order]
+    line = "-" if numbers else "none"
+    axes.plot([at[name] for name in order], means, color=BLUE, marker="o", linestyle=line, label="mean")
+    if any(len(values) > 1 for values in found.values()):
+        dots = [(at[name], scale * value) for name in order for value in found[name]]
+        axes.scatter(*zip(*dots, strict=True), s=12, color=ORANGE, zorder=3, label="one seed")
+        axes.legend(frameon=False)
+    if numbers:
+        axes.set_xlabel(next(iter(points[0].settings)))
+    else:
+        axes.set_xticks([at[name] for name in order], order, rotation=40, ha="right")
+    axes.set(ylabel=f"{metric} on validation" + (" (%)" if scale > 1 else ""))
+    return figure
+
+
+def _numbers(points: Sequence[Point]) -> dict[str, float]:
+    """Where every setting stands on the axis, if there is one setting and it is a number; else nothing."""
+    if len(points[0].settings) != 1:
+        return {}
+    try:
+        return {point.name: float(next(iter(point.settings.values()))) for point in points}
+    except ValueError:
+        return {}
+
+
+def _finite(what: str, values: Scores) -> Scores:
+    if not np.isfinite(values).all():
+        raise NumericsError(f"{what}: value {int(np.argmin(np.isfinite(values)))} is not finite")
+    return values
+
+
+NAMES = ("complementary-scores", "complementary-agreement", "complementary-weights")
+LOGGED = "weights/"
+
+
+def draw(name: str, run: Path, to: Path) -> None:
+    """Draw one of `NAMES`.
+
+    Args:
+        name: scores (histograms of both measures), agreement (one measure against the other, with Spearman's
+            correlation) or weights (what was logged of them by epoch).
+        run: folder of a run that weighed its pairs.
+        to: file to write.
+    Raises:
+        ConfigError: no such figure.
+        MissingError, DataError: the run left no scores, or not those of two measures.
+    """
+    from limner.datasets.neighbours import read_pair_scores
+    from limner.paper.complementary import reference
+    from limner.paper.figures import write
+
+    if name not in NAMES:
+        raise ConfigError(unknown("figure", name, NAMES))
+    if name == "complementary-weights":
+        write(to, training_of_weights, _logged(run))
+        return
+    measures = read_pair_scores(run).measures()
+    if name == "complementary-scores":
+        write(to, score_histograms, measures)
+        return
+    if len(measures) != 2 or len({tuple(part) for part in measures.values()}) != 1:
+        raise DataError(
+            f"{run}: its scores are of {', '.join(measures) or 'nothing'}; agreement needs both measures"
+            " of the same modalities"
+        )
+    # Υ of a pair joins its modalities, so the measures are compared by their mean over them
+    names = tuple(sorted(measures, reverse=True))
+    first, second = (sum(measures[one].values()) / len(measures[one]) for one in names)
+    published = reference()["scores"]["spearman"]
+    write(to, agreement, first, second, names, published)
+
+
+def draw_gains(runs: Path, split: str, to: Path) -> None:
+    """Draw the gain of either measure against the deviation of its scores, over data sets.
+
+    Args:
+        runs: folder of measured runs; those of a measure left their pair scores.
+        split: of the results.
+        to: file to write.
+    Raises:
+        DataError: no such runs.
+    """
+    from limner.paper.figures import write
+
+    own = _gains(runs, split)
+    if not own:
+        raise DataError(
+            f"{runs}: no run of a measure and of PVSE on one data set ({split} split); train them and run"
+            " 'limner measure' with --choices"
+        )
+    write(to, gain_against_deviation, [*own, *_published_gains()])
+
+
+def _gains(runs: Path, split: str) -> "list[Gain]":
+    """A gain per data set, number of options and measure that was measured beside PVSE."""
+    from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
+    from limner.evaluation.results import CHOICES as FOLDER
+    from limner.evaluation.results import read_choice_result, read_choice_results
+    from limner.paper.cohorts import cohorts
+    from limner.paper.complementary import MEASURES, reference
+
+    deviations: dict[tuple[str, str], list[float]] = {}
+    for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
+        answered = sorted((file.parent / FOLDER).glob("*way.json"))
+        scores = read_pair_scores(file.parent).measures() if answered else {}
+        for measure, by_modality in scores.items():
+            about = read_choice_result(answered[0]).about
+            if about.system == measure:
+                spread = float(np.mean([values.std() for values in by_modality.values()]))
+                deviations.setdefault((about.data, measure), []).append(spread)
+    chosen = [
+        r for r in read_choice_results(runs) if (r.about.part, r.about.split) == ("test", split)
+    ]  # fmt: skip
+    control = reference()["complementary-2"]["control"]
+    found = []
+    for one in cohorts(chosen):
+        base = one.credits(control, 2)
+        for measure in MEASURES:
+            own, known = one.credits(measure, 2), deviations.get((one.data, measure))
+            if base is not None and own is not None and known:
+                gain = float(own.mean() - base.mean())
+                found.append(Gain(f"{one.data} {one.c}-way", measure, float(np.mean(known)), gain))
+    return found
+
+
+def _published_gains() -> "list[Gain]":
+    from limner.paper.complementary import MEASURES, reference
+
+    rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
+    return [
+        Gain(
+            entry["title"],
+            measure,
+            entry[measure.lower()]["deviation"],
+            float(np.mean(rows[measure][data]) - np.mean(rows["PVSE"][data])),
+            published=True,
+        )
+        for data, entry in sets.items()
+        for measure in MEASURES
+    ]
+
+
+def _logged(run: Path) -> list[dict[str, float]]:
+    """Per epoch what was logged of the weights, without the common beginning of its names."""
+    from limner.training.loop import HISTORY
+
+    file = run / HISTORY
+    try:
+        lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    except FileNotFoundError:
+        raise MissingError(f"{file}: not there; give the folder of a trained run") from None
+    except ValueError as error:
+        raise DataError(f"{file}: not the history of a run ({error}); train it again") from error
+    return [
+        {
+            name.removeprefix(LOGGED): value
+            for name, value in {**line.get("loss", {}), **line.get("val", {})}.items()
+            if name.startswith(LOGGED)
+        }
+        for line in lines
+    ]
+
+
+NOTE = (
+    "Training pairs in order of weight; of pairs with equal text and picture the first. The weight is what a"
+    " pair would have if all training pairs were one batch, as a multiple of an even share; scores are mean"
+    " cosines of its neighbourhood, before Γ."
+)
+
+
+def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
+    """Write the page of a run that weighed its pairs.
+
+    Args:
+        run: its folder.
+        to: an .html file.
+        count: pairs at either end, per measure.
+    Raises:
+        MissingError: the run left no scores.
+        DataError: they are of other pairs than the data set holds now.
+    """
+    from limner.datasets.neighbours import read_pair_scores
+    from limner.paper.gallery import open_pictures, open_run
+
+    scores = read_pair_scores(run)
+    _, config = open_run(run)
+    texts, picture = open_pictures(run)
+    absent = [name for name in scores.ids if name not in texts]
+    if absent:
+        raise DataError(
+            f"{run}: its data set has no pair {absent[0]!r} any more ({len(absent)} of {len(scores.ids)});"
+            " train the run again"
+        )
+
+    def groups() -> Iterator[Group]:
+        for measure, sides in scores.measures().items():
+            weights = shares(sides, config)
+            order = _one_of_each(np.argsort(-weights, kind="stable"), scores.ids, texts, picture)
+            for end, chosen in (("highest", order[:count]), ("lowest", order[::-1][:count])):
+                found = [
+                    Example(
+                        picture(scores.ids[place]), texts[scores.ids[place]], _facts(weights, sides, place)
+                    )
+                    for place in chosen
+                ]
+                yield Group(f"{measure}: {end} weights", found)
+
+    named = Path(config.data.annotations).name or config.data.set
+    title = f"{config.row or config.system} on {named}: pairs that weigh most and least"
+    write_examples(to, title, NOTE, groups())
+
+
+def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.float32]:  # noqa: ANN401
+    """(n,) weights of one measure as multiples of an even share, by the run's Γ, mode and reading.
+
+    Args:
+        sides: scores of "image" and "text".
+        config: of the run.
+    Source: SPEC 3.6; λ grows with n, so that the mean of a modality's weights is that of a batch.
+    """
+    import torch
+
+    from limner.losses.weighting import batch_weights, z_scores
+
+    own = config.weights
+    parts = [torch.from_numpy(np.ascontiguousarray(sides[name], np.float32)) for name in ("image", "text")]
+    if own.reading == "sound":
+        parts = [z_scores(part) for part in parts]
+    n = len(parts[0])
+    weights = batch_weights(
+        parts[0],
+        parts[1],
+        lam=own.lam * n / config.data.batch,
+        gamma=own.gamma,
+        mode=own.mode,
+        reading=own.reading,
+        tau=own.tau,
+    )
+    found: NDArray[np.float32] = (weights / weights.mean()).numpy()
+    return found
+
+
+def _one_of_each(
+    order: NDArray[np.int64],
+    ids: tuple[str, ...],
+    texts: Mapping[str, str],
+    picture: Any,  # noqa: ANN401
+) -> list[int]:
+    """Without pairs whose text and picture were there already."""
+    known: set[tuple[str, str]] = set()
+    kept = []
+    for place in order.tolist():
+        name = ids[place]
+        same = (texts[name], picture.identity(name))
+        if same not in known:
+            known.add(same)
+            kept.append(place)
+    return kept
+
+
+def _facts(
+    weights: NDArray[np.float32], sides: Mapping[str, NDArray[np.float32]], place: int
+) -> tuple[str, ...]:
+    among = ", ".join(f"{side}s {values[place]:.3f}" for side, values in sides.items())
+    return (f"weight × {weights[place]:.3g}", f"among {among}".replace("-", "−"))

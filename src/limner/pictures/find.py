@@ -1,0 +1,414 @@
+"""What picture files there are: folders, image folders with metadata tables, and lists of paths.
+
+Walks without opening anything but tables, in a fixed order, one file at a time, so that a million files
+stream through. It decides by file status alone; whether a file really is a picture `images` finds out.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from limner.errors import DataError, MissingError
+from limner.pictures.captions import Words
+from limner.pictures.decode import PICTURE_SUFFIXES, display, kind_of
+from limner.pictures.metadata import SIDECAR_SUFFIXES, words_of_row
+
+# Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
+# ruff: noqa: PTH118, PTH120
+
+
+METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
+LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
+PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    Attributes:
+        path: absolute path of the picture.
+        words: what the line says about it.
+        key: hash of the line's content.
+        where: table and line, for messages.
+    """
+
+    path: bytes
+    words: Words
+    key: bytes
+    where: str
+
+
+def folder_rows(folder: bytes, name: bytes) -> tuple[dict[bytes, Row], list[str]]:
+    """Rows of a folder's metadata table by path, and what is wrong with the table.
+
+    Several lines for one picture add up.
+    """
+    rows: dict[bytes, Row] = {}
+    problems: list[str] = []
+    try:
+        for row in list_rows(os.path.join(folder, name)):
+            if isinstance(row, str):
+                problems.append(row)
+            elif row.path in rows:
+                rows[row.path] = _joined(rows[row.path], row)
+            else:
+                rows[row.path] = row
+    except DataError as error:
+        problems.append(str(error))
+    return rows, problems
+
+
+def joined_rows(table: bytes) -> Iterator[Row | str]:
+    """As `list_rows`, but consecutive lines for one picture (one caption each) are one row."""
+    last: Row | None = None
+    met: set[bytes] = set()
+    for row in list_rows(table):
+        if isinstance(row, Row) and last is not None and row.path == last.path:
+            last = _joined(last, row)
+            continue
+        if last is not None:
+            yield last
+            last = None
+        if isinstance(row, str):
+            yield row
+            continue
+        mark = hashlib.blake2b(row.path, digest_size=8).digest()
+        if mark in met:
+            yield f"{row.where}: {display(row.path)} was listed before, further up; this line is not used"
+            continue
+        met.add(mark)
+        last = row
+    if last is not None:
+        yield last
+
+
+def _joined(first: Row, second: Row) -> Row:
+    one, other = first.words, second.words
+    words = Words(
+        captions=one.captions + other.captions,
+        credit=one.credit or other.credit,
+        license=one.license or other.license,
+        taken=one.taken or other.taken,
+    )
+    return Row(first.path, words, hashlib.sha256(first.key + second.key).digest(), first.where)
+
+
+def list_rows(table: bytes) -> Iterator[Row | str]:
+    """Rows of a table that names pictures, or what is wrong with a line.
+
+    Args:
+        table: absolute path; paths in it are relative to its folder or absolute.
+    Raises:
+        DataError: not readable as what its suffix says, or without a column of paths.
+    """
+    name = display(table)
+    folder = os.path.dirname(table)
+    known: str | None = None
+    for number, values in _values(table):
+        where = f"{name} line {number}"
+        if isinstance(values, str):
+            yield f"{where}: {values}"
+            continue
+        if known is None or known not in values:
+            lower = {key.strip().lower(): key for key in values}
+            known = next((lower[key] for key in PATH_KEYS if key in lower), None)
+        if known is None:
+            raise DataError(f"{where}: no column of paths; expected one of {', '.join(PATH_KEYS)}")
+        target = values[known]
+        if not isinstance(target, str) or not target.strip():
+            yield f"{where}: {known} is {target!r}; expected a path"
+            continue
+        try:
+            content = json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+            path = os.path.normpath(os.path.join(folder, os.fsencode(target)))
+        except (UnicodeEncodeError, RecursionError) as error:
+            yield f"{where}: {known} is no path, or the line is nested too deeply ({error})"
+            continue
+        rest = {key: value for key, value in values.items() if key != known}
+        yield Row(path, words_of_row(rest, "metadata"), hashlib.sha256(content).digest(), where)
+
+
+def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
+    """Line number (1-based) and values of every line; a text in place of values says what is wrong."""
+    path = Path(os.fsdecode(table))
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            yield from _parquet(path)
+        elif suffix == ".csv":
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                for number, values in enumerate(csv.DictReader(stream), start=2):
+                    yield number, {str(key): value for key, value in values.items() if key is not None}
+        else:
+            with path.open(encoding="utf-8-sig") as stream:
+                for number, line in enumerate(stream, start=1):
+                    if line.strip():
+                        yield number, _json_line(line)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
+
+
+def _json_line(line: str) -> Mapping[str, object] | str:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON ({error})"
+    return values if isinstance(values, dict) else f"expected an object, found {type(values).__name__}"
+
+
+def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        number = 0
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(4096):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield number, values
+    except pyarrow.ArrowException as error:
+        raise DataError(f"{display(os.fsencode(path))}: not parquet ({error}); mend or remove it") from error
+
+
+# Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH122, PTH208
+
+
+_SEP = os.fsencode(os.sep)
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A regular file with a picture's suffix.
+
+    Attributes:
+        path: absolute, as the system has it.
+        size, mtime_ns: as its status states.
+        source: the folder or list it was found by.
+        sidecars: files beside it that describe it.
+        words: from a metadata table.
+        words_key: changes whenever a sidecar or the row of the table does.
+    """
+
+    path: bytes
+    size: int
+    mtime_ns: int
+    source: bytes
+    sidecars: tuple[bytes, ...] = ()
+    words: Words = Words()  # noqa: RUF009
+    words_key: str = ""
+
+
+@dataclass(frozen=True)
+class UnusableFile:
+    """Something that should be a picture but cannot be read.
+
+    Attributes:
+        path: absolute.
+        source: as in `FoundFile`.
+        reason: why.
+        folder: True for a folder that could not be listed; what lies below it is unknown.
+    """
+
+    path: bytes
+    source: bytes
+    reason: str
+    folder: bool = False
+
+
+@dataclass(frozen=True)
+class OtherFile:
+    """A file that is no picture by its suffix."""
+
+    path: bytes
+
+
+Entry = FoundFile | UnusableFile | OtherFile
+
+
+def source_path(source: str | os.PathLike[str]) -> bytes:
+    """Absolute form of a source, links kept as they are.
+
+    Raises:
+        MissingError: it does not exist. Its pictures must not be taken for deleted: a drive may be away.
+    """
+    # Not resolved: the user's own names of linked folders stay.
+    path = os.path.abspath(os.fspath(source))
+    if not os.path.exists(path):
+        raise MissingError(
+            f"{display(os.fsencode(path))}: no such folder or list; check the path or the drive"
+        )
+    return os.fsencode(path)
+
+
+def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[Entry]:
+    """Every file of every source, in a fixed order; a file under two sources comes twice.
+
+    Args:
+        sources: absolute paths of folders, lists (.csv, .jsonl, .parquet) or single pictures.
+        follow_links: enter linked folders too, each real folder once. Linked files are always read.
+    """
+    for source in sources:
+        if stat.S_ISDIR(os.stat(source).st_mode):
+            yield from _FolderWalk(source, follow_links).folder(source, [])
+        elif _suffix(source) in LIST_SUFFIXES:
+            yield from _walk_list(source)
+        else:
+            folder, _, name = source.rpartition(_SEP)
+            try:
+                beside = set(os.listdir(folder or _SEP))
+            except OSError:
+                beside = {name}
+            yield _look(source, source, beside, None)
+
+
+def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
+    """Number of files with a picture's suffix, for a progress bar; cheap and approximate."""
+    total = 0
+    for source in sources:
+        if os.path.isdir(source):
+            for _, _, names in os.walk(source, followlinks=follow_links):
+                total += sum(_suffix(name) in PICTURE_SUFFIXES for name in names)
+        elif _suffix(source) in LIST_SUFFIXES:
+            total += sum(1 for _ in list_rows(source))
+        else:
+            total += 1
+    return total
+
+
+class _Scope:
+    """Rows of a metadata table, good for the folder it lies in and all below."""
+
+    def __init__(self, rows: dict[bytes, Row]) -> None:
+        self.rows, self.met = rows, set[bytes]()
+
+    def row(self, path: bytes) -> Row | None:
+        found = self.rows.get(path)
+        if found is not None:
+            self.met.add(path)
+        return found
+
+
+class _FolderWalk:
+    """A walk through one source folder."""
+
+    def __init__(self, source: bytes, follow_links: bool) -> None:
+        self.source, self.follow_links = source, follow_links
+        self.entered: set[tuple[int, int]] = set()
+
+    def folder(self, folder: bytes, scopes: list[_Scope]) -> Iterator[Entry]:
+        """One folder: its files in order, then the folders in it; a library's own folder is passed by."""
+        try:
+            status = os.stat(folder)
+            # A link to a folder above would otherwise lead round for ever.
+            if (status.st_dev, status.st_ino) in self.entered:
+                return
+            self.entered.add((status.st_dev, status.st_ino))
+            with os.scandir(folder) as listing:
+                entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing)
+        except OSError as error:
+            reason = f"folder cannot be listed: {error.strerror or error}"
+            yield UnusableFile(folder, self.source, reason, folder=True)
+            return
+        names = {name for name, _ in entries}
+        if {b"library.json", b"tables"} <= names:
+            return
+        table = next((name for name in METADATA_NAMES if name in names), None)
+        scope = None
+        if table is not None:
+            rows, problems = folder_rows(folder, table)
+            scope = _Scope(rows)
+            yield from (UnusableFile(os.path.join(folder, table), self.source, one) for one in problems)
+        inner = [*scopes, scope] if scope is not None else scopes
+        below: list[bytes] = []
+        for name, is_folder in entries:
+            path = os.path.join(folder, name)
+            linked = not is_folder and not _is_picture(name) and os.path.islink(path) and os.path.isdir(path)
+            if is_folder or (linked and self.follow_links):
+                below += [path] * (not name.startswith(b"."))
+            elif linked:
+                yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
+            else:
+                yield self.file(path, names, inner)
+        for path in below:
+            yield from self.folder(path, inner)
+        if scope is not None:
+            for path in sorted(set(scope.rows) - scope.met):
+                yield UnusableFile(path, self.source, f"listed in {scope.rows[path].where} but not there")
+
+    def file(self, path: bytes, names: set[bytes], scopes: list[_Scope]) -> Entry:
+        """Anything that is no folder."""
+        if not _is_picture(path.rpartition(_SEP)[2]):
+            return OtherFile(path)
+        rows = (scope.row(path) for scope in reversed(scopes))
+        return _look(path, self.source, names, next((row for row in rows if row is not None), None))
+
+
+def _is_picture(name: bytes) -> bool:
+    """Whether a name has a picture's suffix; ``._x.jpg`` is what a Mac leaves on foreign disks."""
+    return _suffix(name) in PICTURE_SUFFIXES and not name.startswith(b"._")
+
+
+def _walk_list(source: bytes) -> Iterator[Entry]:
+    """The files that a table names."""
+    beside: tuple[bytes, set[bytes]] = (b"", set())
+    for row in joined_rows(source):
+        if isinstance(row, str):
+            yield UnusableFile(source, source, row)
+            continue
+        folder = row.path.rpartition(_SEP)[0]
+        if folder != beside[0]:
+            try:
+                beside = (folder, set(os.listdir(folder)))
+            except OSError:
+                beside = (folder, set())
+        yield _look(row.path, source, beside[1], row)
+
+
+def _look(path: bytes, source: bytes, beside: set[bytes], row: Row | None) -> Entry:
+    """A file by its status, with what describes it."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        broken = os.path.islink(path) and isinstance(error, FileNotFoundError)
+        listed = f"listed in {row.where} but " if row is not None else ""
+        reason = "broken link" if broken else f"{listed}cannot be reached: {error.strerror or error}"
+        return UnusableFile(path, source, reason)
+    if stat.S_ISDIR(status.st_mode):
+        return UnusableFile(path, source, "a folder with the name of a picture")
+    if not stat.S_ISREG(status.st_mode):
+        return UnusableFile(path, source, f"not a regular file but a {kind_of(status.st_mode)}")
+    folder, _, name = path.rpartition(_SEP)
+    stem = name[: -len(_suffix(name))] if _suffix(name) else name
+    candidates = [base + suffix for suffix in SIDECAR_SUFFIXES for base in (name, stem)]
+    sidecars = tuple(os.path.join(folder, one) for one in dict.fromkeys(candidates) if one in beside)
+    key = hashlib.sha256(row.key if row is not None else b"")
+    for one in sidecars:
+        try:
+            side = os.stat(one)
+        except OSError:
+            continue
+        key.update(one + f"\0{side.st_size} {side.st_mtime_ns}\0".encode())
+    return FoundFile(
+        path,
+        status.st_size,
+        status.st_mtime_ns,
+        source,
+        sidecars,
+        row.words if row is not None else Words(),
+        key.hexdigest()[:16] if sidecars or row is not None else "",
+    )
+
+
+def _suffix(name: bytes) -> bytes:
+    """Suffix in lower case, with its dot."""
+    return os.path.splitext(name)[1].lower()

@@ -1,0 +1,379 @@
+"""Words stored inside a picture file: EXIF, IPTC, XMP and PNG text.
+
+Editors and agencies describe their pictures there, so a library of theirs is searchable at once.
+Damaged metadata becomes a warning and never loses the picture. It does not read sidecar files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, cast
+
+from limner.pictures.captions import CaptionSource, Words, captions, clean, merge, readable_name
+from limner.pictures.decode import display
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+    from PIL.Image import Image
+
+
+_RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_DC = "{http://purl.org/dc/elements/1.1/}"
+_PHOTOSHOP = "{http://ns.adobe.com/photoshop/1.0/}"
+_IPTC = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
+_EXIF = "{http://ns.adobe.com/exif/1.0/}"
+_XMP = "{http://ns.adobe.com/xap/1.0/}"
+_RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
+_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def read_xmp(packet: bytes) -> Words:
+    """Alt text, description, headline, title, subject, creator, credit and rights of a packet.
+
+    Args:
+        packet: the XML, with or without the packet wrapper.
+    Raises:
+        ParseError: not well-formed XML; DefusedXmlException: it uses entities.
+    """
+    from defusedxml.ElementTree import fromstring
+
+    root: Element = fromstring(packet.strip(b"\0 \r\n\t"))
+    properties: dict[str, list[str]] = {}
+    for description in root.iter(f"{_RDF}Description"):
+        for name, value in description.attrib.items():
+            properties.setdefault(name, []).append(value)
+        for child in description:
+            properties.setdefault(child.tag, []).extend(_values(child))
+
+    def texts(*names: str) -> list[str]:
+        return [text for name in names for text in properties.get(name, [])]
+
+    described = texts(
+        f"{_IPTC}AltTextAccessibility",
+        f"{_DC}description",
+        f"{_IPTC}ExtDescrAccessibility",
+        f"{_PHOTOSHOP}Headline",
+        f"{_DC}title",
+    )
+    keywords = ", ".join(dict.fromkeys(filter(None, map(clean, texts(f"{_DC}subject")))))
+    people = [clean(text) for text in texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")]
+    return Words(
+        captions=captions(described, "xmp") + captions([keywords], "keywords"),
+        credit=", ".join(dict.fromkeys(filter(None, people))),
+        license=clean(" ".join(texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")[:1])),
+        taken=_xmp_time(texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated", f"{_XMP}CreateDate")),
+    )
+
+
+def _values(element: Element) -> list[str]:
+    """Texts of a property: its own, its list's, or of a list of languages the default one alone."""
+    items = list(element.iter(f"{_RDF}li"))
+    if not items:
+        return [element.text] if element.text and element.text.strip() else []
+    default = [item for item in items if item.get(_LANG) == "x-default"]
+    if default and all(item.get(_LANG) for item in items):
+        items = default
+    return [item.text for item in items if item.text and item.text.strip()]
+
+
+def _xmp_time(stated: list[str]) -> datetime | None:
+    """The first stated time that is complete to the minute."""
+    for text in stated:
+        if re.match(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", text):
+            try:
+                return datetime.fromisoformat(text)
+            except ValueError:
+                continue
+    return None
+
+
+_DESCRIPTION, _ARTIST, _COPYRIGHT, _DATE = 0x010E, 0x013B, 0x8298, 0x0132
+_XP_TITLE, _XP_COMMENT, _XP_KEYWORDS, _XP_SUBJECT = 0x9C9B, 0x9C9C, 0x9C9E, 0x9C9F
+_EXIF_IFD, _ORIGINAL, _ORIGINAL_OFFSET, _USER_COMMENT = 0x8769, 0x9003, 0x9011, 0x9286
+_XMP_TAG = 700
+_PNG_DESCRIPTIONS = ("Description", "Title", "Comment", "Caption", "parameters")
+
+
+def embedded(image: Image) -> Words:
+    """Everything a loaded picture says about itself, most trusted origin first.
+
+    Args:
+        image: as loaded by Pillow, before any conversion (conversion may drop its metadata).
+    """
+    return merge(
+        (
+            _guarded("XMP", lambda: _xmp(image)),
+            _guarded("IPTC", lambda: _iptc(image)),
+            _guarded("EXIF", lambda: _exif(image)),
+            _guarded("PNG text", lambda: _png(image)),
+        )
+    )
+
+
+def _guarded(name: str, read: Callable[[], Words]) -> Words:
+    """What one reader finds, or a warning.
+
+    Parsers of damaged metadata raise nearly anything (struct.error, SyntaxError, KeyError …); whatever it
+    is, the picture itself is good, so that every Exception becomes a warning that is listed.
+    """
+    try:
+        return read()
+    except Exception as error:
+        return Words(warnings=(f"damaged {name}: {error or type(error).__name__}",))
+
+
+def _exif(image: Image) -> Words:
+    """EXIF: ImageDescription, UserComment, the XP fields of Windows, date, artist and copyright."""
+    exif = image.getexif()
+    if not exif:
+        return Words()
+    inner = exif.get_ifd(_EXIF_IFD)
+    described = [
+        _text(exif.get(_DESCRIPTION)),
+        _utf16(exif.get(_XP_TITLE)),
+        _utf16(exif.get(_XP_SUBJECT)),
+        _utf16(exif.get(_XP_COMMENT)),
+        _user_comment(inner.get(_USER_COMMENT)),
+    ]
+    keywords = _keywords(_utf16(exif.get(_XP_KEYWORDS)).split(";"))
+    moment = _text(inner.get(_ORIGINAL)) or _text(exif.get(_DATE))
+    return Words(
+        captions=captions(described, "exif") + captions([keywords], "keywords"),
+        credit=clean(_text(exif.get(_ARTIST))),
+        license=clean(_text(exif.get(_COPYRIGHT)).replace("\0", " ")),
+        taken=exif_time(moment, _text(inner.get(_ORIGINAL_OFFSET))),
+    )
+
+
+def exif_time(moment: str, offset: str = "") -> datetime | None:
+    """``2019:07:21 14:03:55`` and ``+02:00`` → a time, with a zone only where one is stated.
+
+    Returns:
+        None for a time that is empty, zero or impossible: cameras without a set clock write such.
+    """
+    found = re.match(r"(\d{4})[:\-](\d{2})[:\-](\d{2})[ T](\d{2}):(\d{2})(?::(\d{2}))?", moment)
+    if found is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups())
+    zone = offset if re.fullmatch(r"[+-]\d{2}:\d{2}", offset) else ""
+    try:
+        return datetime.fromisoformat(
+            f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}"
+        )
+    except ValueError:
+        return None
+
+
+def _iptc(image: Image) -> Words:
+    """IPTC: caption, headline, title, keywords, by-line, credit and copyright."""
+    from PIL.ImageFile import ImageFile
+    from PIL.IptcImagePlugin import getiptcinfo
+
+    found = getiptcinfo(cast(ImageFile, image))
+    if not found:
+        return Words()
+
+    def texts(number: int) -> list[str]:
+        value: Any = found.get((2, number), [])
+        values = value if isinstance(value, list) else [value]
+        return [_decode(part) for part in values if isinstance(part, bytes)]
+
+    described = texts(120) + texts(105) + texts(5)
+    return Words(
+        captions=captions(described, "iptc") + captions([_keywords(texts(25))], "keywords"),
+        credit=clean(", ".join(dict.fromkeys(filter(None, (*texts(80), *texts(110)))))),
+        license=clean(" ".join(texts(116))),
+        taken=_iptc_time(" ".join(texts(55)), " ".join(texts(60))),
+    )
+
+
+def _iptc_time(date: str, time: str) -> datetime | None:
+    """``20190721`` and ``140355+0200`` → a time; None without both."""
+    if not re.fullmatch(r"\d{8}", date) or not re.match(r"\d{6}", time):
+        return None
+    zone = f"{time[6:9]}:{time[9:11]}" if re.fullmatch(r"\d{6}[+-]\d{4}", time) else ""
+    moment = f"{date[:4]}:{date[4:6]}:{date[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}"
+    return exif_time(moment, zone)
+
+
+def _xmp(image: Image) -> Words:
+    """The XMP packet, wherever this format keeps it."""
+    packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp")
+    if packet is None and image.format == "TIFF":
+        packet = getattr(image, "tag_v2", {}).get(_XMP_TAG)
+    if not packet:
+        return Words()
+    return read_xmp(packet.encode() if isinstance(packet, str) else bytes(packet))
+
+
+def _png(image: Image) -> Words:
+    """Text chunks of a PNG: Description, Title, Comment, Author, Copyright."""
+    if image.format != "PNG":
+        return Words()
+    texts = {key: str(value) for key, value in image.info.items() if isinstance(value, str)}
+    described = [texts.get(key, "") for key in _PNG_DESCRIPTIONS]
+    return Words(
+        captions=captions(described, "exif"),
+        credit=clean(texts.get("Author", "")),
+        license=clean(texts.get("Copyright", "")),
+    )
+
+
+def _keywords(words: list[str]) -> str:
+    """Keywords as one caption: "baking, bread, kitchen"; hierarchy marks become commas."""
+    split = (clean(part) for word in words for part in re.split(r"[|;,/]", word))
+    return ", ".join(dict.fromkeys(filter(None, split)))
+
+
+def _text(value: object) -> str:
+    """An EXIF text as Pillow gives it (bytes, or Latin-1 wrongly taken for the writer's UTF-8) → str."""
+    if isinstance(value, bytes):
+        return _decode(value)
+    if not isinstance(value, str):
+        return ""
+    try:
+        return _decode(value.encode("latin-1"))
+    except UnicodeEncodeError:
+        return value.strip("\0 ")
+
+
+def _decode(raw: bytes) -> str:
+    """Bytes as UTF-8 where they are valid UTF-8, else as Windows-1252, whatever the file declares."""
+    raw = raw.strip(b"\0 ")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", errors="replace")
+
+
+def _utf16(value: object) -> str:
+    """An XP field of Windows: UTF-16 little endian, closed by zeros."""
+    if isinstance(value, tuple):
+        value = bytes(value)
+    return (
+        value.decode("utf-16-le", errors="replace").strip("\0 ") if isinstance(value, bytes) else _text(value)
+    )
+
+
+def _user_comment(value: object) -> str:
+    """UserComment: eight bytes name the character code, the rest is text."""
+    if not isinstance(value, bytes) or len(value) <= 8:
+        return _text(value)
+    code, body = value[:8], value[8:]
+    if code.startswith(b"UNICODE"):
+        # The standard leaves the byte order open; the order with more printable letters is taken.
+        body = body[: len(body) // 2 * 2]
+        readings = [body.decode(name, errors="replace").strip("\0 ") for name in ("utf-16-le", "utf-16-be")]
+        return max(readings, key=lambda text: sum(ord(letter) < 0x3000 for letter in text))
+    return _decode(body if code.startswith((b"ASCII", b"JIS", b"\0")) else value)
+
+
+SIDECAR_SUFFIXES = (b".txt", b".json", b".xmp")
+MAX_SIDECAR_BYTES = 256 * 1024
+TEXT_KEYS = ("alt_text", "alt", "caption", "captions", "text", "description", "title", "headline")
+KEYWORD_KEYS = ("keywords", "tags", "subject")
+CREDIT_KEYS = ("credit", "creator", "author", "photographer", "illustrator", "artist", "byline")
+LICENSE_KEYS = ("license", "licence", "copyright", "rights")
+TIME_KEYS = ("taken", "date_taken", "datetime", "date")
+
+
+def read_sidecars(paths: Iterable[bytes]) -> Words:
+    """Words of all sidecars of one picture; a damaged sidecar is a warning.
+
+    Args:
+        paths: absolute paths, most trusted first.
+    """
+    return merge(_read_sidecar(path) for path in paths)
+
+
+def _read_sidecar(path: bytes) -> Words:
+    name = display(os.fsencode(Path(os.fsdecode(path)).name))
+    try:
+        with Path(os.fsdecode(path)).open("rb") as stream:
+            data = stream.read(MAX_SIDECAR_BYTES + 1)
+        if len(data) > MAX_SIDECAR_BYTES:
+            return Words(warnings=(f"{name}: more than {MAX_SIDECAR_BYTES} bytes; not read",))
+        if path.lower().endswith(b".xmp"):
+            return read_xmp(data)
+        text = data.decode("utf-8-sig", errors="replace" if path.lower().endswith(b".txt") else "strict")
+        if path.lower().endswith(b".txt"):
+            return Words(captions=captions([text], "sidecar"))
+        return words_of_row(json.loads(text), "sidecar")
+    # A parser of XML or JSON may raise its own classes; the picture is good whatever is beside it.
+    except Exception as error:
+        return Words(warnings=(f"{name}: {error}",))
+
+
+def words_of_row(row: object, source: CaptionSource) -> Words:
+    """Words of a JSON object or a row of a table, by the usual column names, letter case aside.
+
+    Args:
+        row: a mapping, a text, or a list of texts.
+        source: recorded with each caption.
+    Raises:
+        ValueError: none of these.
+    """
+    if isinstance(row, str):
+        row = {"text": row}
+    if isinstance(row, list) and all(isinstance(part, str) for part in row):
+        row = {"captions": row}
+    if not isinstance(row, Mapping):
+        raise ValueError(f"expected an object with one of {', '.join(TEXT_KEYS)}; found {type(row).__name__}")
+    values = {str(key).strip().lower(): value for key, value in row.items()}
+    described = [text for key in TEXT_KEYS for text in _texts(values.get(key))]
+    described = [text for text in described if not _is_file_name(text)]
+    keywords = [part for key in KEYWORD_KEYS for text in _texts(values.get(key)) for part in text.split(",")]
+    keyword_line = ", ".join(dict.fromkeys(filter(None, map(clean, keywords))))
+    return Words(
+        captions=captions(described, source) + captions([keyword_line], "keywords"),
+        credit=_first_line(values, CREDIT_KEYS),
+        license=_first_line(values, LICENSE_KEYS),
+        taken=_time(values),
+    )
+
+
+def words_of_name(path: bytes) -> Words:
+    """The file name as a caption, where a person chose it."""
+    stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
+    return Words(captions=captions([readable_name(stem)], "filename"))
+
+
+def _texts(value: object) -> list[str]:
+    """Every text in a value: itself, a list's, or a mapping's "value"; numbers and the rest are no words."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in _texts(part)]
+    return []
+
+
+def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:
+    return next((line for key in keys if (line := clean(", ".join(_texts(values.get(key)))))), "")
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether a title merely repeats a file name, as photo exports write it."""
+    return " " not in text.strip() and PurePath(text).suffix.lower() in (
+        ".jpg",
+        ".jpeg",
+        ".png",
+        ".heic",
+        ".webp",
+    )
+
+
+def _time(values: Mapping[str, Any]) -> datetime | None:
+    """A stated time: text, or the time stamp of a photo export."""
+    for key in TIME_KEYS:
+        if isinstance(values.get(key), str) and (found := exif_time(values[key])) is not None:
+            return found
+    export = values.get("phototakentime")
+    if isinstance(export, Mapping) and str(export.get("timestamp", "")).isdigit():
+        return datetime.fromtimestamp(int(export["timestamp"]), tz=UTC)
+    return None

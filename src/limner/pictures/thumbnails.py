@@ -1,0 +1,173 @@
+"""Scaled copies of pictures for the exports: upright, in sRGB, without the camera's metadata.
+
+A shared page must neither carry 12 megapixels per step nor the place where a photo was taken.
+Originals are opened for reading only; nothing is cached on disk.
+"""
+
+import base64
+import hashlib
+import io
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limner.errors import DataError
+from limner.records import Picture
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from limner.pictures.decode import Decoded
+
+MAX_SIDE_PX = 3000
+"""Longest side of any copy; only panoramas and scrolls meet it, others meet their area first."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A scaled copy.
+
+    Attributes:
+        data: the encoded file.
+        media_type: such as image/webp.
+        width_px, height_px: upright size of the copy.
+        warnings: that the original is no longer the file that was indexed, or nothing.
+    """
+
+    data: bytes
+    media_type: str
+    width_px: int
+    height_px: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def uri(self) -> str:
+        """The copy as a data URI."""
+        return f"data:{self.media_type};base64,{base64.b64encode(self.data).decode('ascii')}"
+
+
+def locate(picture: Picture, where: str) -> Path:
+    """The first of a picture's files that is there.
+
+    Args:
+        picture: its `paths` are display text, in which bytes that are no UTF-8 are written as
+            backslash escapes; both readings are tried.
+        where: the step, for the message.
+    Raises:
+        DataError: none of the files is there.
+    """
+    for path in picture.paths:
+        for name in (path, _unescaped(path)):
+            if Path(name).is_file():
+                return Path(name)
+    raise DataError(
+        f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"
+        " put it back, or run 'limner index' and illustrate again"
+    )
+
+
+def _unescaped(path: str) -> str:
+    r"""The path with \xNN and \udcNN read as the bytes they stand for."""
+    return re.sub(
+        r"\\(?:x|udc|uDC)([89a-fA-F][0-9a-fA-F])", lambda found: chr(0xDC00 + int(found[1], 16)), path
+    )
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, read in pieces, as 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def changed(path: Path, where: str) -> str:
+    """The warning for a file whose bytes are not those that were indexed."""
+    return f"{where}: {_shown(path)} has changed since it was indexed"
+
+
+def _shown(path: Path) -> str:
+    """A path as text that can be written anywhere."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", quality: int = 82) -> Copy:
+    """A copy of at most `area_px` pixels, upright, first frame, on white where it was transparent.
+
+    Args:
+        picture: whose file is read, once.
+        where: the step, for messages.
+        area_px: pixels of the copy, > 0; smaller originals keep their size.
+        kind: WEBP or JPEG.
+        quality: encoder's quality, 1 to 100.
+    Raises:
+        DataError: the file is not there or is no picture that can be read.
+    """
+    from PIL.Image import Resampling
+
+    from limner.pictures.decode import PictureError, decode, read_file
+
+    path = locate(picture, where)
+    wide, high = fitted(picture.width_px, picture.height_px, area_px)
+    try:
+        file = read_file(os.fsencode(path))
+        # Twice this is decoded at least: half as much again as is needed, for a clean resize.
+        decoded = decode(
+            file.data, side_px=max(1, math.ceil(0.75 * min(wide, high))), suffix=path.suffix.lower()
+        )
+    except PictureError as error:
+        raise DataError(
+            f"export: {where}: {_shown(path)}: {error};"
+            " restore the file, or run 'limner index' and illustrate again"
+        ) from error
+    image = _in_srgb(decoded)
+    size = fitted(image.width, image.height, area_px)
+    if size != image.size:
+        image = image.resize(size, Resampling.LANCZOS)
+    # What the camera wrote (place, time, comments) stays with the original.
+    image.info = {}
+    out = io.BytesIO()
+    if kind == "WEBP":
+        image.save(out, kind, quality=quality, method=4)
+    else:
+        image.save(out, kind, quality=quality, optimize=True)
+    stale = () if file.sha256 == picture.id else (changed(path, where),)
+    return Copy(out.getvalue(), f"image/{kind.lower()}", *size, stale)
+
+
+def fitted(width: int, height: int, area_px: int) -> tuple[int, int]:
+    """Size of a copy: same aspect, at most `area_px` pixels and `MAX_SIDE_PX` a side, never larger.
+
+    Args:
+        width: of the original in pixels, ≥ 1.
+        height: likewise.
+        area_px: pixels, > 0.
+    Returns:
+        width and height in pixels, each at least 1.
+    """
+    scale = min(1.0, math.sqrt(area_px / (width * height)), MAX_SIDE_PX / max(width, height))
+    return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+
+
+def _in_srgb(decoded: "Decoded") -> "Image":
+    """The upright picture in sRGB; one without a colour profile is taken as sRGB already."""
+    from PIL import ImageCms, ImageOps
+
+    profile = decoded.loaded.info.get("icc_profile")
+    if not isinstance(profile, bytes) or decoded.loaded.mode not in ("RGB", "CMYK"):
+        return decoded.rgb
+    source = decoded.rgb if decoded.loaded.mode == "RGB" else ImageOps.exif_transpose(decoded.loaded)
+    try:
+        return (
+            ImageCms.profileToProfile(
+                source,
+                ImageCms.ImageCmsProfile(io.BytesIO(profile)),
+                ImageCms.createProfile("sRGB"),
+                outputMode="RGB",
+            )
+            or decoded.rgb
+        )
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        # A damaged profile says nothing about the colours: the plain reading is the best there is.
+        return decoded.rgb

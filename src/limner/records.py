@@ -1,0 +1,255 @@
+"""The records everything else passes around: stories of steps, and pictures.
+
+Frozen pydantic models, so that each has one JSON form, checked when read. Scores, vectors and
+search results live elsewhere.
+"""
+
+from collections import Counter
+from datetime import datetime
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Segmentation = Literal["step", "paragraph", "sentence", "heading"]
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PictureRef(Record):
+    """A picture that a text already names: a choice of its author.
+
+    Attributes:
+        target: path or URL exactly as written in the text.
+        path: the file it resolves to, absolute; None for a URL or a file that is not there.
+        alt: alternative text, as written.
+        sha256: hash of the original file where a data set states it.
+    """
+
+    target: str
+    path: str | None = None
+    alt: str = ""
+    sha256: str | None = None
+
+
+class Step(Record):
+    """One unit of text that gets one picture.
+
+    Attributes:
+        text: the words, Unicode, as written apart from markup and surrounding white space.
+        title: the heading above it, if any.
+        pictures: pictures the text itself shows here, in order.
+    """
+
+    text: str = Field(min_length=1)
+    title: str = ""
+    pictures: tuple[PictureRef, ...] = ()
+
+
+class Story(Record):
+    """A text cut into steps.
+
+    Attributes:
+        id: stable name inside its source (file stem or data set id).
+        title: its title, or "".
+        steps: at least one.
+        by: how the text was cut.
+        language: BCP 47 tag where the source states one.
+        direction: writing direction of most of its letters.
+        split: train, val or test, where a data set states it.
+        author, illustrator, license, source: credits, as stated.
+    """
+
+    id: str
+    title: str = ""
+    steps: tuple[Step, ...] = Field(min_length=1)
+    by: Segmentation = "step"
+    language: str = ""
+    direction: Literal["ltr", "rtl"] = "ltr"
+    split: Literal["", "train", "val", "test"] = ""
+    author: str = ""
+    illustrator: str = ""
+    license: str = ""
+    source: str = ""
+
+
+class Caption(Record):
+    """Words that belong to a picture.
+
+    Attributes:
+        text: the words.
+        source: where they come from: exif, iptc, xmp, keywords, sidecar, metadata, filename.
+    """
+
+    text: str = Field(min_length=1)
+    source: Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename"]
+
+
+class Picture(Record):
+    """One picture of a library: one content, whatever number of files hold it.
+
+    Attributes:
+        id: SHA-256 of the file's bytes, 64 hex digits.
+        paths: every present file with this content, absolute, sorted; display text (surrogates of
+            a non-UTF-8 name are escaped).
+        width_px, height_px: upright size.
+        format: Pillow's format name, such as JPEG.
+        size_bytes: length of the file.
+        phash: 64-bit perceptual hash, 16 hex digits.
+        group: id of the near-duplicate group (smallest picture id in it); pictures of one group
+            are never used together.
+        taken: capture time as stated by the camera, without zone where none is stated.
+        captions: words from metadata, sidecars and a readable file name.
+        labels: most probable classes and probabilities from a classifier, best first.
+        credit: creator or credit line from metadata, or "".
+        license: copyright or licence from metadata, or "".
+    """
+
+    id: str
+    paths: tuple[str, ...]
+    width_px: int
+    height_px: int
+    format: str
+    size_bytes: int
+    phash: str
+    group: str
+    taken: datetime | None = None
+    captions: tuple[Caption, ...] = ()
+    labels: tuple[tuple[str, float], ...] = ()
+    credit: str = ""
+    license: str = ""
+
+    @property
+    def path(self) -> str:
+        """The first file that holds it."""
+        return self.paths[0]
+
+    @property
+    def alt(self) -> str:
+        """Text for a reader who cannot see it: the first caption that is a description."""
+        for caption in self.captions:
+            if caption.source != "keywords":
+                return caption.text
+        return self.captions[0].text if self.captions else ""
+
+
+SCHEMA_VERSION: Literal[1] = 1
+Blank = Literal["asked for", "nothing fits", "all used", "ruled out"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Candidate(Record):
+    """A picture considered for a step. All numbers are natural-log units (nats) of evidence.
+
+    Attributes:
+        picture: the picture.
+        score: evidence that it fits the step: the sum of `channels`.
+        channels: channel → its part of the score; a channel absent for this picture is not listed.
+        pull: what the pictures of the other steps add to this one.
+        matched: words of the step met in the picture's captions or labels.
+    """
+
+    picture: Picture
+    score: float
+    channels: dict[str, float] = Field(default_factory=dict)
+    pull: float = 0.0
+    matched: tuple[str, ...] = ()
+
+    @property
+    def strength(self) -> float:
+        """All evidence for it, nats: above 0, it fits better than a picture drawn at random."""
+        return self.score + self.pull
+
+    @property
+    def why(self) -> str:
+        """The parts of its strength, and the words that it shares with the text."""
+        parts = [f"{name} {value:+.2f}" for name, value in self.channels.items()]
+        parts += [f"other pictures {self.pull:+.2f}"] if self.pull else []
+        shared = f"; words in common: {', '.join(self.matched)}" if self.matched else ""
+        return (", ".join(parts) or "no evidence") + shared
+
+
+class BoardStep(Record):
+    """One step and what was decided for it.
+
+    Attributes:
+        position: 0-based step number in the story.
+        chosen: the picture, or None for a blank.
+        origin: who decided: the decoder, a pin of the user, the text itself, or nobody (blank).
+        reason: one plain sentence.
+        blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
+            shown at other steps, or the user ruled them out; None where a picture is shown.
+        probability: calibrated probability that the chosen picture fits the step, 0 to 1, and of a blank,
+            that the best candidate would; None where the step was fixed or no calibration applies.
+        gap: score + pull of the choice minus that of the best runner-up; None without either.
+        runners_up: other candidates, best first.
+        silent: channels that hardly tell one picture from another for this step; their parts of the score
+            are no evidence.
+        relations: relation → probability that it holds between the text and the chosen picture, as a
+            trained model predicts it; empty without one.
+        attention: words of the text in their order, each with its share of a trained model's attention;
+            the shares add up to 1. Empty without one.
+    """
+
+    position: int = Field(ge=0)
+    chosen: Candidate | None = None
+    origin: Literal["decoded", "pinned", "given", "blank"]
+    reason: str = ""
+    blank: Blank | None = None
+    probability: float | None = Field(default=None, ge=0, le=1)
+    gap: float | None = None
+    runners_up: tuple[Candidate, ...] = ()
+    silent: tuple[str, ...] = ()
+    relations: dict[str, Share] = Field(default_factory=dict)
+    attention: tuple[tuple[str, Share], ...] = ()
+
+    @property
+    def picture(self) -> Picture | None:
+        """The picture shown; None for a blank."""
+        return None if self.chosen is None else self.chosen.picture
+
+
+class Storyboard(Record):
+    """A whole illustrated story.
+
+    Attributes:
+        story: the text.
+        steps: one per step of the story, in order.
+        decoder: off, greedy, beam, chain or anchor.
+        anchor: id of the picture whose world all steps share, for the anchor decoder.
+        library: name of the library folder, without its parents.
+        channels: channels that took part.
+        settings: the options it was made with, as given; and `gap`, nats by which a better choice may
+            exceed this one, where it is not proven best.
+        objective: value the decoder maximised, nats.
+        version: limner version.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    story: Story
+    steps: tuple[BoardStep, ...]
+    decoder: str
+    anchor: str | None = None
+    library: str = ""
+    channels: tuple[str, ...] = ()
+    settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    objective: float = 0.0
+    version: str = ""
+
+    def __str__(self) -> str:
+        """One line per step: number, how it came to be, and its picture; then a count of the blanks."""
+        rows = [(step.position + 1, step.origin, step.picture) for step in self.steps]
+        lines = [f"{n:3d}  {origin:8s} {picture.path if picture else 'blank'}" for n, origin, picture in rows]
+        blanks = self.blanks()
+        why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
+        left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
+        count = f"{len(self.steps)} step{'s' if len(self.steps) != 1 else ''}"
+        return "\n".join([*lines, f"{count}, {left}; decoder {self.decoder}"])
+
+    def blanks(self) -> dict[Blank, int]:
+        """Why steps show no picture → how many, in the order of `Blank`; only what occurs."""
+        found = Counter(step.blank for step in self.steps if step.blank is not None)
+        return {reason: found[reason] for reason in get_args(Blank) if found[reason]}

@@ -1,0 +1,1 @@
+"""Scene graphs of pictures: detectors, relations and their files."""

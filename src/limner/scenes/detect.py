@@ -1,0 +1,349 @@
+"""From a collection of pictures to its scene graphs: decode, detect, relate, write.
+
+Pictures are decoded ahead in threads while the detector works. Choosing a detector and a prior is the
+command's business, drawing the page that of `limner.paper.scenes`.
+"""
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from limner.cli.progress import IndexProgress
+from limner.errors import ConfigError, DataError, MissingError
+from limner.library.known import Problem, Progress, Silent
+from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
+from limner.records import Record
+from limner.scenes.detections import DetectionRules, Detections, Detector, keep
+from limner.scenes.folder import (
+    GRAPHS,
+    SKIPPED,
+    LookedAt,
+    Looking,
+    SceneFolder,
+    SourcePicture,
+    matched,
+    source_pictures,
+)
+from limner.scenes.graphs import SceneGraph, SceneObject, each_graph, read_graphs, write_graphs
+from limner.scenes.prior import (
+    LabelNames,
+    RelationPrior,
+    RelationRules,
+    relate_by_position,
+    relate_by_prior,
+    save_prior,
+)
+from limner.scenes.visual_genome import PriorReport, count_relations, read_names
+from limner.threads import ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+Ids = Literal["sha256", "path"]
+
+
+class ScenesReport(Record):
+    """What one run of ``limner scenes`` did.
+
+    Attributes:
+        pictures: with a graph.
+        files: that hold them; files with the same bytes are one picture where hashes name them.
+        looked_at: by the detector in this run; the others were known.
+        skipped: files that could not be used.
+        objects, relations: in all graphs.
+        empty: pictures with nothing in them.
+        related_by: prior or position, or graphs for graphs that were given.
+        labels: of objects, the most frequent first.
+        unmatched: labels that are no class of the prior, with the number of objects.
+        unused: graphs that were given but belong to no picture.
+        seconds: of looking.
+    """
+
+    pictures: int
+    files: int
+    looked_at: int
+    skipped: tuple[Problem, ...]
+    objects: int
+    relations: int
+    empty: int
+    related_by: str
+    labels: tuple[tuple[str, int], ...]
+    unmatched: dict[str, int]
+    unused: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """What was written.
+
+    Attributes:
+        report: figures.
+        files: id of each graph's picture → its file, as the system has it.
+    """
+
+    report: ScenesReport
+    files: dict[str, bytes]
+
+
+def detect_scenes(
+    source: Path,
+    to: Path,
+    finder: Detector,
+    *,
+    prior: RelationPrior | None,
+    label_names: "Mapping[str, str] | None" = None,
+    detection_rules: DetectionRules | None = None,
+    relation_rules: RelationRules | None = None,
+    ids: Ids = "sha256",
+    again: bool = False,
+    workers: int = 2,
+    progress: Progress | None = None,
+) -> Scenes:
+    """Write the scene graphs of a collection; run it again to go on after a stop, or after changes.
+
+    Args:
+        source: folder of pictures, or a library.
+        to: folder for what is written; made if absent.
+        finder: looks at the pictures.
+        prior: tells the relations; None tells them by position.
+        label_names: detector's label → class of the prior.
+        detection_rules: None takes those of the paper's reading.
+        relation_rules: likewise.
+        ids: what graphs call their pictures: the hash of the file's bytes, as libraries and training sets do,
+            so that files with the same bytes share one graph; or the path below the folder.
+        again: look at all pictures anew.
+        workers: threads that decode.
+        progress: is told how far it is.
+    Raises:
+        MissingError, DataError, ConfigError, CheckpointError: see `source_pictures` and `SceneFolder`.
+    """
+    rules, shown = detection_rules or DetectionRules(), progress or Silent()
+    names = LabelNames(prior, label_names or {})
+    pictures, problems = source_pictures(source)
+    looking = Looking(
+        detector=finder.name,
+        fingerprint=finder.fingerprint,
+        min_score=rules.min_score,
+        max_overlap=rules.max_overlap,
+        most=rules.most,
+    )
+    start = time.monotonic()
+    with SceneFolder(to, looking, again=again) as folder:
+        new = [one for one in pictures if not folder.has(one.image, one.size, one.mtime_ns)]
+        shown.stage("looking", len(new))
+        for picture, opened in _decoded(new, finder.side_px, workers):
+            if isinstance(opened, PictureError):
+                problems.append(Problem(path=display(picture.path), reason=str(opened)))
+            else:
+                folder.add(_looked(picture, *opened, keep(finder.detect([opened[1].rgb])[0], rules)))
+            shown.advance(1)
+    seconds = time.monotonic() - start
+    usable = {one.image: one.path for one in pictures if folder.has(one.image, one.size, one.mtime_ns)}
+    files: dict[str, bytes] = {}
+
+    def graphs() -> Iterator[SceneGraph]:
+        for looked in folder.read(list(usable)):
+            image = looked.sha256 if ids == "sha256" else looked.image
+            if image in files:
+                continue
+            files[image] = usable[looked.image]
+            objects = names.rename(looked.objects)
+            if prior is None:
+                yield relate_by_position(image, objects, relation_rules)
+            else:
+                yield relate_by_prior(image, objects, prior, relation_rules)
+
+    write_graphs(to / GRAPHS, graphs())
+    failed = len(pictures) - len(usable)
+    report = _report(
+        to,
+        problems,
+        "position" if prior is None else "prior",
+        found=len(usable),
+        looked_at=len(new) - failed,
+        seconds=seconds,
+        unmatched=dict(names.unmatched.most_common()),
+    )
+    return Scenes(report, files)
+
+
+def import_scenes(source: Path, to: Path, graphs: Path, *, ids: Ids = "sha256") -> Scenes:
+    """Write the graphs of another program or person under the ids of the pictures they belong to.
+
+    Args:
+        source: folder of pictures, or a library.
+        to: folder for what is written; made if absent.
+        graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
+        ids: as for `detect_scenes`.
+    Raises:
+        MissingError, DataError: see `source_pictures` and `read_graphs`; or no graph fits, or two fit one
+            picture.
+    """
+    pictures, problems = source_pictures(source)
+    given = read_graphs(graphs)
+    known = matched([one.image for one in pictures], list(given))
+    if not known:
+        raise DataError(
+            f"{graphs}: none of {len(given)} graphs names a picture of {source};"
+            " 'image' must be the path below it, the file name, or that without suffix"
+        )
+    to.mkdir(parents=True, exist_ok=True)
+    place = {one.image: one.path for one in pictures}
+    files: dict[str, bytes] = {}
+
+    def renamed() -> Iterator[SceneGraph]:
+        for name, image in known.items():
+            try:
+                own = read_file(place[image]).sha256 if ids == "sha256" else image
+            except PictureError as error:
+                problems.append(Problem(path=display(place[image]), reason=str(error)))
+                continue
+            if own in files:
+                raise DataError(
+                    f"{graphs}: two graphs of the picture {image} ({name!r} again); keep one of them"
+                )
+            files[own] = place[image]
+            yield given[name].model_copy(update={"image": own})
+
+    write_graphs(to / GRAPHS, renamed())
+    unused = tuple(name for name in given if name not in known)
+    return Scenes(_report(to, problems, "graphs", found=len(files), unused=unused), files)
+
+
+def _decoded(
+    pictures: Sequence[SourcePicture], side_px: int, workers: int
+) -> Iterator[tuple[SourcePicture, tuple[FileBytes, Decoded] | PictureError]]:
+    """Pictures with their pixels, or why not, in order; a few are decoded ahead."""
+    opened = ahead(
+        pictures, lambda picture: _open(picture, side_px), workers=workers, in_flight=2 * workers + 1
+    )
+    with closing(opened):
+        yield from zip(pictures, opened, strict=True)
+
+
+def _open(picture: SourcePicture, side_px: int) -> tuple[FileBytes, Decoded] | PictureError:
+    """Bytes and pixels of a file, or what is wrong with it."""
+    try:
+        file = read_file(picture.path)
+        return file, decode(file.data, side_px, os.fsdecode(os.path.splitext(picture.path)[1]).lower())  # noqa: PTH122
+    except PictureError as error:
+        return error
+
+
+def _looked(picture: SourcePicture, file: FileBytes, decoded: Decoded, found: Detections) -> LookedAt:
+    """What was found, as a record; numbers are rounded to what a box can mean."""
+    objects = []
+    for box, label, score in zip(found.boxes.tolist(), found.labels, found.scores.tolist(), strict=True):
+        left, top, right, bottom = (round(value, 5) for value in box)
+        if left < right and top < bottom:
+            objects.append(
+                SceneObject(label=label, box=(left, top, right, bottom), score=min(1.0, round(score, 5)))
+            )
+    return LookedAt(
+        image=picture.image,
+        path=display(picture.path),
+        sha256=file.sha256,
+        size=picture.size,
+        mtime_ns=picture.mtime_ns,
+        width_px=decoded.width_px,
+        height_px=decoded.height_px,
+        objects=tuple(objects),
+    )
+
+
+def _report(
+    to: Path,
+    problems: Sequence[Problem],
+    related_by: str,
+    *,
+    found: int,
+    looked_at: int = 0,
+    seconds: float = 0.0,
+    unmatched: dict[str, int] | None = None,
+    unused: tuple[str, ...] = (),
+) -> ScenesReport:
+    """Counts of what was written, and the list of what was skipped beside it."""
+    labels: Counter[str] = Counter()
+    pictures = relations = empty = 0
+    for graph in each_graph(to / GRAPHS):
+        pictures += 1
+        relations += len(graph.relations)
+        empty += graph.empty
+        labels.update(thing.label for thing in graph.objects)
+    (to / SKIPPED).unlink(missing_ok=True)
+    if problems:
+        lines = (json.dumps(one.model_dump(), ensure_ascii=False) + "\n" for one in problems)
+        (to / SKIPPED).write_text("".join(lines), encoding="utf-8")
+    return ScenesReport(
+        pictures=pictures,
+        files=found,
+        looked_at=looked_at,
+        skipped=tuple(problems),
+        objects=labels.total(),
+        relations=relations,
+        empty=empty,
+        related_by=related_by,
+        labels=tuple(labels.most_common()),
+        unmatched=unmatched or {},
+        unused=unused,
+        seconds=round(seconds, 1),
+    )
+
+
+def build_prior(
+    files: Sequence[Path], to: Path, *, names: Path | None = None, only: Path | None = None
+) -> PriorReport:
+    """Count relations and save the prior.
+
+    Args:
+        files: annotated relations.
+        to: a .safetensors file; an existing one is replaced.
+        names: what to count; None for the most frequent names.
+        only: text file of picture ids, one a line; None for all pictures.
+    Raises:
+        ConfigError: `to` has another suffix, or the list of ids is not UTF-8.
+        MissingError, DataError: see `count_relations`.
+    """
+    if to.suffix.lower() != ".safetensors":
+        raise ConfigError(f"build-prior: {to}: name a .safetensors file by --to")
+    if not to.parent.is_dir():
+        raise MissingError(f"build-prior: the folder {to.parent} does not exist; create it")
+    with IndexProgress() as progress:
+        progress.stage("counting", None)
+        prior, report = count_relations(
+            files,
+            read_names(names) if names is not None else None,
+            only=_ids(only) if only is not None else None,
+            seen=progress.advance,
+        )
+    save_prior(prior, to)
+    return report
+
+
+def told(report: PriorReport, to: Path) -> list[str]:
+    """A report as lines to read."""
+    lines = [f"{to}: {report.relations:,} relations of {report.pictures:,} pictures"]
+    if report.outside:
+        first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
+        lines.append(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
+    return lines
+
+
+def _ids(path: Path) -> frozenset[str]:
+    """Ids of a text file."""
+    try:
+        return frozenset(
+            line.strip() for line in path.read_text(encoding="utf-8").split("\n") if line.strip()
+        )
+    except OSError as error:
+        raise MissingError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8; expected picture ids, one a line") from error

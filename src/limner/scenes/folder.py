@@ -1,0 +1,353 @@
+"""What detectors found in the pictures of a collection, kept on disk so that a stopped run goes on.
+
+A journal of one line per picture, appended as it is looked at: looking takes long, relating is done anew each
+time. It looks at no picture.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import BinaryIO, Literal
+
+from pydantic import ValidationError
+
+from limner.encoders.weights import find, named_places, read_state
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
+from limner.files import strangers, write_text
+from limner.library.known import Problem
+from limner.library.library import Library
+from limner.pictures.decode import display
+from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
+from limner.records import Record
+from limner.scenes.detections import DetectionRules, Detections, Detector, keep
+from limner.scenes.graphs import SceneObject
+
+JOURNAL = "detections.jsonl"
+ABOUT = "about.json"
+GRAPHS = "graphs.jsonl"
+SKIPPED = "skipped.jsonl"
+PAGE = "scenes.html"
+
+
+class LookedAt(Record):
+    """One picture a detector has looked at.
+
+    Attributes:
+        image: id of the picture in the collection.
+        path: its file, as text.
+        sha256: of the file's bytes.
+        size, mtime_ns: of the file, to tell whether it has changed since.
+        width_px, height_px: upright size.
+        objects: what was found, under the detector's own labels, surest first.
+    """
+
+    image: str
+    path: str
+    sha256: str
+    size: int
+    mtime_ns: int
+    width_px: int
+    height_px: int
+    objects: tuple[SceneObject, ...]
+
+
+class Looking(Record):
+    """What decides what is found: another of these, other detections.
+
+    Attributes:
+        kind: of file this is.
+        detector: its name.
+        fingerprint: its hash.
+        min_score, max_overlap, most: rules of what is kept.
+    """
+
+    kind: Literal["limner scenes 1"] = "limner scenes 1"
+    detector: str
+    fingerprint: str
+    min_score: float
+    max_overlap: float
+    most: int
+
+
+class SceneFolder:
+    """A folder of detections; use it in a ``with`` statement to add to it."""
+
+    def __init__(self, folder: Path, looking: Looking, *, again: bool = False) -> None:
+        """Open it, or make it.
+
+        Args:
+            folder: made if absent.
+            looking: with what pictures are looked at.
+            again: forget what is there.
+        Raises:
+            ConfigError: what is there was found by another detector or by other rules.
+            DataError: the folder holds other things.
+            CheckpointError: it is damaged.
+        """
+        self.folder = folder
+        self._file: BinaryIO | None = None
+        known = {JOURNAL, ABOUT, GRAPHS, SKIPPED, PAGE}
+        others = strangers(folder, known)
+        if others and not (folder / ABOUT).exists():
+            raise DataError(f"{folder}: holds {others[0]!r}; name an empty or new folder by --to")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._known: dict[str, tuple[int, int, int]] = {}
+        if again or not (folder / ABOUT).exists():
+            (folder / JOURNAL).unlink(missing_ok=True)
+            write_text(folder / ABOUT, looking.model_dump_json(indent=1) + "\n")
+        else:
+            _check_same(folder / ABOUT, looking)
+            self._known = _index(folder / JOURNAL)
+
+    def __enter__(self) -> SceneFolder:
+        self._file = (self.folder / JOURNAL).open("ab")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = None
+
+    def has(self, image: str, size: int, mtime_ns: int) -> bool:
+        """Whether a picture was looked at and its file has not changed since."""
+        return self._known.get(image, (0, 0, 0))[1:] == (size, mtime_ns)
+
+    def add(self, looked: LookedAt) -> None:
+        """Append a picture; a line is written whole or found torn and done again."""
+        if self._file is None:
+            raise MissingError(f"{self.folder}: not opened for writing; use it in a with statement")
+        place = self._file.tell()
+        self._file.write((json.dumps(looked.model_dump(mode="json"), ensure_ascii=False) + "\n").encode())
+        self._file.flush()
+        self._known[looked.image] = (place, looked.size, looked.mtime_ns)
+
+    def read(self, images: list[str]) -> Iterator[LookedAt]:
+        """Pictures by id, in that order, one after the other.
+
+        Raises:
+            CheckpointError: the journal is damaged.
+        """
+        with (self.folder / JOURNAL).open("rb") as file:
+            for image in images:
+                file.seek(self._known[image][0])
+                yield _parse(file.readline(), self.folder / JOURNAL)
+
+
+def _check_same(path: Path, looking: Looking) -> None:
+    """Refuse to add to what another detector found."""
+    try:
+        there = Looking.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: damaged, or of another limner; pass --again to begin anew") from error
+    for name in ("detector", "fingerprint", "min_score", "max_overlap", "most"):
+        old, new = getattr(there, name), getattr(looking, name)
+        if old != new:
+            raise ConfigError(
+                f"{path.parent}: made with {name} {old!r}, now {new!r};"
+                " name another folder by --to, or pass --again to begin anew"
+            )
+
+
+def _index(path: Path) -> dict[str, tuple[int, int, int]]:
+    """Image → place of its last line, size and time; a torn last line is cut off."""
+    found: dict[str, tuple[int, int, int]] = {}
+    if not path.exists():
+        return found
+    place = 0
+    with path.open("rb+") as file:
+        for line in file:
+            if not line.endswith(b"\n"):
+                # What a kill in the middle of a write leaves.
+                file.truncate(place)
+                break
+            looked = _parse(line, path)
+            found[looked.image] = (place, looked.size, looked.mtime_ns)
+            place += len(line)
+    return found
+
+
+def _parse(line: bytes, path: Path) -> LookedAt:
+    try:
+        return LookedAt.model_validate_json(line)
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: a line is damaged; pass --again to begin anew") from error
+
+
+@dataclass(frozen=True)
+class SourcePicture:
+    """A picture file to look at.
+
+    Attributes:
+        image: id of the picture.
+        path: as the system has it.
+        size, mtime_ns: of the file.
+    """
+
+    image: str
+    path: bytes
+    size: int
+    mtime_ns: int
+
+
+def source_pictures(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
+    """Every picture of a folder or library, in a fixed order, and what cannot be reached.
+
+    Args:
+        source: folder of pictures, or of a library.
+    Raises:
+        MissingError: not there.
+        DataError: no picture in it.
+    """
+    if not source.is_dir():
+        raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")
+    pictures, problems = _library(source) if (source / "library.json").is_file() else _folder(source)
+    if not pictures:
+        told = f", {len(problems)} files could not be reached" if problems else ""
+        raise DataError(f"{source}: holds no picture{told}; name a folder of pictures or a library")
+    return pictures, problems
+
+
+def _folder(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
+    """Files below a folder; ids are their paths below it."""
+    root = source_path(source)
+    pictures, problems = [], []
+    for entry in walk([root]):
+        if isinstance(entry, FoundFile):
+            image = display(os.path.relpath(entry.path, root)).replace(os.sep, "/")
+            pictures.append(SourcePicture(image, entry.path, entry.size, entry.mtime_ns))
+        elif isinstance(entry, UnusableFile):
+            problems.append(Problem(path=display(entry.path), reason=entry.reason))
+    return pictures, problems
+
+
+def _library(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
+    """One file of every picture of a library; ids are the library's."""
+    library = Library.open(source)
+    pictures, problems = [], []
+    for image in library.gallery(()).ids:
+        path = library.file_of(image)
+        try:
+            status = path.stat()
+        except OSError as error:
+            problems.append(Problem(path=display(os.fsencode(path)), reason=error.strerror or str(error)))
+            continue
+        pictures.append(SourcePicture(image, os.fsencode(path), status.st_size, status.st_mtime_ns))
+    return pictures, problems
+
+
+def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
+    """Which picture each foreign name means: its id, else its file name, else that without the suffix.
+
+    Args:
+        images: ids of pictures.
+        names: as another program names them.
+    Returns:
+        Name → id; names that fit none, or several, are absent.
+    """
+    found: dict[str, str] = {}
+    exact = set(images)
+    by: list[dict[str, list[str]]] = [{}, {}]
+    for image in images:
+        path = PurePosixPath(image)
+        by[0].setdefault(path.name, []).append(image)
+        by[1].setdefault(path.stem, []).append(image)
+    for name in names:
+        if name in exact:
+            found[name] = name
+            continue
+        fits = next((one[name] for one in by if name in one), [])
+        if len(fits) == 1:
+            found[name] = fits[0]
+    return found
+
+
+__all__ = ["DetectionRules", "Detections", "Detector", "detector", "detectors", "keep", "read_classes"]
+
+
+def detectors() -> list[str]:
+    """Names that `detector` takes; besides these, the name or path of an .onnx file."""
+    from limner.scenes.faster_rcnn import ARCHITECTURES
+
+    return list(ARCHITECTURES)
+
+
+def detector(
+    name: str,
+    *,
+    weights: Path | None = None,
+    classes: Sequence[str] | None = None,
+    device: str = "cpu",
+) -> Detector:
+    """A ready detector.
+
+    Args:
+        name: one of `detectors`, the path of an .onnx or .xml file, or its name in ``$LIMNER_WEIGHTS``.
+        weights: of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is in.
+        classes: names of its classes in order; None takes COCO's 80.
+        device: torch device that computes; ONNX files run on the CPU.
+    Raises:
+        ConfigError: unknown name.
+        MissingError: no weights or no such file, or a package is missing.
+        CheckpointError: the file is of another architecture.
+    """
+    from limner.scenes.faster_rcnn import ARCHITECTURES, FasterRCNN, coco_classes
+    from limner.scenes.onnx import SUFFIXES, OnnxDetector
+
+    if Path(name).suffix.lower() in SUFFIXES:
+        names = coco_classes() if classes is None else classes
+        return OnnxDetector(_model_file(name, weights), names)
+    if name not in ARCHITECTURES:
+        raise ConfigError(
+            unknown("detector", name, ARCHITECTURES) + f"; or the path of a file ({', '.join(SUFFIXES)})"
+        )
+    try:
+        file = find(name, weights)
+    except MissingError as error:
+        raise MissingError(
+            f"{str(error).partition(';')[0]}; get torchvision's published file of it and pass --weights FILE"
+        ) from error
+    return FasterRCNN(
+        name, read_state(file), file.sha256, classes=classes, where=str(file.path), device=device
+    )
+
+
+def read_classes(path: Path) -> tuple[str, ...]:
+    """Class names from a text file, one a line, in the order of the detector's outputs.
+
+    Raises:
+        MissingError: it cannot be read.
+        ConfigError: not UTF-8, empty, or a name missing or twice.
+    """
+    try:
+        names = tuple(line.strip() for line in path.read_text(encoding="utf-8").rstrip().splitlines())
+    except OSError as error:
+        raise MissingError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8; expected class names, one a line") from error
+    if not names or not all(names) or len(set(names)) != len(names):
+        raise ConfigError(f"{path}: expected different class names, one a line, none of them empty")
+    return names
+
+
+def _model_file(name: str, folder: Path | None) -> Path:
+    """A model file by its path, or by its name in the folders where weights are looked for."""
+    given = Path(name).expanduser()
+    if given.is_file():
+        return given
+    places = [folder] if folder is not None else named_places()
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+        if place.is_file() and place.name == name:
+            return place
+    looked = ", ".join(str(place) for place in (given, *places))
+    raise MissingError(f"no detector {name} (looked for {looked}); give the path of its file")

@@ -1,0 +1,256 @@
+"""Detectors from an ONNX (or OpenVINO) file, run by OpenVINO (extra ``fast``).
+
+Small detectors come as such files, and a file needs no code of its authors. Read are YOLOX and PicoDet
+without post-processing of their own; it downloads nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from limner.arrays import FloatArray
+from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
+from limner.encoders.weights import WeightFile
+from limner.errors import CheckpointError, DataError, MissingError
+from limner.scenes.detections import Detections
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+Family = Literal["yolox", "picodet"]
+YOLOX_STRIDES = (8, 16, 32)
+PICODET_STRIDES = (8, 16, 32, 64)
+_MAX_LOG_SIZE = 12.0  # e¹² strides are wider than any picture, and the exponential stays finite
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a model's outputs are.
+
+    Attributes:
+        family: how they are coded.
+        classes: C.
+        bins: of PicoDet's distance distributions; 0 for YOLOX.
+    """
+
+    family: Family
+    classes: int
+    bins: int = 0
+
+
+def cells(side_px: int, stride: int) -> FloatArray:
+    """(cells², 2) x and y of every cell of a square grid, row by row, counted from 0."""
+    count = -(-side_px // stride)
+    y, x = np.divmod(np.arange(count * count), count)
+    return np.stack([x, y], axis=1).astype(np.float32)
+
+
+def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> Head:
+    """The family of a detector by the shapes of its outputs.
+
+    Args:
+        shapes: of all outputs, in order, with a batch of 1.
+        side_px: side of its square input.
+        where: the file, for the message.
+    Raises:
+        CheckpointError: neither family.
+    """
+    yolox = sum(len(cells(side_px, stride)) for stride in YOLOX_STRIDES)
+    if len(shapes) == 1 and shapes[0][:2] == (1, yolox) and len(shapes[0]) == 3 and shapes[0][2] > 5:
+        return Head("yolox", shapes[0][2] - 5)
+    rows = [(1, len(cells(side_px, stride))) for stride in PICODET_STRIDES]
+    levels = len(rows)
+    if [shape[:2] for shape in shapes] == rows * 2 and all(len(shape) == 3 for shape in shapes):
+        widths = [shape[2] for shape in shapes]
+        classes, sides = set(widths[:levels]), set(widths[levels:])
+        if len(classes) == len(sides) == 1 and min(sides) % 4 == 0 and min(sides) >= 8:
+            return Head("picodet", classes.pop(), sides.pop() // 4)
+    raise CheckpointError(
+        f"{where}: outputs {list(shapes)} at {side_px} px; read are YOLOX (1, {yolox}, 5 + classes) and"
+        f" PicoDet (four of (1, cells, classes), four of (1, cells, 4 × bins)), both without own NMS"
+    )
+
+
+def decode_yolox(output: FloatArray, side_px: int) -> tuple[FloatArray, FloatArray]:
+    """Boxes and class scores of a YOLOX model that leaves the grid to its user.
+
+    Args:
+        output: (A, 5 + C) centre offset x, y and log size in strides, objectness, class scores in [0, 1].
+        side_px: side of the square input.
+    Returns:
+        (A, 4) left, top, right, bottom in pixels of the input, and (A, C) scores.
+    Source: Ge et al. 2021 (YOLOX).
+    """
+    grids = [cells(side_px, stride) for stride in YOLOX_STRIDES]
+    grid = np.concatenate(grids)  # (A, 2)
+    stride = np.concatenate(
+        [np.full(len(one), size, np.float32) for one, size in zip(grids, YOLOX_STRIDES, strict=True)]
+    )[:, None]
+    centre = (output[:, :2] + grid) * stride
+    half = np.exp(np.minimum(output[:, 2:4], _MAX_LOG_SIZE)) * stride / 2
+    boxes = np.concatenate([centre - half, centre + half], axis=1)
+    return boxes.astype(np.float32), (output[:, 4:5] * output[:, 5:]).astype(np.float32)
+
+
+def decode_picodet(outputs: Sequence[FloatArray], side_px: int) -> tuple[FloatArray, FloatArray]:
+    """Boxes and class scores of a PicoDet model cut before its own post-processing.
+
+    Args:
+        outputs: four of (cells, C) scores in [0, 1], then four of (cells, 4 × bins) logits of the distances
+            from the cell's centre to left, top, right and bottom, in strides.
+        side_px: side of the square input.
+    Returns:
+        As `decode_yolox`.
+    Source: Yu et al. 2021 (PP-PicoDet); Li et al. 2020 (generalised focal loss, equation 4).
+    """
+    levels = len(PICODET_STRIDES)
+    boxes = []
+    for logits, stride in zip(outputs[levels:], PICODET_STRIDES, strict=True):
+        bins = logits.reshape(len(logits), 4, -1)
+        weights = np.exp(bins - bins.max(axis=2, keepdims=True))
+        weights /= weights.sum(axis=2, keepdims=True)
+        distance = (weights * np.arange(bins.shape[2])).sum(axis=2) * stride  # (cells, 4)
+        centre = (cells(side_px, stride) + 0.5) * stride
+        boxes.append(np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1))
+    return (
+        np.concatenate(boxes).astype(np.float32),
+        np.concatenate(list(outputs[:levels])).astype(np.float32),
+    )
+
+
+SUFFIXES = (".onnx", ".xml")
+_METHOD = "onnx-detector/1"
+_LETTERBOX = 114
+_FLOOR = 0.01  # nothing below is ever kept; most cells of a grid see nothing
+
+
+class OnnxDetector:
+    """A YOLOX or PicoDet model; see `limner.scenes.detections.Detector`."""
+
+    def __init__(self, path: Path, classes: Sequence[str]) -> None:
+        """Read and compile a model.
+
+        Args:
+            path: .onnx, or .xml with its .bin beside it.
+            classes: names in the order of its outputs.
+        Raises:
+            MissingError: no such file, or OpenVINO is not installed.
+            CheckpointError: no model, of another family, or of another number of classes.
+        """
+        try:
+            import openvino
+        except ImportError as error:
+            raise MissingError("OpenVINO is not installed; run: pip install 'limner[fast]'") from error
+        file = WeightFile(path)
+        # The bytes are hashed first: that also says in our own words where there are none.
+        digest = file.sha256
+        if path.suffix.lower() == ".xml":
+            digest += WeightFile(path.with_suffix(".bin")).sha256
+        core = openvino.Core()
+        try:
+            model = core.read_model(path)
+            shape = tuple(model.input().partial_shape.to_shape())
+            outputs = [tuple(one.partial_shape.to_shape()) for one in model.outputs]
+        except RuntimeError as error:
+            told = " ".join(str(error).split())[-120:]
+            raise CheckpointError(
+                f"{path}: no detector of fixed size with one input ({told}); export it with batch 1"
+            ) from error
+        if len(shape) != 4 or shape[:2] != (1, 3) or shape[2] != shape[3]:
+            raise CheckpointError(f"{path}: input {shape}, expected (1, 3, side, side)")
+        self._side = int(shape[2])
+        self._head: Head = recognise(outputs, self._side, str(path))
+        if len(classes) != self._head.classes:
+            raise CheckpointError(
+                f"{path}: tells {self._head.classes} classes apart, but {len(classes)} names are given;"
+                " pass their names, one a line, by --classes FILE"
+            )
+        self._compiled = core.compile_model(
+            model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+        )
+        self._classes = tuple(classes)
+        self._name = path.stem
+        version = str(openvino.__version__).partition("-")[0]
+        described = "\0".join((_METHOD, version, digest, *self._classes))
+        self._fingerprint = hashlib.sha256(described.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Stem of the file."""
+        return self._name
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the file, the class names, the method and OpenVINO's version."""
+        return self._fingerprint
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Every label it can give."""
+        return self._classes
+
+    @property
+    def side_px(self) -> int:
+        """Side of its square input."""
+        return self._side
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Upright RGB pictures → what each shows, one at a time; see `Detector`."""
+        return [self._one(image) for image in images]
+
+    def _one(self, image: Image) -> Detections:
+        if image.mode != "RGB":
+            raise DataError(f"detector: picture has mode {image.mode}, expected RGB; convert it first")
+        if self._head.family == "yolox":
+            pixels, shown = letterboxed(image, self._side)
+        else:
+            pixels, shown = squashed(image, self._side), (self._side, self._side)
+        found = self._compiled(pixels[None])
+        outputs = [np.asarray(found[place][0], np.float32) for place in range(len(found))]
+        if self._head.family == "yolox":
+            boxes, scores = decode_yolox(outputs[0], self._side)
+        else:
+            boxes, scores = decode_picodet(outputs, self._side)
+        best = scores.argmax(axis=1)
+        sure = scores[np.arange(len(scores)), best]
+        # Written so that NaN stays and is refused by Detections.
+        places = np.flatnonzero(~(sure < _FLOOR))
+        size = np.asarray([*shown, *shown], np.float32)
+        return Detections(
+            boxes[places] / size, tuple(self._classes[best[place]] for place in places), sure[places]
+        )
+
+
+def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]]:
+    """As YOLOX takes it: blue, green, red from 0 to 255, the picture whole in the upper left corner.
+
+    Returns:
+        (3, side, side), and width and height of the picture in it, in pixels.
+    """
+    from PIL.Image import Resampling
+
+    scale = side_px / max(image.size)
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    pixels = np.full((side_px, side_px, 3), _LETTERBOX, np.float32)
+    pixels[: size[1], : size[0]] = np.asarray(
+        image.resize(size, Resampling.BILINEAR, reducing_gap=2.0), np.float32
+    )[..., ::-1]
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1)), size
+
+
+def squashed(image: Image, side_px: int) -> FloatArray:
+    """(3, side, side) as PicoDet takes it: red, green, blue as for ImageNet, proportions lost."""
+    from PIL.Image import Resampling
+
+    square = image.resize((side_px, side_px), Resampling.BICUBIC, reducing_gap=2.0)
+    pixels = (np.asarray(square, np.float32) / 255 - np.asarray(IMAGENET_MEAN, np.float32)) / np.asarray(
+        IMAGENET_STD, np.float32
+    )
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)

@@ -1,0 +1,1 @@
+"""Which picture goes where: channels, calibration, coherence and exact decoding."""

@@ -1,0 +1,146 @@
+"""Channels and their calibration: from cosines of several spaces to one score in nats.
+
+A channel compares step texts with pictures in one space. Its cosine s becomes evidence, the
+logarithm of P(s | the picture fits) / P(s | any other picture), modelled as linear in s and in
+s standardised over the gallery for this text. Evidence of channels adds up; a channel absent for
+a picture adds 0, so absence neither helps nor hurts. It does not search; `index` does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from limner.arrays import FloatArray, TextEncoder, unit_rows
+from limner.records import Record
+
+
+class Evidence(Record):
+    """log-likelihood ratio = slope · s + z_slope · (s − mean) / std + offset, in nats.
+
+    Attributes:
+        slope: nats per unit of cosine.
+        z_slope: nats per standard deviation of this text's cosines over the gallery.
+        offset: nats.
+        typical_mean, typical_std: of the cosines of a text with pictures in general.
+        typical_count: how many pictures' worth those count, beside the pictures of the gallery: with a
+            handful of pictures their own mean and spread say nothing yet.
+    """
+
+    slope: float
+    z_slope: float
+    offset: float
+    typical_mean: float = 0.0
+    typical_std: float = Field(default=0.0, ge=0)
+    typical_count: float = Field(default=0.0, ge=0)
+
+    def steadied(
+        self, mean: NDArray[np.float64], std: NDArray[np.float64], count: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and spread of each text's cosines, pooled with the typical ones.
+
+        Args:
+            mean: (N,) over the pictures of the gallery that have the channel.
+            std: (N,) likewise.
+            count: number of those pictures.
+        """
+        total = count + self.typical_count
+        if total == 0:
+            return mean, std
+        pooled = (count * mean + self.typical_count * self.typical_mean) / total
+        square = count * (std**2 + mean**2)
+        square = square + self.typical_count * (self.typical_std**2 + self.typical_mean**2)
+        return pooled, np.sqrt(np.maximum(square / total - pooled**2, 0.0))
+
+    def affine(
+        self, mean: NDArray[np.float64], std: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Per text, (scale, shift) such that evidence = scale · s + shift.
+
+        Args:
+            mean: (N,) mean cosine of each text over the pictures that have the channel.
+            std: (N,) its standard deviation; 0 switches the standardised part off.
+        """
+        inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
+        scale = self.slope + self.z_slope * inverse
+        shift = self.offset - self.z_slope * mean * inverse
+        return scale, shift
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A way to compare texts with pictures.
+
+    Attributes:
+        name: captions, labels or clip.
+        encoder: turns a step's text into a vector of the space.
+        space: name of the gallery space it is compared with.
+        evidence: how its cosine becomes nats.
+        context: how much of the whole text enters the second reading of each step: times the mean of all
+            steps' vectors, added before the length is made 1 again; none with 0, or in a text of one step.
+        beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
+            say of one picture overlaps, and must not count twice.
+        reads: ISO 639 codes of the languages its encoder reads; None for all.
+    """
+
+    name: str
+    encoder: TextEncoder
+    space: str
+    evidence: Evidence
+    context: float = 0.0
+    beside: float = 1.0
+    reads: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class EncodedChannel:
+    """A channel with the texts of one search already encoded.
+
+    Attributes:
+        name, space, evidence, beside: as in `Channel`.
+        texts: (N, D) float32 rows of unit length, each text read alone; a row of zeros stands for a text in
+            a language that the channel does not read, for which it gives no evidence.
+        context: (N, D) the same, each text read with all others; None where the channel has no such reading.
+    """
+
+    name: str
+    space: str
+    evidence: Evidence
+    texts: FloatArray
+    beside: float = 1.0
+    context: FloatArray | None = None
+
+    @classmethod
+    def encode(
+        cls, channel: Channel, texts: list[str], languages: Sequence[str] | None = None
+    ) -> "EncodedChannel":
+        """Run the channel's text encoder over the N steps of one text.
+
+        Args:
+            channel: what to ask.
+            texts: steps.
+            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+        """
+        codes = channel.reads
+        read = [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
+        vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)
+        context = None
+        if any(read):
+            own = channel.encoder.encode_text(
+                [text for text, known in zip(texts, read, strict=True) if known]
+            )
+            vectors[read] = own
+            if channel.context and len(own) > 1:
+                whole = own.mean(axis=0, dtype=np.float32)
+                context = vectors.copy()
+                context[read] = unit_rows(
+                    f"channel {channel.name}", own + np.float32(channel.context) * whole
+                )
+        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside, context)
+
+    def both_readings(self) -> "EncodedChannel":
+        """(2N, D) texts: all read alone, then all read in context, or alone again where there is none."""
+        again = self.texts if self.context is None else self.context
+        return replace(self, texts=np.concatenate([self.texts, again]), context=None)

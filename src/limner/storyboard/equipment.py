@@ -1,0 +1,336 @@
+"""Encoders and channels as commands name them, for indexing and for asking a library.
+
+``auto`` takes what is at hand and says what it took. It loads through the catalogue and trains nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from limner.encoders.catalogue import (
+    CLIP,
+    MULTILINGUAL,
+    SENTENCES,
+    SHIPPED,
+    clip_models,
+    image_encoder,
+    image_encoders,
+    sentence_encoder,
+    text_encoder,
+    weight_file,
+)
+from limner.encoders.remembering import Remembering
+from limner.encoders.sentences import PREFIX
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
+from limner.library.ingest import index
+from limner.library.library import Library
+from limner.library.settings import SETTINGS_FILE, Settings, read_settings
+from limner.records import Story
+from limner.storyboard.calibration import Calibration
+from limner.storyboard.channels import Channel
+from limner.storyboard.illustrate import step_texts
+from limner.storyboard.trained import MODEL, TrainedRun
+from limner.text.language import ENGLISH, MORE_LANGUAGES, Languages, language_name, languages_of
+
+if TYPE_CHECKING:
+    from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
+    from limner.library.known import IndexReport, Progress
+    from limner.library.library import LibrarySummary
+
+
+def languages_of_story(story: Story) -> Languages:
+    """The language of each step: the one that the source states, unless a step clearly differs."""
+    stated = story.language.partition("-")[0].lower()
+    return languages_of(step_texts(story), {stated: 1.0} if stated else None)
+
+
+def language_of_query(text: str, settings: Settings) -> str:
+    """ISO 639 code of words to search for; where they may be of several languages, of the library's.
+
+    Args:
+        text: the words.
+        settings: of the library.
+    """
+    shares = settings.languages
+    expected = shares if next(iter(shares), ENGLISH) != ENGLISH else None
+    return languages_of([text], expected).each[0].code
+
+
+def foreign(texts: Sequence[str]) -> list[bool]:
+    """Which texts are in another language than English."""
+    return [one.code != ENGLISH for one in languages_of(texts).each]
+
+
+def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
+    """Numbers, from 0, of the texts that no channel reads.
+
+    Args:
+        codes: ISO 639 code of each text.
+        channels: that take part.
+    """
+    reads = [channel.reads for channel in channels]
+    return [n for n, code in enumerate(codes) if all(own is not None and code not in own for own in reads)]
+
+
+def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None:
+    """One line about the steps that nothing reads, with what to install; None where there are none."""
+    steps = unread(codes, channels)
+    if not steps:
+        return None
+    names = ", ".join(dict.fromkeys(language_name(codes[n]) for n in steps))
+    part = "the text is" if len(steps) == len(codes) else f"{len(steps)} of {len(codes)} steps are"
+    return f"{part} in a language that no installed encoder reads: {names}; {MORE_LANGUAGES}"
+
+
+AUTO = "auto"
+DEFAULT = SHIPPED[0]
+DEFAULT_BACKBONE = "resnet50"
+# Channel → gallery space, the most telling first. Captions and class names are both sentences.
+CHANNELS: dict[str, str] = {
+    "captions": "captions",
+    "multilingual": "multilingual",
+    "clip": "clip",
+    "base": "base",
+    "labels": "labels",
+}
+# Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
+# more about their story than how they look, where most of them have words.
+PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
+CAPTIONED = 0.5
+
+
+def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
+    """``NAME=FILE`` words and bare folders as a map; a bare folder or file serves every name as "".
+
+    Raises:
+        ConfigError: an unknown encoder name, or one whose file comes with limner.
+    """
+    found: dict[str, Path] = {}
+    for word in words:
+        name, equals, place = word.partition("=")
+        if not equals:
+            found[""] = Path(word).expanduser()
+            continue
+        if name not in image_encoders() and not name.startswith(CLIP):
+            raise ConfigError("--weights: " + unknown("image encoder", name, image_encoders()))
+        if name in SHIPPED:
+            raise ConfigError(f"--weights: {name} comes with limner and takes no other file; drop {word!r}")
+        found[name] = Path(place).expanduser()
+    return found
+
+
+def picture_encoders(
+    names: Sequence[str],
+    weights: Sequence[str],
+    *,
+    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    engine: Literal["torch", "openvino"] = "torch",
+    sentences: TextEncoder | None = None,
+    runs: Sequence[TrainedRun] = (),
+) -> list[ImageEncoder]:
+    """Encoders for indexing.
+
+    Args:
+        names: of the catalogue, or ``auto``: what ``--weights`` names; else CLIP where it is installed and
+            one model is in reach; else the eyes that come with limner.
+        weights: as given to ``--weights``.
+        precision: of backbones.
+        engine: what runs backbones.
+        sentences: embeds class names.
+        runs: trained runs that look at the pictures as well; their encoders come last.
+    Raises:
+        ConfigError: unknown name.
+        MissingError: weights of a name that was asked for are not there.
+        CheckpointError: see `TrainedRun.encoder`.
+    """
+    places = weights_by_name(weights)
+    chosen = list(names)
+    if AUTO in chosen:
+        if chosen != [AUTO]:
+            raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
+        chosen = [_automatic(places)]
+    # The runs first: what is wrong with them is said before other encoders are loaded.
+    trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
+    return [
+        image_encoder(
+            name,
+            weights=places.get(name, places.get("")),
+            precision=precision,
+            engine=engine,
+            sentences=sentences,
+        )
+        for name in chosen
+    ] + trained
+
+
+def _automatic(places: dict[str, Path]) -> str:
+    """The best encoder there is."""
+    named = [name for name in places if name]
+    if named:
+        return named[0]
+    if places:
+        weight_file(DEFAULT_BACKBONE, places[""])
+        return DEFAULT_BACKBONE
+    found = clip_models()
+    if len(found) > 1:
+        several = f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; name one of them"
+        warnings.warn(several, LimnerWarning, stacklevel=2)
+    return found[0] if len(found) == 1 else DEFAULT
+
+
+def multilingual_encoder(folder: Path, model: str | None = None) -> SentenceEncoder:
+    """What encodes captions in all languages for a library.
+
+    Args:
+        folder: of the library, which may not exist yet.
+        model: folder or name of a sentence-transformers model; None for the one the library has, or the one
+            that comes with limner.
+    Raises:
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `read_settings`.
+    """
+    if model is not None:
+        return sentence_encoder(f"{PREFIX}{model}")
+    made = read_settings(folder).spaces.get("multilingual") if (folder / SETTINGS_FILE).exists() else None
+    return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
+
+
+def add_pictures(
+    library: Library | str | os.PathLike[str],
+    sources: Sequence[str | os.PathLike[str]],
+    *,
+    encoders: Sequence[str] = (AUTO,),
+    weights: Sequence[str] = (),
+    runs: Sequence[TrainedRun] = (),
+    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    engine: Literal["torch", "openvino"] = "torch",
+    captions: bool = True,
+    sentences: str | None = None,
+    follow_links: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Bring a library up to date with encoders that are named.
+
+    Args:
+        library: a library, or its folder, which is made where there is none.
+        sources: folders, lists of paths or pictures; none for all indexed so far.
+        encoders: names of image encoders, see `picture_encoders`.
+        weights: of them.
+        runs: trained runs that look at the pictures as well.
+        precision: of backbones.
+        engine: what runs backbones.
+        captions: whether to keep captions.
+        sentences: a sentence-transformers model in place of the multilingual encoder.
+        follow_links: enter linked folders.
+        workers: threads that decode; None for one per core.
+        progress: told how far it is.
+    Raises:
+        LimnerError: as these.
+    """
+    minilm = sentence_encoder(SENTENCES)
+    folder = library.folder if isinstance(library, Library) else Path(library)
+    return index(
+        sources,
+        library,
+        multilingual=multilingual_encoder(folder, sentences),
+        image_encoders=picture_encoders(
+            encoders, weights, precision=precision, engine=engine, sentences=minilm, runs=runs
+        ),
+        text_encoder=minilm,
+        captions=captions,
+        follow_links=follow_links,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def channels_of(library: Library, names: Sequence[str], calibration: Calibration) -> list[Channel]:
+    """The channels to ask a library with.
+
+    Args:
+        library: an indexed library.
+        names: channel names; none means every channel that some picture of the library has.
+        calibration: how cosines become nats.
+    Raises:
+        ConfigError: unknown channel.
+        DataError: the library has no vectors for a channel that was asked for, or for any.
+        CheckpointError: the library's vectors were made by another encoder.
+    """
+    spaces = library.settings.spaces
+    for name in names:
+        if name == MODEL:
+            raise ConfigError("--channel: a trained model is no channel to name; give its run with --model")
+        if name not in CHANNELS:
+            raise ConfigError("--channel: " + unknown("channel", name, CHANNELS))
+        if CHANNELS[name] not in spaces:
+            there = ", ".join(channel for channel, space in CHANNELS.items() if space in spaces) or "none"
+            raise DataError(
+                f"{library.folder}: no vectors for channel {name!r} (there: {there});"
+                " index with an encoder for it"
+            )
+    held = library.summary().vectors
+    # Captions are asked for as one, in whatever language they are.
+    named = {*names, *(["multilingual"] if "captions" in names and "multilingual" in spaces else [])}
+    chosen = [name for name, space in CHANNELS.items() if (name in named if names else held.get(space, 0))]
+    if not chosen:
+        raise DataError(
+            f"{library.folder}: no channel answers words; run 'limner index' on it again, without --encoder"
+        )
+    from limner.encoders.base_encoder import made_by as shipped_now
+
+    encoders: dict[str, TextEncoder] = {}
+    channels = []
+    for name in chosen:
+        made_by = spaces[CHANNELS[name]]
+        kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
+        encoder = _loaded(kind, encoders)
+        # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
+        same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
+        if not same.get(name, made_by.fingerprint == encoder.fingerprint):
+            raise CheckpointError(
+                f"{library.folder}: {name} were encoded by another version of {encoder.name}; index again"
+            )
+        reads: frozenset[str] | None = frozenset((ENGLISH,))
+        if name == "base":
+            reads = sentence_encoder(MULTILINGUAL).reads
+        if name == "multilingual":
+            reads = sentence_encoder(kind).reads
+            if reads is not None and held.get("captions", 0) >= held.get("multilingual", 0):
+                reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
+        channels.append(calibration.channel(name, encoder, CHANNELS[name], reads))
+    return channels
+
+
+def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
+    """A text encoder by name that remembers its last texts; each is loaded once."""
+    if kind not in encoders:
+        encoders[kind] = Remembering(
+            text_encoder(
+                kind,
+                sentences=_loaded(SENTENCES, encoders),
+                multilingual=_loaded(MULTILINGUAL, encoders),
+                foreign=foreign,
+            )
+            if kind in SHIPPED
+            else text_encoder(kind)
+        )
+    return encoders[kind]
+
+
+def pair_space(held: LibrarySummary, *, captions: bool = True) -> str | None:
+    """The space in which two pictures of a library are compared, or None.
+
+    Captions, where at least half of the pictures have some; else the pixels.
+
+    Args:
+        held: what the library holds.
+        captions: whether they may be compared.
+    """
+    spaces = [space for space in PAIR_SPACES if space in held.spaces]
+    if not captions or held.vectors.get("captions", 0) < CAPTIONED * held.pictures:
+        spaces = [space for space in spaces if space != "captions"]
+    return next(iter(spaces), None)

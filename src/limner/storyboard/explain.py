@@ -1,0 +1,306 @@
+"""Why each step of a storyboard shows what it shows, in numbers and in one plain sentence.
+
+It reads what the search and the decoder computed. It changes no choice.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.library.search import Scored
+from limner.records import Blank, BoardStep, Candidate, Picture, Story
+from limner.storyboard.calibration import Chances
+from limner.storyboard.lattice import BLANK, Float64Array, IntArray
+
+_FUNCTION_WORDS = """
+the and but for nor not you your yours his her hers its our ours their theirs this that these those with from
+into onto over under than then there here when where which who whom whose what why how are was were been being
+has have had having does did doing will would shall should can could may might must she him they them some any
+all each every both few more most other such only own same too very just also about again once because while
+until after before above below between during out off one two said got get let
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English words that match everywhere and explain nothing."""
+
+
+@lru_cache(maxsize=4096)
+def words(text: str) -> tuple[str, ...]:
+    """Words in order, folded to lower case and composed form; numbers and signs are dropped."""
+    folded = unicodedata.normalize("NFC", text.casefold())
+    runs = groupby(folded, key=lambda sign: unicodedata.category(sign)[0] in "LM")
+    return tuple("".join(run) for letters, run in runs if letters)
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """Drop a common English ending: ``kites`` → ``kite``, ``running`` → ``run``."""
+    if not word.isascii():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    for ending in ("ing", "ed"):
+        base = word[: -len(ending)]
+        if word.endswith(ending) and len(base) > 2 and any(vowel in base for vowel in "aeiouy"):
+            doubled = base[-1] == base[-2] and base[-1] not in "aeiouls"
+            return base[:-1] if doubled else base.removesuffix("e")
+    for ending in ("sses", "shes", "ches", "xes"):
+        if word.endswith(ending):
+            return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3:
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def matched(text: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Words of a text whose stem occurs in the other texts, in the text's order, each once.
+
+    Args:
+        text: the step.
+        others: captions or class names.
+    """
+    known = {stem(word) for other in others for word in words(other)}
+    found: dict[str, str] = {}
+    for word in words(text):
+        telling = word not in FUNCTION_WORDS and (len(word) > 2 or not word.isascii())
+        if telling and stem(word) in known:
+            found.setdefault(stem(word), word)
+    return tuple(found.values())
+
+
+NOTICEABLE = 0.05
+"""Nats of pull worth a word."""
+
+TELLING = 0.5
+"""Nats by which a channel must lift its best candidate above its median one to say anything."""
+
+CREDIBLE = 0.05
+"""Probability from which a class label is quoted as a match."""
+
+PLAIN = {
+    "base": "what the picture shows",
+    "model": "the trained model",
+    "multilingual": "what its words mean",
+    "relation": "the relation asked for",
+}
+"""Channels that a sentence does not name as channels."""
+
+WORDED = {"captions", "multilingual", "labels"}
+"""Channels that compare a step with words; of others, no word is the reason."""
+
+
+@dataclass(frozen=True)
+class Considered:
+    """What there is to explain; C candidates, S steps, K columns.
+
+    Attributes:
+        story: the text.
+        texts: S texts as searched.
+        ids: C picture ids.
+        groups: (C,) near-duplicate groups.
+        items: (S, K) candidate numbers.
+        unary: (S, K) nats, −inf where the cell is empty.
+        pull: (S, K) nats the other steps add, all else fixed.
+        scored: shares of all candidates for all steps.
+        columns: (S,) chosen columns or `BLANK`.
+        chances: that candidates fit; None without a calibration.
+        ruled_out: (S,) whether a picture that the user banned would have fitted.
+        pinned: steps the user fixed.
+        given: steps the text itself illustrates.
+        allow_repeats: whether runners-up may be used elsewhere.
+        runners_up: how many to name.
+    """
+
+    story: Story
+    texts: Sequence[str]
+    ids: Sequence[str]
+    groups: IntArray
+    items: IntArray
+    unary: Float64Array
+    pull: Float64Array
+    scored: Scored
+    columns: IntArray
+    chances: Chances | None
+    ruled_out: NDArray[np.bool_]
+    pinned: frozenset[int]
+    given: frozenset[int]
+    allow_repeats: bool
+    runners_up: int
+
+    def shown(self) -> dict[int, int]:
+        """Step → candidate number, where it shows one."""
+        return {s: int(self.items[s, c]) for s, c in enumerate(self.columns) if c != BLANK}
+
+    def rivals(self, step: int) -> list[int]:
+        """Columns the step could show instead, best first, one of each near-duplicate group."""
+        shown = self.shown()
+        taken = {int(self.groups[n]) for s, n in shown.items() if s == step or not self.allow_repeats}
+        total = self.unary[step] + self.pull[step]
+        rivals: list[int] = []
+        for column in np.argsort(-total, kind="stable"):
+            if len(rivals) == self.runners_up or total[column] == -np.inf:
+                break
+            group = int(self.groups[self.items[step, column]])
+            if group not in taken:
+                taken.add(group)
+                rivals.append(int(column))
+        return rivals
+
+
+def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]]) -> tuple[BoardStep, ...]:
+    """One explained step per step of the story.
+
+    Args:
+        board: what was found and chosen.
+        pictures: ids → records in the same order; called once.
+    """
+    rivals = [board.rivals(s) for s in range(len(board.columns))]
+    wanted: dict[str, None] = {}
+    for s, columns in enumerate(rivals):
+        own = [] if board.columns[s] == BLANK else [int(board.columns[s])]
+        wanted |= dict.fromkeys(board.ids[board.items[s, column]] for column in own + columns)
+    records = dict(zip(wanted, pictures(list(wanted)), strict=True))
+    return tuple(_step(board, s, rivals[s], records) for s in range(len(board.columns)))
+
+
+def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Picture]) -> BoardStep:
+    column = int(board.columns[s])
+    chosen = None if column == BLANK else _candidate(board, s, column, records)
+    others = tuple(_candidate(board, s, rival, records) for rival in rivals)
+    gap = None if chosen is None or not others else _total(chosen) - _total(others[0])
+    fixed = s in board.pinned or s in board.given
+    silent = _silent(board, s)
+    probability = None if board.chances is None or fixed else _probability(board.chances, s, column)
+    blank: Blank | None = None
+    if s in board.pinned:
+        blank = "asked for" if chosen is None else None
+        reason = "No picture here, as you asked." if chosen is None else "You fixed this picture here."
+    elif s in board.given:
+        reason = "The text itself shows this picture here."
+    elif chosen is None:
+        blank, reason = _why_blank(board, s, probability)
+    else:
+        reason = _why(board, s, chosen, gap, silent)
+    origin = "blank" if chosen is None else "pinned" if s in board.pinned else "given" if fixed else "decoded"
+    return BoardStep(
+        position=s,
+        chosen=chosen,
+        origin=origin,  # type: ignore[arg-type]
+        reason=reason,
+        blank=blank,
+        probability=probability,
+        gap=gap,
+        runners_up=others,
+        silent=silent,
+    )
+
+
+def _silent(board: Considered, s: int) -> tuple[str, ...]:
+    """Channels that hardly tell one candidate of a step from another."""
+    own = np.unique(board.items[s][board.unary[s] > -np.inf])
+    found = []
+    for name, share in board.scored.shares.items():
+        nats = share[s, own[board.scored.present[name][own]]]
+        if len(nats) > 1 and nats.max() - np.median(nats) < TELLING:
+            found.append(name)
+    return tuple(found)
+
+
+def _probability(chances: Chances, s: int, column: int) -> float:
+    """That the chosen picture fits, or for a blank, that the best candidate would."""
+    return float(chances.best_probability[s] if column == BLANK else chances.probability[s, column])
+
+
+def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
+    number = int(board.items[s, column])
+    picture = records[board.ids[number]]
+    scored = board.scored
+    channels = {
+        name: float(share[s, number])
+        for name, share in scored.shares.items()
+        if scored.present[name][number] and share[s].any()
+    }
+    return Candidate(
+        picture=picture,
+        score=float(board.unary[s, column]),
+        channels=channels,
+        pull=float(board.pull[s, column]),
+        matched=matched(board.texts[s], _captions(picture, channels) + _labels(picture, channels)),
+    )
+
+
+def _total(candidate: Candidate) -> float:
+    return candidate.score + candidate.pull
+
+
+def _captions(picture: Picture, channels: Iterable[str]) -> list[str]:
+    """Captions, where a channel compared words: what nothing looked at is no reason."""
+    return [caption.text for caption in picture.captions] if WORDED & set(channels) else []
+
+
+def _labels(picture: Picture, channels: Iterable[str]) -> list[str]:
+    """Credible labels, where a channel compared words."""
+    credible = [name for name, probability in picture.labels if probability >= CREDIBLE]
+    return credible if WORDED & set(channels) else []
+
+
+def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent: tuple[str, ...]) -> str:
+    """A sentence such as: Caption words “kite”, “beach” match; runner-up is 1.3 nats behind."""
+    in_captions = matched(board.texts[s], _captions(chosen.picture, chosen.channels))
+    in_labels = matched(board.texts[s], _labels(chosen.picture, chosen.channels))
+    parts = []
+    if in_captions:
+        parts.append(f"caption {_quoted(in_captions)}")
+    if in_labels:
+        parts.append(f"label {_quoted(in_labels)}")
+    telling = {name: share for name, share in chosen.channels.items() if name not in silent}
+    if not parts and chosen.channels and not telling:
+        parts.append("nothing tells the pictures apart for this step")
+    elif not parts and chosen.channels:
+        strongest = max(telling, key=lambda name: telling[name])
+        share = telling[strongest]
+        parts.append(
+            f"{PLAIN.get(strongest, f'channel {strongest}')} speaks for it by {share:.1f} nats"
+            if share > 0
+            else "no channel speaks for it, but everything else fits less"
+        )
+    elif not parts:
+        parts.append("nothing is known about it, but everything else fits less")
+    if chosen.pull > NOTICEABLE:
+        parts.append("it goes with the pictures of the other steps")
+    elif chosen.pull < -NOTICEABLE:
+        parts.append("it differs from the pictures of the other steps")
+    if gap is not None:
+        parts.append(
+            f"runner-up is {gap:.1f} nats behind"
+            if gap >= 0
+            else f"runner-up is {-gap:.1f} nats ahead here, but not for the whole"
+        )
+    sentence = "; ".join(parts) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def _quoted(found: tuple[str, ...]) -> str:
+    """Up to five words in quotation marks, with their verb."""
+    listed = ", ".join(f"“{word}”" for word in found[:5])
+    return f"word {listed} matches" if len(found) == 1 else f"words {listed} match"
+
+
+def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
+    """Which of three: all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
+    if board.ruled_out[s]:
+        return "ruled out", "You ruled out the pictures that fit this step."
+    if not len(board.ids):
+        return "nothing fits", "The library holds no picture that may be shown."
+    if not (board.unary[s] > -np.inf).any():
+        return "nothing fits", "No picture in the library can be compared with this step."
+    if board.chances is not None and probability is not None and probability < board.chances.threshold:
+        return "nothing fits", (
+            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.2f},"
+            f" the threshold is {board.chances.threshold:.2f}."
+        )
+    return "all used", "All pictures that fit this step are shown at other steps."

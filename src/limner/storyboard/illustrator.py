@@ -1,0 +1,552 @@
+"""One opened library, ready to illustrate any number of texts: for commands, the studio and Python alike.
+
+What does not depend on a text is read once and kept: settings, records, vectors and their moments, encoders,
+the calibration, a trained run. `limner.storyboard.illustrate` decides.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from limner.config import build
+from limner.encoders.remembering import Remembering
+from limner.errors import ConfigError, DataError, LimnerError
+from limner.evaluation.validation import read_pull
+from limner.library.library import Library, LibrarySummary, SkippedFile
+from limner.library.search import Index
+from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
+from limner.storyboard.calibration import Calibration, Suitability, calibrated
+from limner.storyboard.channels import Channel, EncodedChannel
+from limner.storyboard.coherence import Coherence
+from limner.storyboard.equipment import (
+    CHANNELS,
+    PAIR_SPACES,
+    channels_of,
+    language_of_query,
+    languages_of_story,
+    pair_space,
+    unread,
+    unread_note,
+)
+from limner.storyboard.explain import matched
+from limner.storyboard.illustrate import BoardOptions, choose_pictures
+from limner.storyboard.trained import (
+    DOCUMENT,
+    MODEL,
+    TrainedRun,
+    check_run,
+    predicted,
+    relation_channel,
+    run_channels,
+    without_vectors,
+)
+from limner.studio.browse import Catalogue
+from limner.text.language import direction, language_name
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Pictures that a text shows itself.
+
+    Attributes:
+        inside: 0-based step → id of a picture of the library.
+        outside: 0-based step → a picture that is no part of the library.
+        notes: pictures named but not at hand, one line each.
+    """
+
+    inside: dict[int, str]
+    outside: dict[int, Picture]
+    notes: tuple[str, ...]
+
+
+def shown_by(story: Story, library: Library) -> Shown:
+    """Match the first picture of each step with the library, by content.
+
+    Raises:
+        DataError: a picture is there but cannot be opened.
+    """
+    inside: dict[int, str] = {}
+    outside: dict[int, Picture] = {}
+    notes = []
+    for position, step in enumerate(story.steps):
+        for ref in step.pictures[:1]:
+            if ref.path is None:
+                notes.append(
+                    f"step {position + 1} shows {ref.target}, which is not a file on this machine;"
+                    " a picture of the library is chosen instead"
+                )
+                continue
+            picture = picture_from(Path(ref.path), ref.alt)
+            try:
+                inside[position] = library.picture(picture.id).id
+            except DataError:
+                outside[position] = picture
+        if len(step.pictures) > 1:
+            notes.append(f"step {position + 1} shows {len(step.pictures)} pictures; the first is kept")
+    return Shown(inside, outside, tuple(notes))
+
+
+def picture_from(path: Path, alt: str = "") -> Picture:
+    """The record of a single file that is no part of a library.
+
+    Args:
+        path: a picture.
+        alt: words the text gives it, which go before those of its metadata.
+    Raises:
+        DataError: it cannot be opened as a picture.
+    """
+    from limner.pictures.captions import Words, merge
+    from limner.pictures.decode import decode, read_file
+    from limner.pictures.hashes import phash
+    from limner.pictures.metadata import embedded, words_of_name
+    from limner.records import Caption
+
+    raw = os.fsencode(path)
+    file = read_file(raw)
+    decoded = decode(file.data, suffix=path.suffix.lower())
+    written = Words(captions=(Caption(text=alt, source="metadata"),) if alt.strip() else ())
+    words = merge((written, embedded(decoded.loaded), words_of_name(raw)))
+    return Picture(
+        id=file.sha256,
+        paths=(str(path),),
+        width_px=decoded.width_px,
+        height_px=decoded.height_px,
+        format=decoded.format,
+        size_bytes=file.size,
+        phash=f"{phash(decoded.rgb):016x}",
+        group=file.sha256,
+        taken=words.taken,
+        captions=words.captions,
+        credit=words.credit,
+        license=words.license,
+    )
+
+
+NONE, LOOKS = "none", "visual"
+Value = TypeVar("Value")
+
+
+class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
+    """A property of an `Illustrator` that is computed once, whichever threads ask for it first."""
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:  # noqa: ANN401
+        if instance is None:
+            return self
+        with instance.lock:
+            return super().__get__(instance, owner)
+
+
+class Illustrator:
+    """A library as it was when opened, with what is needed to ask it; thread-safe.
+
+    It never changes: after indexing, open another one. Records are read at once, vectors and encoders on
+    first use.
+
+    Attributes:
+        library, model, metric: as given.
+        name: of the library.
+        catalogue: records of all pictures.
+        lock: held while something is loaded or computed.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        *,
+        model: TrainedRun | None = None,
+        metric: TrainedRun | None = None,
+        channels: Sequence[str] = (),
+    ) -> None:
+        """Take an opened library.
+
+        Args:
+            library: the pictures.
+            model: a trained run that the library was indexed with; it takes the place of all channels, and
+                tells relations and attention. No calibration of blanks exists for it, so no step is left
+                blank.
+            metric: a trained same-document metric by which pictures are compared in place of all else.
+            channels: those that take part; none for all that the library has.
+        Raises:
+            ConfigError: channels beside a run.
+            DataError: a table of the library is damaged.
+        """
+        if model is not None and channels:
+            raise ConfigError(
+                "--channel: a trained run takes the place of all channels; drop --channel or --model"
+            )
+        self.library, self.model, self.metric = library, model, metric
+        self.name = library.folder.resolve().name
+        self.catalogue = Catalogue.read(library.store)
+        self._named = tuple(channels)
+        self.lock = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        model: str | os.PathLike[str] | None = None,
+        metric: str | os.PathLike[str] | None = None,
+        channels: Sequence[str] = (),
+    ) -> Illustrator:
+        """The illustrator of a library's folder.
+
+        Args:
+            folder: of the library.
+            model: folder of a trained run, or None.
+            metric: folder of a trained same-document metric, or None.
+            channels: as in `Illustrator`.
+        Raises:
+            LimnerError: as `Library.open`, `TrainedRun.open` and `Illustrator`.
+        """
+        runs = [None if one is None else TrainedRun.open(Path(one)) for one in (model, metric)]
+        return cls(Library.open(folder), model=runs[0], metric=runs[1], channels=channels)
+
+    @kept
+    def index(self) -> Index:
+        """All vectors that words or pictures are compared with.
+
+        Raises:
+            DataError: the library is empty, or lacks the vectors of the run.
+            CheckpointError: it was indexed with another run.
+        """
+        held = self.library.settings.spaces
+        for run in self._runs:
+            check_run(run, self.library)
+        spaces = {channel.space for channel in self.channels}
+        spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
+        return Index(self.library.gallery(sorted(spaces)))
+
+    @kept
+    def channels(self) -> tuple[Channel, ...]:
+        """Ways in which words find pictures; their encoders remember the last texts.
+
+        Raises:
+            DataError: the library is empty, nothing in it answers words, or it has no vectors of the run.
+            CheckpointError: it was indexed with another run or encoder.
+        """
+        if not len(self.catalogue):
+            raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
+        if self.model is None:
+            return tuple(channels_of(self.library, self._named, self._calibrated[0]))
+        found = run_channels(self.model, self.library)
+        return tuple(replace(one, encoder=Remembering(one.encoder)) for one in found)
+
+    def _suitability(self, codes: Sequence[str]) -> Suitability | None:
+        """When a step is left blank, by the channels that read some of a text; None with a trained run."""
+        if self.model is not None:
+            return None
+        gallery = self.index.gallery
+        reading = [one for one in self.channels if len(unread(codes, [one])) < len(codes)] or self.channels
+        telling = [one.name for one in reading if gallery.space(one.space).present.any()]
+        told: Calibration = self._calibrated[0]
+        return told.suitable(telling or [one.name for one in reading])
+
+    def coherence(self, options: BoardOptions) -> Coherence | None:
+        """How much context and agreement count; None where a trained run or metric compares."""
+        if self._runs:
+            return None
+        told: Calibration = self._calibrated[0]
+        return told.coherent(options.pair_space if options.pair_weight != 0 else "*")
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """Names of the channels; none in an empty library, or where nothing answers words."""
+        try:
+            return tuple(one.name for one in self.channels)
+        except LimnerError:
+            return ()
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Relations that can be asked for; none without a trained run that knows some."""
+        return () if self.model is None else self.model.relations
+
+    @kept
+    def left_out(self) -> tuple[SkippedFile, ...]:
+        """Files that could not be used, by path, with the reasons."""
+        return tuple(self.library.skipped())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the library as it is asked here, a line each.
+
+        Raises:
+            LimnerError: as `index`.
+        """
+        found = (without_vectors(run, self.index.gallery, self.library) for run in self._runs)
+        return (*(line for line in found if line), *self._calibrated[1])
+
+    def options(
+        self,
+        values: Mapping[str, Any] | None = None,
+        overrides: Sequence[str] = (),
+        *,
+        pins: Mapping[int, str | None] | None = None,
+        bans: Sequence[str] = (),
+        where: str = "options",
+    ) -> BoardOptions:
+        """Options of a storyboard from what people write; the calibration says the rest.
+
+        With a trained model, whose agreement with a pull is not calibrated, two pictures are compared by
+        their looks, and that counts as it does beside labels. How a metric weighs against a channel is not
+        calibrated either: it counts as looks do.
+
+        Args:
+            values: settings of a file or of command-line options; `pins` and `bans` in it as people write
+                them: steps from 1, pictures by path, name or id, or ``none``.
+            overrides: ``key=value`` words.
+            pins: step, from 1 → path, name or id of a picture, or None or ``none`` to keep it blank.
+            bans: pictures, as in pins.
+            where: name for messages.
+        Raises:
+            ConfigError: an unknown setting, a step below 1, or a threshold with a trained run, for which
+                there is no calibration of blanks.
+            DataError: a picture the library does not hold.
+        """
+        chosen = build(BoardOptions, dict(values or {}), where, overrides)
+        if chosen.min_probability is not None and self.model is not None:
+            raise ConfigError(
+                f"{where}: min_probability (--min-score) is calibrated for other channels and does not go"
+                " with a trained run; drop one of the two"
+            )
+        named = chosen.pins | dict(pins or {})
+        if min(named, default=1) < 1:
+            raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
+        fixed = {step - 1: self._found_by_name(name) for step, name in named.items()}
+        banned = [self.library.find(name).id for name in (*chosen.bans, *bans)]
+        changes: dict[str, Any] = {"pins": fixed, "bans": tuple(dict.fromkeys(banned))}
+        return chosen.model_copy(update=changes | self._pull(chosen))
+
+    def board(
+        self,
+        story: Story,
+        options: BoardOptions | None = None,
+        *,
+        shown: Shown | None = None,
+        relations: str | Mapping[int, str] | None = None,
+    ) -> Storyboard:
+        """Illustrate a story.
+
+        Args:
+            story: the text.
+            options: see `options`; None for what the calibration says.
+            shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
+            relations: that the pictures should have, as `limner.storyboard.trained.asked` reads them: one for
+                all steps, or 0-based step → relation.
+        Raises:
+            ConfigError: a relation without a trained run, or one that it does not know.
+            LimnerError: as `index`, `channels` and `limner.storyboard.illustrate.choose_pictures`.
+        """
+        options = self.options() if options is None else options
+        shown = shown or Shown({}, {}, ())
+        outside = {step: picture for step, picture in shown.outside.items() if step not in options.pins}
+        blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
+        steps = range(len(story.steps))
+        asked = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
+        wanted = self._relation(len(steps), asked)  # what cannot be asked is said before anything is loaded
+        channels = [*self.channels, *wanted]
+        told = languages_of_story(story)
+        codes = [one.code for one in told.each]
+        if not story.language:
+            runs = story.direction if story.direction == "rtl" else direction(told.main)
+            story = story.model_copy(update={"language": told.main, "direction": runs})
+        with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
+            board = choose_pictures(
+                story,
+                self.index,
+                channels,
+                self.catalogue.pictures,
+                blanked,
+                suitability=self._suitability(codes),
+                coherence=self.coherence(options),
+                given=shown.inside,
+                languages=codes,
+                library=self.name,
+            )
+            settings = board.settings | {"pins": options.settings()["pins"]}
+            if self.model is not None:
+                named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
+                settings |= {"model": named, "relation": _written(relations)}
+            given = [
+                _given(step, outside[step.position]) if step.position in outside else step
+                for step in board.steps
+            ]
+            for step in unread(codes, channels):
+                if given[step].origin == "blank":
+                    reason = f"No installed encoder reads {language_name(codes[step])}."
+                    given[step] = given[step].model_copy(update={"reason": reason, "probability": None})
+            board = board.model_copy(update={"steps": tuple(given), "settings": settings})
+            return board if self.model is None else predicted(board, self.model, self.index.gallery)
+
+    def language_note(self, text: Story | str) -> str | None:
+        """One line where a text, or a part of it, is in a language that nothing here reads; else None.
+
+        Args:
+            text: a story, or words to search for.
+        Raises:
+            LimnerError: as `channels`.
+        """
+        if isinstance(text, str):
+            codes = [language_of_query(text, self.library.settings)]
+        else:
+            codes = [one.code for one in languages_of_story(text).each]
+        return unread_note(codes, self.channels)
+
+    def shown_by(self, story: Story) -> Shown:
+        """Pictures that a text shows itself; see `limner.storyboard.illustrator.shown_by`."""
+        return shown_by(story, self.library)
+
+    def search(self, text: str, limit: int, relation: str | None = None) -> list[Candidate]:
+        """Pictures for words, best first.
+
+        Args:
+            text: what to look for, one line or a whole text.
+            limit: pictures at most.
+            relation: that they should have, where a trained run knows some.
+        Raises:
+            LimnerError: as `index` and `channels`, or an unknown relation.
+        Returns:
+            None of them where nothing here reads the language of the words; see `language_note`.
+        """
+        wanted = self._relation(1, {} if relation is None else {0: relation})
+        channels = [*self.channels, *wanted]
+        with self.lock:
+            code = language_of_query(text, self.library.settings)
+            encoded = [EncodedChannel.encode(one, [text], [code]) for one in channels]
+        encoded = [one for one in encoded if one.texts.any()]
+        if not encoded:
+            return []
+        return self._found(encoded, limit, text=text)
+
+    def like(self, picture: str, limit: int) -> list[Candidate]:
+        """Pictures like another one, best first: by all ways in which two pictures are compared.
+
+        Args:
+            picture: id; it is not among the pictures found.
+            limit: pictures at most.
+        Raises:
+            LimnerError: as `index`; there is no such picture, or no vector of it.
+        """
+        self.catalogue.pictures([picture])
+        index, shipped = self.index, self._calibrated[0]
+        row = index.gallery.ids.index(picture)
+        names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT)
+        looks = []
+        for name in names:
+            space = index.gallery.spaces.get(name)
+            if space is not None and space.present[row]:
+                vector = np.asarray(space.matrix[row : row + 1], dtype=np.float32)
+                evidence = shipped.pull(LOOKS if name == DOCUMENT else name).evidence
+                looks.append(EncodedChannel(name, name, evidence, vector))
+        if not looks:
+            raise DataError(
+                f"picture {picture[:12]}: nothing is known to compare it by; index with an encoder"
+            )
+        return self._found(looks, limit, without=row)
+
+    @property
+    def _runs(self) -> tuple[TrainedRun, ...]:
+        return tuple(run for run in (self.model, self.metric) if run is not None)
+
+    @kept
+    def _calibrated(self) -> tuple[Calibration, tuple[str, ...]]:
+        """How cosines become nats, with what the library itself was fitted on, and what of that is stale."""
+        return calibrated(self.library, CHANNELS)
+
+    @kept
+    def _held(self) -> LibrarySummary:
+        return self.library.summary()
+
+    @kept
+    def _metric_evidence(self) -> dict[str, Any]:
+        """How a metric's cosine becomes nats, where a metric is."""
+        return {} if self.metric is None else {"pair_evidence": read_pull(self.metric.folder)}
+
+    def _pull(self, chosen: BoardOptions) -> dict[str, Any]:
+        """How pictures pull each other, where the options do not say."""
+        said = chosen.model_fields_set
+        if self.metric is not None:
+            check_run(self.metric, self.library)
+            space: str | None = DOCUMENT
+        elif "pair_space" in said:
+            space = chosen.pair_space
+        else:
+            space = pair_space(self._held, captions=self.model is None)
+        if space is None or chosen.decoder == "off":
+            return {"pair_weight": 0.0}
+        pull = self._calibrated[0].pull(LOOKS if self.metric is not None else space)
+        held = [space for space, count in self._held.vectors.items() if count]
+        channels = (MODEL,) if self.model is not None else self._named or held
+        strength = "pair_weight" if self._runs else "pinned_weight"
+        found: dict[str, Any] = {
+            "pair_evidence": pull.evidence,
+            strength: pull.weight(chosen.decoder, channels),
+            **self._metric_evidence,
+        }
+        return {"pair_space": space} | {name: value for name, value in found.items() if name not in said}
+
+    def _found_by_name(self, name: str | None) -> str | None:
+        """Id of the picture a pin names; None for a step to keep blank."""
+        return None if name is None or name == NONE else self.library.find(name).id
+
+    def _found(
+        self,
+        encoded: Sequence[EncodedChannel],
+        limit: int,
+        *,
+        text: str = "",
+        without: int | None = None,
+    ) -> list[Candidate]:
+        index = self.index
+        exclude = np.zeros(len(index.gallery), dtype=bool)
+        if without is not None:
+            exclude[without] = True
+        with self.lock:
+            hits = index.search(encoded, limit, exclude=exclude)
+        pictures = self.catalogue.pictures([index.gallery.ids[row] for row in hits.rows[0]])
+        found = []
+        for place, picture in enumerate(pictures):
+            shares = {
+                name: float(share[0, place])
+                for name, share in hits.shares.items()
+                if hits.present[name][0, place]
+            }
+            words = matched(text, [one.text for one in picture.captions]) if text else ()
+            found.append(
+                Candidate(picture=picture, score=float(hits.scores[0, place]), channels=shares, matched=words)
+            )
+        return found
+
+    def _relation(self, steps: int, relations: Mapping[int, str]) -> list[Channel]:
+        if not relations:
+            return []
+        if self.model is None:
+            raise ConfigError("--relation: only a trained run knows relations; give one with --model")
+        return [relation_channel(self.model, [relations.get(step) for step in range(steps)])]
+
+
+def _written(relations: str | Mapping[int, str] | None) -> str | None:
+    """Relations as one setting of a storyboard: ``story``, or ``1=story 3=action`` with steps from 1."""
+    if relations is None or isinstance(relations, str):
+        return relations
+    return " ".join(f"{step + 1}={name}" for step, name in sorted(relations.items())) or None
+
+
+def _given(step: BoardStep, picture: Picture) -> BoardStep:
+    """A step that keeps the picture its text shows."""
+    return step.model_copy(
+        update={
+            "chosen": Candidate(picture=picture, score=0.0),
+            "origin": "given",
+            "reason": "The text shows this picture itself; it is not in the library and guides no other.",
+        }
+    )

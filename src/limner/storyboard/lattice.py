@@ -1,0 +1,305 @@
+"""The problem a decoder solves: S steps, K candidate pictures each, and what they say of each other.
+
+User's pins, bans and the rule against repeats are folded in here, so that decoders see only
+scores and groups. It chooses nothing.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.arrays import expect
+from limner.errors import DataError, NumericsError
+from limner.library.gallery import BoolArray
+
+IntArray = NDArray[np.int64]
+Float64Array = NDArray[np.float64]
+
+BLANK = -1
+"""Column of a step that shows no picture."""
+
+
+class PairTerm(Protocol):
+    """What two pictures of one storyboard say for each other, in nats; symmetric."""
+
+    @property
+    def lowest(self) -> float:
+        """Nats that one picture takes off another at the most; at most 0."""
+        ...
+
+    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
+        """Candidate numbers (R,) and (Q,) → (R, Q) finite nats."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoPull:
+    """Pictures are indifferent to each other."""
+
+    lowest: float = 0.0
+
+    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
+        """Zeros, (R, Q)."""
+        return np.zeros((len(rows), len(columns)))
+
+
+@dataclass(frozen=True)
+class TablePull:
+    """Pair scores worked out beforehand.
+
+    Attributes:
+        table: (C, C) symmetric nats.
+    """
+
+    table: Float64Array
+
+    @property
+    def lowest(self) -> float:
+        """The smallest entry, or 0."""
+        return float(self.table.min(initial=0.0))
+
+    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
+        """The part of the table, (R, Q)."""
+        return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Steps, candidates and prices, ready to decode; made by `lattice`.
+
+    Attributes:
+        unary: (S, K) nats; −inf where the step may not show the candidate.
+        items: (S, K) candidate numbers 0..C−1.
+        group: (S, K) two steps may not choose cells of one group.
+        blank: (S,) nats of showing nothing; −inf where that is not allowed.
+        pair: what candidates say for each other.
+        pinned: candidate numbers the user fixed.
+    """
+
+    unary: Float64Array
+    items: IntArray
+    group: IntArray
+    blank: Float64Array
+    pair: PairTerm
+    pinned: IntArray
+
+    def world(self) -> Float64Array:
+        """(S, K) mean pull of the pinned pictures on each candidate; 0 without pins and at pins."""
+        world = np.zeros(self.unary.shape)
+        if not len(self.pinned):
+            return world
+        numbers, where = np.unique(self.items, return_inverse=True)
+        mean = self.pair.block(numbers, self.pinned).mean(axis=1)
+        world = mean[where.reshape(self.items.shape)]
+        return np.where(np.isin(self.items, self.pinned), 0.0, world)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A choice for every step.
+
+    Attributes:
+        columns: (S,) chosen column of each step, or `BLANK`.
+        objective: value reached, nats.
+        bound: no choice can exceed it, nats; equal to `objective` up to rounding when proven best.
+        anchor: candidate number of the shared latent picture, for the anchor decoder.
+    """
+
+    columns: IntArray
+    objective: float
+    bound: float = np.inf
+    anchor: int | None = None
+
+    @property
+    def gap(self) -> float:
+        """How much better the best choice may be, nats; 0 where this one is proven best."""
+        return 0.0 if self.exact else self.bound - self.objective
+
+    @property
+    def exact(self) -> bool:
+        """Whether the choice is proven best."""
+        return self.bound - self.objective <= 1e-6 * max(1.0, abs(self.objective))
+
+
+def lattice(
+    unary: Float64Array,
+    groups: IntArray,
+    pair: PairTerm,
+    *,
+    items: IntArray | None = None,
+    blank: Float64Array | None = None,
+    locks: Mapping[int, int | None] | None = None,
+    bans: Collection[int] = (),
+    allow_repeats: bool = False,
+) -> Lattice:
+    """Fold pins, bans and the rule against repeats into one problem.
+
+    A pinned picture stays whatever else happens, even twice; no other step may then show its group.
+
+    Args:
+        unary: (S, K) nats; −inf where a step may not show a candidate.
+        groups: (C,) near-duplicate group of each candidate.
+        pair: what candidates say for each other.
+        items: (S, K) candidate numbers; None when every step's list is 0..K−1.
+        blank: (S,) nats of showing nothing; None or −inf forbids it.
+        locks: step → column it must show, or None to keep it blank.
+        bans: candidate numbers no step may show.
+        allow_repeats: whether steps may share a group.
+    Raises:
+        DataError: a lock is banned or out of range, or a step is left with nothing.
+        ShapeError: the arrays do not fit.
+        NumericsError: a score is NaN or +inf.
+    """
+    steps, width = expect("lattice", unary=(unary, "S K")).values()
+    if items is None:
+        items = np.broadcast_to(np.arange(width), (steps, width))
+    prices = np.full(steps, -np.inf) if blank is None else np.array(blank, dtype=np.float64)
+    expect("lattice", unary=(unary, "S K"), items=(items, "S K"), blank=(prices, "S"), groups=(groups, "C"))
+    values = np.array(unary, dtype=np.float64)
+    for name, array in (("unary", values), ("blank", prices)):
+        if np.isnan(array).any() or (array == np.inf).any():
+            raise NumericsError(f"lattice: {name} has NaN or +inf; expected nats or −inf")
+    values[np.isin(items, list(bans))] = -np.inf
+    fixed = {step: column for step, column in (locks or {}).items() if column is not None}
+    _check_locks(values, locks or {}, prices)
+    group = np.asarray(groups, dtype=np.int64)[items] if items.size else np.zeros((steps, width), np.int64)
+    pinned = np.array([items[step, column] for step, column in fixed.items()], dtype=np.int64)
+    if allow_repeats:
+        group = np.arange(values.size).reshape(values.shape)
+    elif len(pinned):
+        values[
+            np.isin(group, np.asarray(groups)[pinned]) & ~np.isin(np.arange(steps), list(fixed))[:, None]
+        ] = -np.inf
+    for step, column in (locks or {}).items():
+        kept = -np.inf if column is None else values[step, column]
+        values[step] = -np.inf
+        if column is not None:
+            values[step, column] = kept
+            prices[step] = -np.inf
+            group[step] = -1 - step  # a pin is exempt from the rule
+        elif prices[step] == -np.inf:
+            prices[step] = 0.0
+    stuck = np.flatnonzero(np.isneginf(np.column_stack([values, prices])).all(axis=1))
+    if len(stuck):
+        raise DataError(
+            f"step {stuck[0] + 1}: every candidate is banned or taken and blanks are not allowed; "
+            "ban less, allow repeats or allow blanks"
+        )
+    return Lattice(values, np.asarray(items, dtype=np.int64), group, prices, pair, np.unique(pinned))
+
+
+def _check_locks(unary: Float64Array, locks: Mapping[int, int | None], blank: Float64Array) -> None:
+    steps, width = unary.shape
+    for step, column in locks.items():
+        if not 0 <= step < len(blank):
+            raise DataError(f"pin of step {step + 1}: the story has {steps} steps")
+        if column is None:
+            continue
+        if not 0 <= column < width:
+            raise DataError(f"pin of step {step + 1}: column {column} of {width} candidates")
+        if unary[step, column] == -np.inf:
+            raise DataError(f"pin of step {step + 1}: the picture is banned too; drop the pin or the ban")
+
+
+def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[IntArray, float]:
+    """Maximise the sum over steps with no group used twice.
+
+    Only the S best groups of a step can matter: the other steps take at most S − 1 of them.
+
+    Args:
+        unary: (S, K) nats, −inf where not allowed.
+        group: (S, K) group of each cell.
+        blank: (S,) nats of a blank, −inf where not allowed.
+    Returns:
+        (S,) columns or `BLANK`, and the sum.
+    Raises:
+        DataError: the steps cannot all be served.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    steps = len(unary)
+    padded = np.column_stack([unary, blank])
+    best = padded.argmax(axis=1)
+    shown = best < unary.shape[1]
+    used = group[np.flatnonzero(shown), best[shown]]
+    top = padded[np.arange(steps), best]
+    if len(np.unique(used)) == len(used) and np.isfinite(top).all():
+        return np.where(shown, best, BLANK), float(top.sum())
+
+    rows, cells = np.nonzero(_worth(unary, group))
+    values = unary[rows, cells]
+    order = np.lexsort((-cells, values)) if _doubled(group) else slice(None)  # of one group, the best is last
+    rows, cells, values = rows[order], cells[order], values[order]
+    names, where = np.unique(group[rows, cells], return_inverse=True)
+    cost = np.full((steps, len(names) + steps), np.inf)
+    chosen = np.full(cost.shape, BLANK, dtype=np.int64)
+    cost[rows, where], chosen[rows, where] = -values, cells
+    cost[np.arange(steps), len(names) + np.arange(steps)] = -blank
+    try:
+        rows, columns = linear_sum_assignment(cost)
+    except ValueError:
+        raise DataError(
+            f"{steps} steps cannot all get a picture of their own from {len(names)} groups; "
+            "allow repeats or blanks, or index more pictures"
+        ) from None
+    return chosen[rows, columns], float(-cost[rows, columns].sum())
+
+
+def prices(unary: Float64Array, group: IntArray, blank: Float64Array, columns: IntArray) -> Float64Array:
+    """What the best assignment would gain if a group could be used once more: its dual.
+
+    With these prices, every step that takes what is best for it alone, price deducted, reaches the value
+    of the assignment: Σ prices + Σ over steps of max(blank, unary − price). For other scores the same sum
+    is a bound.
+
+    Args:
+        unary: (S, K) nats, −inf where not allowed.
+        group: (S, K) groups, numbered from 0 to G − 1.
+        blank: (S,) nats of a blank.
+        columns: (S,) a best assignment, see `assign`.
+    Returns:
+        (G,) nats ≥ 0; 0 for groups that are not used.
+    Source: Shapley & Shubik 1971 (the assignment game), the lowest competitive prices.
+    """
+    found = np.zeros(int(group.max(initial=-1)) + 1)
+    owners = np.flatnonzero(columns != BLANK)
+    own = blank.copy()
+    own[owners] = unary[owners, columns[owners]]
+    names = group[owners, columns[owners]]
+    slot = np.full(len(found), -1)
+    slot[names] = np.arange(len(owners))
+    rows, cells = np.nonzero((slot[group] >= 0) & (unary > -np.inf))
+    order = np.argsort(unary[rows, cells], kind="stable")  # of one group, the best is written last
+    rows, cells = rows[order], cells[order]
+    # What a step would gain by moving to the group of another one.
+    gain = np.full((len(unary), len(owners)), -np.inf)
+    gain[rows, slot[group[rows, cells]]] = unary[rows, cells]
+    gain -= own[:, None]
+    gain[owners, np.arange(len(owners))] = -np.inf
+    freed = np.zeros(len(unary))
+    for _ in range(len(unary)):  # longest paths: who moves frees a group for someone else
+        raised = np.maximum((gain + freed[:, None]).max(axis=0, initial=0.0), 0.0)
+        if np.array_equal(raised, freed[owners]):
+            break
+        freed[owners] = raised
+    found[names] = freed[owners]
+    return found
+
+
+def _doubled(group: IntArray) -> int:
+    """How many cells of one step share their group with another cell of it, at most."""
+    ordered = np.sort(group, axis=1)
+    return int((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).max(initial=0))
+
+
+def _worth(unary: Float64Array, group: IntArray) -> BoolArray:
+    """(S, K) cells that may be chosen: allowed, and of one of the S best groups of their step."""
+    allowed: BoolArray = unary > -np.inf
+    least = len(unary) + _doubled(group)
+    if least < unary.shape[1]:
+        floor = -np.partition(-unary, least - 1, axis=1)[:, least - 1 : least]
+        allowed &= unary >= floor
+    return allowed

@@ -1,0 +1,155 @@
+"""All pictures of a library in memory, in order of their paths: pages of a list, and records by id.
+
+A list of 100,000 pictures is scrolled through, and the tables are too slow to be asked for every page. One
+scan fills it, and it is made anew when the library changes. It holds no vectors and opens no picture.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limner.errors import DataError
+from limner.library.library import picture_of
+from limner.library.store import PICTURES, Store, pictures_schema
+from limner.records import Picture
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from limner.storyboard.lattice import IntArray
+
+
+class Catalogue:
+    """The present pictures of a library, as they were when it was read."""
+
+    def __init__(self, table: pyarrow.Table) -> None:
+        """Use `read`.
+
+        Args:
+            table: columns of `pictures`, every row with at least one path.
+        """
+        import pyarrow.compute as pc
+
+        first = pc.list_element(table["paths"], 0) if len(table) else table["id"]
+        self._table = table.take(pc.sort_indices(first)).combine_chunks()
+        self.ids: list[str] = self._table["id"].to_pylist()
+        self._rows = {picture: row for row, picture in enumerate(self.ids)}
+
+    @classmethod
+    def read(cls, store: Store) -> Catalogue:
+        """The catalogue of a library's tables.
+
+        Raises:
+            DataError: a table is damaged.
+        """
+        import pyarrow as pa
+
+        schema = pictures_schema()
+        batches = list(store.scan(PICTURES, schema.names, "array_length(paths) > 0"))
+        return cls(pa.Table.from_batches(batches) if batches else schema.empty_table())
+
+    def __len__(self) -> int:
+        """Number of pictures."""
+        return len(self.ids)
+
+    def __contains__(self, picture: str) -> bool:
+        """Whether a picture is in it."""
+        return picture in self._rows
+
+    def pictures(self, ids: Sequence[str]) -> list[Picture]:
+        """Records by id, in that order.
+
+        Raises:
+            DataError: there is no such picture.
+        """
+        absent = next((one for one in ids if one not in self._rows), None)
+        if absent is not None:
+            raise DataError(
+                f"library: no picture {absent[:80]!r}; it was deleted, or is of another library; index again"
+            )
+        return self._take(np.array([self._rows[one] for one in ids], dtype=np.int64))
+
+    def page(self, offset: int, limit: int, words: str = "") -> tuple[int, list[Picture]]:
+        """A part of the list.
+
+        Args:
+            offset: pictures to pass by, ≥ 0.
+            limit: pictures at most, ≥ 0.
+            words: only pictures whose file name or captions contain this, in upper or lower case.
+        Returns:
+            how many pictures there are in all, and those of the page.
+        """
+        words = " ".join(words.split()).lower()
+        if not words:
+            stop = min(offset + limit, len(self))
+            return len(self), self._take(np.arange(min(offset, stop), stop))
+        found = self._matching(words)
+        return len(found), self._take(found[offset : offset + limit])
+
+    @cached_property
+    def files(self) -> int:
+        """Number of files that hold the pictures."""
+        import pyarrow.compute as pc
+
+        return int(pc.sum(pc.list_value_length(self._table["paths"])).as_py() or 0)
+
+    @cached_property
+    def captioned(self) -> int:
+        """Number of pictures with words of their own."""
+        import pyarrow.compute as pc
+
+        lengths = pc.fill_null(pc.list_value_length(self._table["captions"]), 0)
+        return int(pc.sum(pc.greater(lengths, 0)).as_py() or 0)
+
+    @cached_property
+    def alike(self) -> list[list[int]]:
+        """Rows that show the same: near-duplicates, and single pictures that several files hold."""
+        import pyarrow.compute as pc
+
+        groups: dict[str, list[int]] = {}
+        for row, group in enumerate(self._table["group"].to_pylist()):
+            groups.setdefault(group, []).append(row)
+        files = pc.list_value_length(self._table["paths"]).to_numpy()
+        return [rows for rows in groups.values() if len(rows) > 1 or files[rows[0]] > 1]
+
+    def duplicates(self, offset: int, limit: int) -> list[tuple[str, list[Picture]]]:
+        """Groups of pictures that show the same, each with its id; see `alike`."""
+        found = []
+        for rows in self.alike[offset : offset + limit]:
+            pictures = self._take(np.array(rows, dtype=np.int64))
+            found.append((pictures[0].group, pictures))
+        return found
+
+    def _take(self, rows: IntArray) -> list[Picture]:
+        return [picture_of(row) for row in self._table.take(rows).to_pylist()]
+
+    def _matching(self, words: str) -> IntArray:
+        import pyarrow.compute as pc
+
+        return np.flatnonzero(pc.match_substring(self._words, words).to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def _words(self) -> pyarrow.Array:
+        """Per picture, its file names and captions in lower case."""
+        import pyarrow as pa
+
+        # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
+        return pa.array(
+            [
+                "\n".join(
+                    (
+                        *(path.rpartition(os.sep)[2] for path in paths),
+                        *(one["text"] for one in captions or ()),
+                    )
+                ).lower()
+                for paths, captions in zip(
+                    self._table["paths"].to_pylist(), self._table["captions"].to_pylist(), strict=True
+                )
+            ],
+            pa.large_string(),
+        )

@@ -1,0 +1,175 @@
+"""The library that a studio works on, loaded once and again whenever it was indexed anew.
+
+Requests ask for the current illustrator and keep it to their end. It decides nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from limner.errors import LimnerError
+from limner.library.library import Library
+from limner.records import Candidate, Step, Story, Storyboard
+from limner.storyboard.decode import Decoder
+from limner.storyboard.illustrate import CANDIDATES, BoardOptions
+from limner.storyboard.illustrator import Illustrator, Shown
+from limner.storyboard.trained import TrainedRun, check_kinds
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What a user fixed on a storyboard.
+
+    Attributes:
+        pins: 0-based step → picture id, or None to keep it blank.
+        relations: 0-based step → relation that its picture should have.
+        bans: pictures that must not be shown.
+        given: 0-based step → picture of the library that the text itself shows there.
+    """
+
+    pins: Mapping[int, str | None]
+    relations: Mapping[int, str]
+    bans: Sequence[str] = ()
+    given: Mapping[int, str] | None = None
+
+
+NOTHING = Constraints({}, {})
+# The work of chain grows with the square of candidates.
+FEWEST, CANDIDATES_IN_ALL = 20, 4_000
+
+
+def considered(steps: int, decoder: Decoder) -> int:
+    """Pictures considered per step of a text of so many."""
+    if decoder != "chain":
+        return CANDIDATES
+    return min(CANDIDATES, max(FEWEST, CANDIDATES_IN_ALL // steps))
+
+
+def made(
+    asked: Illustrator, story: Story, options: BoardOptions, constraints: Constraints = NOTHING
+) -> Storyboard:
+    """Illustrate a story; bans and given pictures that the library no longer holds are passed over.
+
+    Args:
+        asked: the library.
+        story: the text.
+        options: how.
+        constraints: what is fixed.
+    Raises:
+        LimnerError: as `Illustrator.options` and `Illustrator.board`.
+    """
+    bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
+    given = {
+        step: one
+        for step, one in (constraints.given or {}).items()
+        if one in asked.catalogue and one not in bans
+    }
+    # A page sends all options back: those as they were at first are for the calibration to say.
+    chosen = asked.options(options.model_dump(exclude_defaults=True)).model_copy(
+        update={
+            "candidates": options.candidates or considered(len(story.steps), options.decoder),
+            "pins": dict(constraints.pins),
+            "bans": bans,
+        }
+    )
+    return asked.board(story, chosen, shown=Shown(given, {}, ()), relations=constraints.relations)
+
+
+def strip_of(
+    asked: Illustrator,
+    board: Storyboard,
+    options: BoardOptions,
+    constraints: Constraints,
+    *,
+    step: int,
+    limit: int,
+) -> list[Candidate]:
+    """Candidates for one step, all others staying as they are; the one it would show first.
+
+    Args:
+        asked: the library.
+        board: as it is.
+        options: of the project.
+        constraints: of the project; its relation for this step counts.
+        step: 0-based.
+        limit: candidates at most.
+    Raises:
+        LimnerError: as `made`.
+    """
+    pins = {
+        one.position: None if one.chosen is None else one.chosen.picture.id
+        for one in board.steps
+        if one.position != step and (one.chosen is None or one.chosen.picture.id in asked.catalogue)
+    }
+    bans = [one for one in constraints.bans if one not in pins.values()]
+    # What looks like the other steps' pictures comes on top, so a long text needs no more of its own.
+    usual = considered(len(board.steps), options.decoder)
+    candidates = max(options.candidates or usual, min(limit, usual))
+    wider = options.model_copy(update={"runners_up": limit, "candidates": candidates})
+    found = made(asked, board.story, wider, Constraints(pins, constraints.relations, bans)).steps[step]
+    chosen = () if found.chosen is None else (found.chosen,)
+    return [*chosen, *found.runners_up][:limit]
+
+
+LOOK_S = 2.0
+"""Seconds between looks at whether another process has indexed."""
+
+
+class Engine:
+    """Hands out the current illustrator of one library."""
+
+    def __init__(self, library: Path, *, model: Path | None = None, metric: Path | None = None) -> None:
+        """Open a library and the runs that look at it.
+
+        Args:
+            library: folder of the library.
+            model: folder of a trained run, or None.
+            metric: folder of a trained same-document metric, or None.
+        Raises:
+            LimnerError: as `Library.open` and `TrainedRun.open`.
+        """
+        self.folder = library
+        self.model = None if model is None else TrainedRun.open(model)
+        self.metric = None if metric is None else TrainedRun.open(metric)
+        check_kinds([run for run in (self.model, self.metric) if run is not None], model, metric)
+        self._lock = threading.Lock()
+        self._holds = 0
+        self._version, self._illustrator = self._read()
+        self._looked = time.monotonic()
+
+    def illustrator(self) -> Illustrator:
+        """The library as it is, or as it was before indexing that is under way."""
+        with self._lock:
+            now = time.monotonic()
+            if not self._holds and now - self._looked >= LOOK_S:
+                if Library.open(self.folder).version() != self._version:
+                    self._version, self._illustrator = self._read()
+                self._looked = time.monotonic()
+            return self._illustrator
+
+    def hold(self) -> None:
+        """Keep the illustrator while indexing changes the library bit by bit."""
+        with self._lock:
+            self._holds += 1
+
+    def release(self) -> None:
+        """Indexing is over: look again at once."""
+        with self._lock:
+            self._holds -= 1
+            self._looked = -LOOK_S
+
+    def warm(self) -> None:
+        """Load what the first storyboard would have to wait for; trouble is left for it to tell."""
+        story = Story(id="warm", steps=(Step(text="warm"),))
+        try:
+            made(self.illustrator(), story, BoardOptions())
+        except LimnerError:
+            return
+
+    def _read(self) -> tuple[tuple[int, ...], Illustrator]:
+        library = Library.open(self.folder)
+        return library.version(), Illustrator(library, model=self.model, metric=self.metric)

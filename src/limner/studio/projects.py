@@ -1,0 +1,267 @@
+"""Projects on disk: a folder each, with its history as versioned JSON that no crash leaves half written.
+
+A change is on the disk before it is answered. Texts and storyboards are kept once, under the hash of their
+content, however many points of the history show them. It illustrates nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from limner.errors import DataError
+from limner.files import locked, sync_folder, write_bytes
+from limner.records import Record, Segmentation, Storyboard
+from limner.storyboard.illustrate import BoardOptions
+from limner.studio.edits import Choice, Edit, TextFormat
+
+SCHEMA_VERSION: Literal[1] = 1
+FILE, PARTS, TRASH = "project.json", "parts", "trash"
+UNDO_STEPS = 200
+_ID = re.compile(r"[0-9a-f]{16}")
+
+
+class State(Record):
+    """A project at one point of its history.
+
+    Attributes:
+        revision: that made it.
+        time: when, UTC.
+        edit: what made it; None for the creation. The text of a retext is left out: `text` holds it.
+        title: of the project.
+        text: hash of the text.
+        format, by: how the text is read; None of `by` means explicit steps, else paragraphs.
+        options: how it is illustrated.
+        pins: 0-based step → picture id, or None for a step kept blank.
+        relations: 0-based step → relation asked for.
+        bans: pictures never to show.
+        given: 0-based step → picture of the library that the text itself shows.
+        board: hash of the storyboard.
+        notes: what reading the text cost, and what could not be kept, one line each.
+    """
+
+    revision: int = Field(ge=1)
+    time: datetime
+    edit: Edit | None = None
+    title: str
+    text: str
+    format: TextFormat
+    by: Segmentation | None = None
+    options: BoardOptions
+    pins: dict[int, str | None] = Field(default_factory=dict)
+    relations: dict[int, str] = Field(default_factory=dict)
+    bans: tuple[str, ...] = ()
+    given: dict[int, str] = Field(default_factory=dict)
+    board: str
+    notes: tuple[str, ...] = ()
+
+
+class Entry(Record):
+    """One line of the record of all that was done, undone and redone."""
+
+    revision: int
+    time: datetime
+    act: str
+
+
+class ProjectFile(Record):
+    """What `project.json` holds.
+
+    Attributes:
+        schema_version: of this form.
+        id: of the project, the name of its folder.
+        created: when, UTC.
+        revision: grows by one with every change, also by undo and redo.
+        states: undo reaches the earlier ones, redo the later ones.
+        cursor: place of the current one.
+        log: everything that was done, oldest first.
+        choices: replacements, oldest first.
+    """
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    created: datetime
+    revision: int = Field(ge=1)
+    states: tuple[State, ...] = Field(min_length=1)
+    cursor: int = Field(ge=0)
+    log: tuple[Entry, ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def state(self) -> State:
+        """The current state."""
+        return self.states[self.cursor]
+
+    @property
+    def updated_at(self) -> datetime:
+        """When it was changed last."""
+        return self.log[-1].time if self.log else self.created
+
+
+class Projects:
+    """The projects in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, made when the first project is.
+
+        Args:
+            folder: holds a folder per project, and `trash`.
+        """
+        self.folder = folder
+
+    def ids(self) -> list[str]:
+        """Ids of all projects, in no particular order."""
+        if not self.folder.is_dir():
+            return []
+        return [
+            one.name for one in self.folder.iterdir() if _ID.fullmatch(one.name) and (one / FILE).is_file()
+        ]
+
+    def new_id(self) -> str:
+        """An id that no project has."""
+        return secrets.token_hex(8)
+
+    def read(self, project: str) -> ProjectFile:
+        """A project as it was saved last.
+
+        Raises:
+            UnknownProjectError: there is none.
+            DataError: its file is damaged, or a newer limner wrote it.
+        """
+        file = self._place(project) / FILE
+        try:
+            found = ProjectFile.model_validate_json(file.read_bytes())
+        except FileNotFoundError:
+            raise UnknownProjectError(project) from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise DataError(
+                f"{file}: {where}: {first['msg']}; damaged, or written by a newer limner; its texts and"
+                f" storyboards are in {PARTS}/ beside it"
+            ) from error
+        if found.cursor >= len(found.states):
+            raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
+        return found
+
+    def text(self, project: str, state: State) -> str:
+        """The text of a state."""
+        return self._part(project, state.text, "txt").decode("utf-8")
+
+    def board(self, project: str, state: State) -> Storyboard:
+        """The storyboard of a state.
+
+        Raises:
+            DataError: it is not there, or damaged.
+        """
+        try:
+            return Storyboard.model_validate_json(self._part(project, state.board, "json"))
+        except ValidationError as error:
+            raise DataError(
+                f"project {project}: storyboard {state.board}: {error.errors()[0]['msg']}"
+            ) from error
+
+    def editing(self, project: str) -> AbstractContextManager[None]:
+        """Keep everybody else from changing a project, in this process and in others.
+
+        Raises:
+            UnknownProjectError: there is none.
+        """
+        folder = self._place(project)
+        if not (folder / FILE).is_file():
+            raise UnknownProjectError(project)
+        return locked(folder / "lock")
+
+    def save(self, project: ProjectFile, *, text: str | None = None, board: Storyboard | None = None) -> None:
+        """Write a project, whole or not at all; it is on the disk when this returns.
+
+        Args:
+            project: its states name parts that are there or come with it.
+            text: of its current state, where it is new.
+            board: of its current state, where it is new.
+        """
+        folder = self._place(project.id)
+        (folder / PARTS).mkdir(parents=True, exist_ok=True)
+        if text is not None:
+            self._keep(folder, text.encode("utf-8"), "txt")
+        if board is not None:
+            self._keep(folder, board.model_dump_json().encode("utf-8"), "json")
+        write_bytes(folder / FILE, project.model_dump_json().encode("utf-8"))
+        if project.revision == 1:
+            sync_folder(self.folder)
+        self._forget(folder, project)
+
+    def remove(self, project: str) -> Path:
+        """Move a project to the trash; nothing is destroyed.
+
+        Returns:
+            where it is now.
+        Raises:
+            UnknownProjectError: there is none.
+        """
+        with self.editing(project):
+            trash = self.folder / TRASH
+            trash.mkdir(exist_ok=True)
+            target = trash / f"{project}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+            shutil.move(self._place(project), target)
+            sync_folder(self.folder)
+        return target
+
+    def choices(self) -> Iterator[Choice]:
+        """Standing choices of all projects, by project and time; those taken back are left out.
+
+        Raises:
+            DataError: a project is damaged.
+        """
+        for project in sorted(self.ids()):
+            yield from (one for one in self.read(project).choices if not one.withdrawn)
+
+    def _place(self, project: str) -> Path:
+        if not _ID.fullmatch(project):
+            raise UnknownProjectError(project)
+        return self.folder / project
+
+    def _part(self, project: str, name: str, suffix: str) -> bytes:
+        file = self._place(project) / PARTS / f"{name}.{suffix}"
+        try:
+            return file.read_bytes()
+        except FileNotFoundError:
+            raise DataError(f"{file}: not there; put it back from a copy of the project's folder") from None
+
+    def _keep(self, folder: Path, data: bytes, suffix: str) -> None:
+        file = folder / PARTS / f"{digest(data)}.{suffix}"
+        if not file.exists():
+            write_bytes(file, data)
+
+    def _forget(self, folder: Path, project: ProjectFile) -> None:
+        """Remove parts that no state shows any more."""
+        kept = {f"{state.text}.txt" for state in project.states}
+        kept |= {f"{state.board}.json" for state in project.states}
+        for file in (folder / PARTS).iterdir():
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
+
+
+class UnknownProjectError(DataError):
+    """No such project.
+
+    Args:
+        project: the id as given.
+    """
+
+    def __init__(self, project: str) -> None:
+        super().__init__(f"no project {project[:40]!r}; it was removed, or is in another folder of projects")
+
+
+def digest(data: bytes) -> str:
+    """Name of a part: the first 128 bits of its SHA-256."""
+    return hashlib.sha256(data).hexdigest()[:32]

@@ -1,0 +1,389 @@
+"""Routes of the library: what is in it, its pictures by id, and folders added to it.
+
+No path from outside ever reaches the disk but that of a folder to add, and that only on this machine. They
+change no picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, ParamSpec, TypeVar
+
+from fastapi import APIRouter, Header, Query
+from fastapi import Path as Part
+from fastapi.responses import Response, StreamingResponse
+
+from limner.errors import DataError
+from limner.export.wording import CHANNELS, PULL, sentence
+from limner.library.settings import SETTINGS_FILE
+from limner.records import Picture, Storyboard
+from limner.storyboard.illustrate import BoardOptions
+from limner.storyboard.illustrator import Illustrator
+from limner.studio.drafts import read_text
+from limner.studio.edits import Choice
+from limner.studio.engine import made
+from limner.studio.jobs import Job, UnknownJobError
+from limner.studio.pictures import MEDIA_TYPE, ExportFormat, exported, original, side_for
+from limner.studio.projects import UnknownProjectError
+from limner.studio.schemas import (
+    AddFolder,
+    CandidateList,
+    DuplicateGroup,
+    DuplicatePage,
+    EditRequest,
+    Found,
+    IllustrateRequest,
+    JobStarted,
+    JobStatus,
+    LeftOut,
+    LeftOutPage,
+    LibraryInfo,
+    PictureItem,
+    PicturePage,
+    Project,
+    ProjectRequest,
+    ProjectSummary,
+    RevisionRequest,
+    SearchAnswer,
+    SearchRequest,
+    Wording,
+)
+from limner.studio.services import Studio
+from limner.studio.workshop import StaleError
+from limner.study.preferences import read_preferences
+from limner.web.security import ProblemError
+
+LEFT_OUT, DUPLICATES = 1000, 100
+EVENT_S = 0.25
+_ID = re.compile(r"[0-9a-f]{64}")
+Identifier = Annotated[str, Part(description="SHA-256 of a picture, 64 hex digits")]
+Offset = Annotated[int, Query(ge=0, le=10**9)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+def library_router(studio: Studio) -> APIRouter:
+    """The routes over a studio."""
+    routes = APIRouter(prefix="/api", tags=["library"])
+
+    @routes.get("/library")
+    def library() -> LibraryInfo:
+        """What the library holds, what was left out and why, and what shows the same."""
+        running = studio.jobs.running
+        return _info(
+            studio.engine.illustrator(), writable=studio.writable, job=running.id if running else None
+        )
+
+    @routes.get("/library/pictures")
+    def pictures(
+        offset: Offset = 0, limit: Limit = 200, q: Annotated[str, Query(max_length=500)] = ""
+    ) -> PicturePage:
+        """A part of the list of pictures, by path; `q` is looked for in file names and captions."""
+        total, found = studio.engine.illustrator().catalogue.page(offset, limit, q)
+        return PicturePage(total=total, items=tuple(PictureItem.of(one) for one in found))
+
+    @routes.get("/library/left-out")
+    def left_out(offset: Offset = 0, limit: Limit = 200) -> LeftOutPage:
+        """A part of the list of files that are not in the library, with the reasons."""
+        every = studio.engine.illustrator().left_out
+        items = tuple(LeftOut(path=one.path, reason=one.reason) for one in every[offset : offset + limit])
+        return LeftOutPage(total=len(every), items=items)
+
+    @routes.get("/library/duplicates")
+    def duplicates(offset: Offset = 0, limit: Limit = 100) -> DuplicatePage:
+        """A part of the list of groups of pictures that show the same."""
+        asked = studio.engine.illustrator()
+        return DuplicatePage(total=len(asked.catalogue.alike), items=_groups(asked, offset, limit))
+
+    @routes.get("/pictures/{picture}")
+    def picture_record(picture: Identifier) -> PictureItem:
+        """One picture."""
+        return PictureItem.of(_picture(studio, picture))
+
+    @routes.get("/pictures/{picture}/thumbnail", response_class=Response)
+    def thumbnail(
+        picture: Identifier,
+        side: Annotated[int, Query(ge=1, le=1600)] = 256,
+        if_none_match: Annotated[str | None, Header()] = None,
+    ) -> Response:
+        """A small copy, its longer side as asked for or a little more."""
+        found, side = _picture(studio, picture), side_for(side)
+        tag = f'"{picture[:32]}-{side}"'
+        headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
+        if if_none_match is not None and tag in if_none_match:
+            return Response(status_code=304, headers=headers)
+        return Response(studio.thumbnails.get(found, side), media_type=MEDIA_TYPE, headers=headers)
+
+    @routes.get("/pictures/{picture}/file", response_class=Response)
+    def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+        """The picture itself, as it is on the disk."""
+        found = _picture(studio, picture)
+        tag = f'"{picture}"'
+        headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
+        if if_none_match is not None and tag in if_none_match:
+            return Response(status_code=304, headers=headers)
+        sent = original(found)
+        headers |= {
+            "content-disposition": f'inline; filename="{sent.name}"',
+            # A file of the user's is shown as a picture and never runs as a page.
+            "content-security-policy": "default-src 'none'; sandbox",
+        }
+        return Response(sent.data, media_type=sent.media_type, headers=headers)
+
+    @routes.post("/library/folders", status_code=202)
+    def add_folder(folder: AddFolder) -> JobStarted:
+        """Index a folder of this machine; its progress is told by the job."""
+        if not studio.writable:
+            raise ProblemError(
+                403,
+                "folders can be added only where the studio is bound to this machine alone (127.0.0.1)",
+                kind="not-local",
+            )
+        return JobStarted(job=studio.jobs.add_folder(Path(folder.path)).id)
+
+    @routes.get("/jobs/{job}")
+    def job_status(job: str) -> JobStatus:
+        """How far a job is."""
+        return _job(studio, job).status
+
+    @routes.post("/jobs/{job}/cancel")
+    def cancel(job: str) -> JobStatus:
+        """Wish that a job stops; what it has read is kept."""
+        found = _job(studio, job)
+        found.cancel()
+        return found.status
+
+    @routes.get(
+        "/jobs/{job}/events",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/event-stream": {}}}},
+    )
+    async def events(job: str) -> StreamingResponse:
+        """The status of a job, sent whenever it changes, until the job ends."""
+        return StreamingResponse(_told(_job(studio, job)), media_type="text/event-stream")
+
+    return routes
+
+
+async def _told(job: Job) -> AsyncIterator[str]:
+    last = None
+    while True:
+        status = job.status
+        if status != last:
+            last = status
+            yield f"data: {status.model_dump_json()}\n\n"
+        if status.state != "running":
+            return
+        await asyncio.sleep(EVENT_S)
+
+
+def _job(studio: Studio, job: str) -> Job:
+    try:
+        return studio.jobs.get(job)
+    except UnknownJobError as error:
+        raise ProblemError(404, str(error), kind="unknown-job") from error
+
+
+def _picture(studio: Studio, picture: str) -> Picture:
+    """The record of a picture of the library; nothing else has an address here."""
+    if not _ID.fullmatch(picture):
+        raise ProblemError(404, "a picture is named by 64 hex digits, its SHA-256", kind="unknown-picture")
+    try:
+        return studio.engine.illustrator().catalogue.pictures([picture])[0]
+    except DataError as error:
+        raise ProblemError(404, str(error), kind="unknown-picture") from error
+
+
+def _groups(asked: Illustrator, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
+    return tuple(
+        DuplicateGroup(group=group, pictures=tuple(PictureItem.of(one) for one in pictures))
+        for group, pictures in asked.catalogue.duplicates(offset, limit)
+    )
+
+
+def _info(asked: Illustrator, *, writable: bool, job: str | None) -> LibraryInfo:
+    library, left_out = asked.library, asked.left_out
+    changed = max(
+        one.stat().st_mtime
+        for one in (library.folder / SETTINGS_FILE, *(library.folder / "tables").glob("*.lance/_versions"))
+    )
+    return LibraryInfo(
+        name=asked.name,
+        pictures=len(asked.catalogue),
+        files=asked.catalogue.files,
+        captioned=asked.catalogue.captioned,
+        indexed_at=datetime.fromtimestamp(changed, UTC),
+        sources=tuple(one.encode("utf-8", "backslashreplace").decode() for one in library.settings.sources),
+        spaces=tuple(sorted(library.settings.spaces)),
+        channels=asked.channel_names,
+        relations=asked.relations,
+        left_out=tuple(LeftOut(path=one.path, reason=one.reason) for one in left_out[:LEFT_OUT]),
+        left_out_count=len(left_out),
+        duplicates=_groups(asked, 0, DUPLICATES),
+        duplicate_groups=len(asked.catalogue.alike),
+        model=None if asked.model is None else asked.model.folder.resolve().name,
+        metric=None if asked.metric is None else asked.metric.folder.resolve().name,
+        writable=writable,
+        job=job,
+        wording=Wording(
+            channels=CHANNELS, relations={name: sentence(name) for name in asked.relations}, pull=PULL
+        ),
+    )
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _refusing(act: Callable[P, T]) -> Callable[P, T]:
+    """Tell an unknown project and a stale revision by statuses of their own."""
+
+    @wraps(act)
+    def done(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return act(*args, **kwargs)
+        except UnknownProjectError as error:
+            raise ProblemError(404, str(error), kind="unknown-project") from error
+        except StaleError as error:
+            raise ProblemError(409, str(error), kind="stale-revision", title="Stale revision") from error
+
+    return done
+
+
+def project_router(studio: Studio) -> APIRouter:
+    """The routes over a studio."""
+    routes = APIRouter(prefix="/api", tags=["projects"])
+    workshop = studio.workshop
+
+    @routes.get("/projects")
+    def projects() -> list[ProjectSummary]:
+        """All projects, the one changed last first."""
+        return workshop.summaries()
+
+    @routes.post("/projects", status_code=201)
+    def create(request: ProjectRequest) -> Project:
+        """Illustrate a text and keep it."""
+        return workshop.create(
+            request.text,
+            format=request.format,
+            by=request.by,
+            title=request.title,
+            options=request.options,
+        )
+
+    @routes.get("/projects/{project}")
+    @_refusing
+    def get(project: str) -> Project:
+        """A project as it is."""
+        return workshop.get(project)
+
+    @routes.delete("/projects/{project}", status_code=204)
+    @_refusing
+    def remove(project: str) -> None:
+        """Move a project to the trash folder; nothing is destroyed."""
+        workshop.projects.remove(project)
+
+    @routes.post("/projects/{project}/edits")
+    @_refusing
+    def edit(project: str, request: EditRequest) -> Project:
+        """Change a project; the steps that are free are chosen for anew."""
+        return workshop.edit(project, request.revision, request.edit)
+
+    @routes.post("/projects/{project}/undo")
+    @_refusing
+    def undo(project: str, request: RevisionRequest) -> Project:
+        """Take the last change back."""
+        return workshop.undo(project, request.revision)
+
+    @routes.post("/projects/{project}/redo")
+    @_refusing
+    def redo(project: str, request: RevisionRequest) -> Project:
+        """Do again what was taken back last."""
+        return workshop.redo(project, request.revision)
+
+    @routes.get("/projects/{project}/steps/{step}/candidates")
+    @_refusing
+    def candidates(
+        project: str,
+        step: int,
+        limit: Annotated[int, Query(ge=1, le=200)] = 40,
+        relation: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
+    ) -> CandidateList:
+        """Pictures for one step, the others staying as they are; best first."""
+        return CandidateList(items=tuple(workshop.strip(project, step, limit, relation)))
+
+    @routes.get("/projects/{project}/export", response_class=Response)
+    @_refusing
+    def export(project: str, format: ExportFormat = "html") -> Response:  # noqa: A002
+        """The storyboard as a file, with alt text and credits; Markdown comes as a ZIP with its pictures."""
+        found = workshop.get(project)
+        made = exported(found.board, found.title, format)
+        headers = {"content-disposition": made.disposition}
+        if made.warnings:
+            headers["limner-warnings"] = str(len(made.warnings))
+        return Response(made.data, media_type=made.media_type, headers=headers)
+
+    @routes.get("/projects/{project}/preferences")
+    @_refusing
+    def preferences(project: str) -> list[Choice]:
+        """Replacements the user made here and did not take back; they stay on this machine."""
+        return [one for one in workshop.projects.read(project).choices if not one.withdrawn]
+
+    @routes.get("/preferences", response_class=Response)
+    def every_preference(consent: Annotated[str, Query(max_length=10)] = "") -> Response:
+        """Replacements of all projects as JSON lines, for a user who agrees to hand them on.
+
+        Lines as of `limner study preferences`: query, context, preferred, rejected, time and library.
+        """
+        if consent != "yes":
+            raise ProblemError(
+                403, "your choices leave the studio only with your consent: add consent=yes", kind="consent"
+            )
+        if not workshop.projects.folder.is_dir():
+            raise ProblemError(422, "there are no projects yet, so nothing was replaced", kind="malformed")
+        found = read_preferences(workshop.projects.folder)
+        lines = "".join(f"{one.model_dump_json()}\n" for one in found)
+        headers = {"content-disposition": 'attachment; filename="preferences.jsonl"'}
+        return Response(lines.encode("utf-8"), media_type="application/x-ndjson", headers=headers)
+
+    return routes
+
+
+def search_router(studio: Studio) -> APIRouter:
+    """The routes over a studio."""
+    routes = APIRouter(prefix="/api", tags=["search"])
+
+    @routes.post("/search")
+    def search(question: SearchRequest) -> SearchAnswer:
+        """Find pictures by words, or more like a picture."""
+        asked = studio.engine.illustrator()
+        note = None
+        if question.picture is not None:
+            found = asked.like(question.picture, question.limit)
+        else:
+            found = asked.search(question.text or "", question.limit, question.relation)
+            note = asked.language_note(question.text or "")
+        return SearchAnswer(
+            items=tuple(
+                Found(
+                    picture=PictureItem.of(one.picture),
+                    score=one.score,
+                    channels=one.channels,
+                    matched=one.matched,
+                )
+                for one in found
+            ),
+            note=note or "",
+        )
+
+    @routes.post("/illustrate")
+    def illustrate(request: IllustrateRequest) -> Storyboard:
+        """Choose a picture for every step of a text; nothing is kept."""
+        story = read_text(request.text, request.format, request.by).story
+        return made(studio.engine.illustrator(), story, request.options or BoardOptions())
+
+    return routes

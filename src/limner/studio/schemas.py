@@ -1,0 +1,414 @@
+"""Bodies of requests and answers of the REST interface, as its OpenAPI document states them.
+
+Records of limner are used as they are where they serve; these are the rest. No behaviour is here.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from limner.records import Candidate, Picture, Record, Segmentation, Storyboard
+from limner.storyboard.illustrate import BoardOptions
+from limner.studio.edits import Edit, Options, PictureId, RelationName, Text, TextFormat, Title
+from limner.studio.projects import ProjectFile
+
+
+class PictureItem(Record):
+    """A picture in a list.
+
+    Attributes:
+        id: SHA-256 of its file, 64 hex digits.
+        name: of its first file, without folders.
+        width, height: upright, in pixels.
+        captions: words that belong to it.
+        credit, license: from its metadata, or "".
+        group: id of its near-duplicate group.
+        paths: number of files that hold it.
+    """
+
+    id: str
+    name: str
+    width: int
+    height: int
+    captions: tuple[str, ...]
+    credit: str
+    license: str
+    group: str
+    paths: int
+
+    @classmethod
+    def of(cls, picture: Picture) -> PictureItem:
+        """A record of the library as an item."""
+        return cls(
+            id=picture.id,
+            name=picture.path.rpartition(os.sep)[2],
+            width=picture.width_px,
+            height=picture.height_px,
+            captions=tuple(one.text for one in picture.captions),
+            credit=picture.credit,
+            license=picture.license,
+            group=picture.group,
+            paths=len(picture.paths),
+        )
+
+
+class PicturePage(Record):
+    """A part of the list of pictures.
+
+    Attributes:
+        total: pictures in the whole list.
+        items: those of this part.
+    """
+
+    total: int
+    items: tuple[PictureItem, ...]
+
+
+class LeftOut(Record):
+    """A file that is not in the library, and why."""
+
+    path: str
+    reason: str
+
+
+class LeftOutPage(Record):
+    """A part of the list of files left out."""
+
+    total: int
+    items: tuple[LeftOut, ...]
+
+
+class DuplicateGroup(Record):
+    """Pictures that show the same, or one picture that several files hold."""
+
+    group: str
+    pictures: tuple[PictureItem, ...]
+
+
+class DuplicatePage(Record):
+    """A part of the list of groups of duplicates."""
+
+    total: int
+    items: tuple[DuplicateGroup, ...]
+
+
+class Wording(Record):
+    """What exports call things, for pages that should call them the same.
+
+    Attributes:
+        channels: channel → words.
+        relations: relation → sentence.
+        pull: words for what the other pictures add.
+    """
+
+    channels: dict[str, str]
+    relations: dict[str, str]
+    pull: str
+
+
+class LibraryInfo(Record):
+    """What a library holds.
+
+    Attributes:
+        name: of its folder.
+        pictures: number of different pictures.
+        files: number of files that hold them.
+        captioned: pictures with words of their own.
+        indexed_at: when it was last changed, UTC.
+        sources: folders and lists indexed so far.
+        spaces: kinds of vectors.
+        channels: ways in which words find pictures.
+        relations: that can be asked for; none without ``--model``.
+        left_out: files that could not be used, the first of them.
+        left_out_count: how many there are.
+        duplicates: groups of pictures that show the same, the first of them.
+        duplicate_groups: how many there are.
+        model, metric: names of the runs given when the studio was started, or None.
+        writable: whether folders can be added.
+        job: id of the job that is adding some now, or None.
+        wording: what to call things.
+    """
+
+    name: str
+    pictures: int
+    files: int
+    captioned: int
+    indexed_at: datetime
+    sources: tuple[str, ...]
+    spaces: tuple[str, ...]
+    channels: tuple[str, ...]
+    relations: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    left_out_count: int
+    duplicates: tuple[DuplicateGroup, ...]
+    duplicate_groups: int
+    model: str | None
+    metric: str | None
+    writable: bool
+    job: str | None
+    wording: Wording
+
+
+class AddFolder(Record):
+    """A folder of pictures on the machine that the studio runs on."""
+
+    path: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class JobStarted(Record):
+    """A job that was begun."""
+
+    job: str
+
+
+class JobStatus(Record):
+    """How far a job is.
+
+    Attributes:
+        job: its id.
+        state: what has become of it.
+        stage: what it is doing: pictures, captions, near-duplicates.
+        done: units of this stage that are done.
+        total: units of this stage, or None while nobody knows.
+        seconds_left: of this stage, estimated, or None.
+        left_out: files met so far that cannot be used.
+        message: one line on how it went, or what went wrong.
+    """
+
+    job: str
+    state: Literal["running", "done", "cancelled", "failed"]
+    stage: str
+    done: int
+    total: int | None
+    seconds_left: float | None
+    left_out: int
+    message: str
+
+
+class SearchRequest(Record):
+    """Words to find pictures by, or a picture to find more like it.
+
+    Attributes:
+        text: words.
+        picture: id of a picture.
+        limit: pictures at most.
+        relation: that the pictures should have, with words only.
+    """
+
+    text: Annotated[str, StringConstraints(max_length=20_000)] | None = None
+    picture: PictureId | None = None
+    limit: int = Field(default=48, ge=1, le=500)
+    relation: RelationName | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> SearchRequest:
+        if (self.picture is None) == (self.text is None or not self.text.strip()):
+            raise ValueError("give either words in text or a picture")
+        if self.picture is not None and self.relation is not None:
+            raise ValueError("relation goes with text, not with picture")
+        return self
+
+
+class Found(Record):
+    """A picture that was found.
+
+    Attributes:
+        picture: it.
+        score: evidence in nats, the sum of `channels`.
+        channels: channel → its part.
+        matched: words of the question met in its captions.
+    """
+
+    picture: PictureItem
+    score: float
+    channels: dict[str, float]
+    matched: tuple[str, ...]
+
+
+class SearchAnswer(Record):
+    """What was found, best first.
+
+    Attributes:
+        items: pictures.
+        note: a line where nothing reads the language of the words, or "".
+    """
+
+    items: tuple[Found, ...]
+    note: str = ""
+
+
+class IllustrateRequest(Record):
+    """A text to illustrate.
+
+    Attributes:
+        text: the text, 2 MB at most.
+        format: how to read it.
+        by: what one step is; explicit steps, else paragraphs, unless given.
+        options: how to illustrate it.
+    """
+
+    text: Text
+    format: TextFormat
+    by: Segmentation | None = None
+    options: Options | None = None
+
+
+class ProjectRequest(IllustrateRequest):
+    """A text to illustrate and keep.
+
+    Attributes:
+        title: of the project; that of the text unless given.
+    """
+
+    title: Title = ""
+
+
+class EditRequest(Record):
+    """A change of a project.
+
+    Attributes:
+        revision: that it is meant for.
+        edit: the change.
+    """
+
+    revision: int
+    edit: Edit
+
+
+class RevisionRequest(Record):
+    """The revision that an undo or redo is meant for."""
+
+    revision: int
+
+
+class CandidateList(Record):
+    """Candidates for a step, best first."""
+
+    items: tuple[Candidate, ...]
+
+
+class StepState(Record):
+    """What a user fixed at a step.
+
+    Attributes:
+        position: 0-based.
+        state: free to be chosen for, locked to its picture, or kept blank.
+        relation: asked for, or None.
+    """
+
+    position: int
+    state: Literal["free", "locked", "blank"]
+    relation: str | None
+
+
+class Project(Record):
+    """A project as it is now.
+
+    Attributes:
+        id: of the project.
+        title: its name.
+        schema_version: of this form.
+        revision: to be named by the next change.
+        text: the text.
+        format, by: how it is read; None of `by` means explicit steps, else paragraphs.
+        options: how it is illustrated.
+        board: the storyboard.
+        steps: what is fixed, one per step.
+        bans: pictures never to show.
+        can_undo, can_redo: whether there is something to.
+        updated_at: of the last change, UTC.
+        notes: what reading the text cost, and what could not be kept, one line each.
+    """
+
+    id: str
+    title: str
+    schema_version: Literal[1] = 1
+    revision: int
+    text: str
+    format: TextFormat
+    by: Segmentation | None
+    options: BoardOptions
+    board: Storyboard
+    steps: tuple[StepState, ...]
+    bans: tuple[str, ...]
+    can_undo: bool
+    can_redo: bool
+    updated_at: datetime
+    notes: tuple[str, ...]
+
+
+class ProjectSummary(Record):
+    """A project in a list.
+
+    Attributes:
+        id, title, updated_at, revision: as of `Project`.
+        steps: number of steps.
+        cover: ids of the first pictures it shows, six at most.
+        damaged: why it cannot be opened, or "".
+    """
+
+    id: str
+    title: str
+    steps: int
+    updated_at: datetime
+    revision: int
+    cover: tuple[str, ...]
+    damaged: str = ""
+
+
+def shown(found: ProjectFile, text: str, board: Storyboard) -> Project:
+    """A project as read from the disk, for those who ask."""
+    state = found.state
+    return Project(
+        id=found.id,
+        title=state.title,
+        revision=found.revision,
+        text=text,
+        format=state.format,
+        by=state.by,
+        options=state.options,
+        board=board,
+        steps=tuple(
+            StepState(
+                position=step,
+                state="free" if step not in state.pins else "blank" if state.pins[step] is None else "locked",
+                relation=state.relations.get(step),
+            )
+            for step in range(len(board.steps))
+        ),
+        bans=state.bans,
+        can_undo=found.cursor > 0,
+        can_redo=found.cursor < len(found.states) - 1,
+        updated_at=found.updated_at,
+        notes=state.notes,
+    )
+
+
+def summary(found: ProjectFile, board: Storyboard) -> ProjectSummary:
+    """A project as a line of a list."""
+    cover = dict.fromkeys(step.chosen.picture.id for step in board.steps if step.chosen is not None)
+    return ProjectSummary(
+        id=found.id,
+        title=found.state.title,
+        steps=len(board.steps),
+        updated_at=found.updated_at,
+        revision=found.revision,
+        cover=tuple(cover)[:6],
+    )
+
+
+def broken(project: str, why: str) -> ProjectSummary:
+    """A project that cannot be read, as the last line of a list: nobody knows when it was changed."""
+    return ProjectSummary(
+        id=project,
+        title="Damaged project",
+        steps=0,
+        updated_at=datetime.min.replace(tzinfo=UTC),
+        revision=0,
+        cover=(),
+        damaged=why,
+    )

@@ -1,0 +1,275 @@
+"""Projects made, changed, undone and redone: every act re-decodes the steps that are free, and is saved.
+
+It brings the library's illustrator and the projects on disk together, for the command and the web alike. It
+knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from limner.errors import ConfigError, DataError
+from limner.records import BoardStep, Candidate, Segmentation, Story, Storyboard
+from limner.storyboard.illustrate import BoardOptions, step_texts
+from limner.storyboard.illustrator import Illustrator
+from limner.studio.drafts import Draft, carried, changed, check_step, draft_of, named, read_text, state_of
+from limner.studio.edits import Choice, Choose, Edit, Retext, Retitle, TextFormat
+from limner.studio.engine import Constraints, Engine, made, strip_of
+from limner.studio.projects import UNDO_STEPS, Entry, ProjectFile, Projects, State, UnknownProjectError
+from limner.studio.schemas import Project, ProjectSummary, broken, shown, summary
+
+CONTEXT_STEPS = 20
+STRIPS_KEPT = 64
+
+
+class StaleError(ConfigError):
+    """A change of a revision that is no longer the current one.
+
+    Args:
+        found: the revision that was named.
+        due: the current one.
+    """
+
+    def __init__(self, found: int, due: int) -> None:
+        super().__init__(f"revision {found} is not the current one, {due}; load the project again")
+
+
+class Workshop:
+    """All that can be done with the projects of one folder and one library."""
+
+    def __init__(self, engine: Engine, projects: Projects) -> None:
+        """Take both."""
+        self.engine, self.projects = engine, projects
+        self._strips: dict[tuple[str, int, int], tuple[str, ...]] = {}
+
+    def create(
+        self,
+        text: str,
+        *,
+        format: TextFormat,  # noqa: A002
+        by: Segmentation | None = None,
+        title: str = "",
+        options: BoardOptions | None = None,
+        given: dict[int, str] | None = None,
+    ) -> Project:
+        """Illustrate a text and keep it as a project.
+
+        Args:
+            text: the text.
+            format: how to read it.
+            by: what one step is.
+            title: of the project; that of the text unless given.
+            options: how to illustrate it.
+            given: 0-based step → picture of the library that the text itself shows.
+        Raises:
+            LimnerError: as `read_text` and `limner.storyboard.illustrator.Illustrator.board`.
+        """
+        reading = read_text(text, format, by)
+        library = self.engine.illustrator()
+        draft = Draft(
+            title=title.strip() or named(reading.story),
+            text=text,
+            format=format,
+            by=by,
+            options=options or BoardOptions(),
+            pins={},
+            relations={},
+            bans=(),
+            given=given or {},
+            notes=(*reading.summary(), *_unread(library, reading.story)),
+        )
+        board = self._decoded(library, reading.story, draft)
+        now = datetime.now(UTC)
+        state = state_of(draft, board, 1, now, None)
+        entry = Entry(revision=1, time=now, act="create")
+        made = ProjectFile(
+            id=self.projects.new_id(), created=now, revision=1, states=(state,), cursor=0, log=(entry,)
+        )
+        self.projects.save(made, text=text, board=board)
+        return shown(made, text, board)
+
+    def get(self, project: str) -> Project:
+        """A project as it is.
+
+        Raises:
+            UnknownProjectError: there is none.
+        """
+        found = self.projects.read(project)
+        text = self.projects.text(project, found.state)
+        return shown(found, text, self.projects.board(project, found.state))
+
+    def summaries(self) -> list[ProjectSummary]:
+        """All projects, the one changed last first; a damaged one says so in place of its title."""
+        found: list[ProjectSummary] = []
+        for project in self.projects.ids():
+            try:
+                one = self.projects.read(project)
+                board = self.projects.board(project, one.state)
+            except UnknownProjectError:
+                continue  # moved to the trash meanwhile
+            except DataError as error:
+                found.append(broken(project, str(error)))
+            else:
+                found.append(summary(one, board))
+        return sorted(found, key=lambda one: one.updated_at, reverse=True)
+
+    def edit(self, project: str, revision: int, edit: Edit) -> Project:
+        """Change a project and choose anew for the steps that are free.
+
+        Args:
+            project: its id.
+            revision: the one that the change is meant for.
+            edit: the change.
+        Raises:
+            StaleError: the project has changed meanwhile.
+            DataError: a step or picture that is not there.
+            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
+        """
+        with self.projects.editing(project):
+            found = self._current(project, revision)
+            text, board = self.projects.text(project, found.state), self.projects.board(project, found.state)
+            library = self.engine.illustrator()
+            story = board.story
+            draft = changed(draft_of(found.state, text), edit, board, library)
+            if isinstance(edit, Retext):
+                reading = read_text(draft.text, draft.format, draft.by)
+                draft = carried(draft, story, reading)
+                draft = replace(draft, notes=(*draft.notes, *_unread(library, reading.story)))
+                story = reading.story
+            fresh = board if isinstance(edit, Retitle) else self._decoded(library, story, draft)
+            now = datetime.now(UTC)
+            number = found.revision + 1
+            kept = edit.model_copy(update={"text": ""}) if isinstance(edit, Retext) else edit
+            state = state_of(draft, fresh, number, now, kept)
+            choices = found.choices
+            if isinstance(edit, Choose):
+                made = self._choice(found, state, edit, board)
+                choices = (*choices, *([made] if made.shown != made.chosen else []))
+            # What was undone before this change can no longer be redone.
+            states = (*found.states[: found.cursor + 1], state)[-UNDO_STEPS:]
+            saved = found.model_copy(
+                update={
+                    "revision": number,
+                    "states": states,
+                    "cursor": len(states) - 1,
+                    "log": (*found.log, Entry(revision=number, time=now, act=edit.kind)),
+                    "choices": choices,
+                }
+            )
+            self.projects.save(saved, text=draft.text, board=fresh)
+        return shown(saved, draft.text, fresh)
+
+    def undo(self, project: str, revision: int) -> Project:
+        """Take the last change back.
+
+        Raises:
+            StaleError: the project has changed meanwhile.
+            ConfigError: there is nothing to take back.
+        """
+        return self._step(project, revision, -1)
+
+    def redo(self, project: str, revision: int) -> Project:
+        """Do again what was taken back last; errors as `undo`."""
+        return self._step(project, revision, 1)
+
+    def strip(self, project: str, step: int, limit: int, relation: str | None = None) -> list[Candidate]:
+        """Candidates for one step, all others staying as they are.
+
+        Args:
+            project: its id.
+            step: 0-based.
+            limit: candidates at most.
+            relation: to ask for in place of the step's own; None for its own.
+        Raises:
+            DataError: no such project or step.
+            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
+        """
+        found = self.projects.read(project)
+        board = self.projects.board(project, found.state)
+        check_step(step, board)
+        constraints = _constraints(found.state)
+        if relation is not None:
+            constraints = Constraints(
+                constraints.pins, {**constraints.relations, step: relation}, constraints.bans
+            )
+        strip = strip_of(
+            self.engine.illustrator(), board, found.state.options, constraints, step=step, limit=limit
+        )
+        while len(self._strips) >= STRIPS_KEPT:
+            self._strips.pop(next(iter(self._strips)), None)
+        self._strips[project, found.revision, step] = tuple(one.picture.id for one in strip)
+        return strip
+
+    def _step(self, project: str, revision: int, by: int) -> Project:
+        with self.projects.editing(project):
+            found = self._current(project, revision)
+            cursor = found.cursor + by
+            if not 0 <= cursor < len(found.states):
+                raise ConfigError(f"nothing to {'undo' if by < 0 else 'redo'}")
+            # The state whose effect comes or goes is the later of the two.
+            turned = found.states[max(cursor, found.cursor)].revision
+            number, now = found.revision + 1, datetime.now(UTC)
+            saved = found.model_copy(
+                update={
+                    "revision": number,
+                    "cursor": cursor,
+                    "log": (
+                        *found.log,
+                        Entry(revision=number, time=now, act="undo" if by < 0 else "redo"),
+                    ),
+                    "choices": tuple(
+                        one.model_copy(update={"withdrawn": by < 0}) if one.revision == turned else one
+                        for one in found.choices
+                    ),
+                }
+            )
+            text, board = self.projects.text(project, saved.state), self.projects.board(project, saved.state)
+            self.projects.save(saved)
+        return shown(saved, text, board)
+
+    def _current(self, project: str, revision: int) -> ProjectFile:
+        found = self.projects.read(project)
+        if found.revision != revision:
+            raise StaleError(revision, found.revision)
+        return found
+
+    def _decoded(self, library: Illustrator, story: Story, draft: Draft) -> Storyboard:
+        constraints = Constraints(draft.pins, draft.relations, draft.bans, draft.given)
+        return made(library, story, draft.options, constraints)
+
+    def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Storyboard) -> Choice:
+        texts = step_texts(board.story)
+        step = board.steps[edit.step]
+        seen = edit.seen or self._strips.get((before.id, before.revision, edit.step), ()) or _named(step)
+        around = texts[max(0, edit.step - CONTEXT_STEPS) : edit.step + CONTEXT_STEPS + 1]
+        return Choice(
+            time=state.time,
+            project=before.id,
+            revision=state.revision,
+            step=edit.step,
+            text=texts[edit.step],
+            context=tuple(around),
+            shown=None if step.chosen is None else step.chosen.picture.id,
+            chosen=edit.picture,
+            seen=seen,
+            relation=state.relations.get(edit.step),
+            settings=board.settings,
+            library=board.library,
+        )
+
+
+def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
+    """A line where the text is in a language that nothing reads."""
+    note = library.language_note(story)
+    return () if note is None else (note,)
+
+
+def _named(step: BoardStep) -> tuple[str, ...]:
+    """What a step shows and names as runners-up."""
+    chosen = () if step.chosen is None else (step.chosen,)
+    return tuple(one.picture.id for one in (*chosen, *step.runners_up))
+
+
+def _constraints(state: State) -> Constraints:
+    return Constraints(state.pins, state.relations, state.bans, state.given)

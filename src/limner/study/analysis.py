@@ -1,0 +1,522 @@
+"""The planned analysis of a human study: counts, tests, power and agreement per stratum, as one record.
+
+Everything that the tables and pages of a report show is computed here, once with all raters and once without
+those who failed an attention check. It draws nothing and writes no file.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from limner.errors import MissingError
+from limner.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
+from limner.records import Record
+from limner.study.records import Answer, Item, KeyEntry, Protocol, StudyFiles, Vote, check_votes
+from limner.study.statistics import MeanTest, Power, SignTest, mean_test, power_of, sign_test
+
+LEAST_VOTES = 2
+PairOutcome = Literal["better", "worse", "same", "neither", "no majority"]
+PAIR_OUTCOMES: tuple[PairOutcome, ...] = ("better", "worse", "same", "neither", "no majority")
+NO_MAJORITY = "no majority"
+NOTHING = "nothing"
+
+
+class Decided(Record):
+    """What came out for one item.
+
+    Attributes:
+        item: its id.
+        stratum: of the item.
+        cluster: items of one cluster are not independent.
+        outcome: pairwise: a `PairOutcome`; tick-all: letters of the ticked systems in order, such as ``AB``,
+            ``nothing`` or ``no majority``.
+        votes: that the outcome received; without a majority, the most that any answer received.
+        cast: votes on the item; 0 of a pair that was pre-filled.
+        score: pairwise: +1 better, −1 worse, 0 else. Tick-all: +1 where more than half of the raters tick B
+            and not C, each by itself, −1 the other way round, 0 else.
+        prefilled: nobody was asked.
+    """
+
+    item: str
+    stratum: str
+    cluster: str
+    outcome: str
+    votes: int
+    cast: int
+    score: int
+    prefilled: bool = False
+
+
+class Tally(Record):
+    """All items of a study after its votes, attention checks left out.
+
+    Attributes:
+        decided: items with two votes or more, and those pre-filled, in the order of the study.
+        unrated: items with fewer votes, which count nowhere.
+        incomplete: items with two votes or more, but fewer than registered.
+        answers: item → the meaning of every vote on it, in the order of the raters' ids.
+    """
+
+    decided: tuple[Decided, ...]
+    unrated: tuple[str, ...]
+    incomplete: int
+    answers: Mapping[str, tuple[str, ...]]
+
+
+class CheckedRaters(Record):
+    """Who answered attention checks, and who failed one.
+
+    Attributes:
+        raters: all who cast a vote.
+        answered: votes on attention checks.
+        wrong: of them not the answer due.
+        failed: raters with one wrong answer or more, sorted.
+        unchecked: raters who met no check.
+    """
+
+    raters: int
+    answered: int
+    wrong: int
+    failed: tuple[str, ...]
+    unchecked: int
+
+
+def tally(files: StudyFiles, votes: Iterable[Vote], without: Iterable[str] = ()) -> Tally:
+    """Majorities of all items.
+
+    Args:
+        files: of the study.
+        votes: from any source.
+        without: raters whose votes are left out.
+    Raises:
+        DataError: a vote that does not fit its item, or two of one rater on one item.
+    """
+    left_out = set(without)
+    by_item: dict[str, list[Vote]] = defaultdict(list)
+    for vote in check_votes(votes, files.items, files.study.protocol):
+        if vote.rater not in left_out:
+            by_item[vote.item].append(vote)
+    least = min(LEAST_VOTES, files.study.raters_per_item)
+    decided, unrated, incomplete, answers = [], [], 0, {}
+    for item in files.items:
+        entry = files.key.items[item.id]
+        if entry.right is not None:
+            continue
+        if item.prefilled:
+            decided.append(_decided(item, entry, (), prefilled=True))
+            continue
+        cast = sorted(by_item[item.id], key=lambda vote: vote.rater)
+        meant = tuple(meaning(vote.answer, entry) for vote in cast)
+        if len(meant) < least:
+            unrated.append(item.id)
+            continue
+        answers[item.id] = meant
+        incomplete += len(meant) < files.study.raters_per_item
+        decided.append(_decided(item, entry, meant))
+    return Tally(decided=tuple(decided), unrated=tuple(unrated), incomplete=incomplete, answers=answers)
+
+
+def meaning(answer: Answer, entry: KeyEntry) -> str:
+    """An answer in terms of the systems: A better (``better``), B better (``worse``), … or letters ticked.
+
+    A ticked picture that several systems share is a tick for each of them.
+    """
+    if isinstance(answer, str):
+        if answer not in ("first", "second"):
+            return answer
+        return "better" if entry.systems[answer] == ("A",) else "worse"
+    letters = sorted({letter for candidate in answer for letter in entry.systems[candidate]})
+    return "".join(letters) or NOTHING
+
+
+def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
+    """Who answered attention checks, and who failed one."""
+    raters: set[str] = set()
+    met: set[str] = set()
+    failed: set[str] = set()
+    answered = wrong = 0
+    for vote in votes:
+        raters.add(vote.rater)
+        due = files.key.items[vote.item].right
+        if due is None:
+            continue
+        met.add(vote.rater)
+        answered += 1
+        if vote.answer != due:
+            wrong += 1
+            failed.add(vote.rater)
+    return CheckedRaters(
+        raters=len(raters),
+        answered=answered,
+        wrong=wrong,
+        failed=tuple(sorted(failed)),
+        unchecked=len(raters - met),
+    )
+
+
+def majority(answers: Iterable[str]) -> tuple[str, int]:
+    """The answer of more than half of the votes and how many gave it, else ``no majority`` and the most."""
+    counts = Counter(answers)
+    if not counts:
+        return NO_MAJORITY, 0
+    answer, most = counts.most_common(1)[0]
+    return (answer if 2 * most > counts.total() else NO_MAJORITY), most
+
+
+def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...], *, prefilled: bool = False) -> Decided:
+    outcome, most = ("same", 0) if prefilled else majority(meant)
+    return Decided(
+        item=item.id,
+        stratum=item.stratum,
+        cluster=entry.cluster or item.id,
+        outcome=outcome,
+        votes=most,
+        cast=len(meant),
+        score=_score(outcome, meant),
+        prefilled=prefilled,
+    )
+
+
+def _score(outcome: str, meant: tuple[str, ...]) -> int:
+    if outcome in ("better", "worse"):
+        return 1 if outcome == "better" else -1
+    ticks = [set() if vote in (NOTHING, *PAIR_OUTCOMES) else set(vote) for vote in meant]
+    chosen = [2 * sum(letter in one for one in ticks) > len(ticks) for letter in "BC"]
+    return int(chosen[0]) - int(chosen[1])
+
+
+class Agreement(Record):
+    """Agreement of the raters of a study.
+
+    Attributes:
+        observed: share of pairs of votes on one unit that agree; None without such a pair.
+        kappa: Fleiss' kappa over the units with `raters` votes; None where it is not defined.
+        kappa_units: how many those are.
+        raters: the number of votes that most units have, the larger of two; 0 where none has two.
+        alpha: Krippendorff's alpha over all units with two votes or more; None where it is not defined.
+        alpha_units: how many those are.
+    """
+
+    observed: float | None
+    kappa: float | None
+    kappa_units: int
+    raters: int
+    alpha: float | None
+    alpha_units: int
+
+
+def agreement(units: Iterable[Sequence[str]]) -> Agreement:
+    """Both measures of the same votes.
+
+    Args:
+        units: per unit its votes, in any order.
+    """
+    paired = [tuple(unit) for unit in units if len(unit) > 1]
+    sizes = Counter(len(unit) for unit in paired)
+    raters = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    complete = [unit for unit in paired if len(unit) == raters]
+    same = sum(count * (count - 1) for unit in paired for count in Counter(unit).values())
+    total = sum(len(unit) * (len(unit) - 1) for unit in paired)
+    return Agreement(
+        observed=same / total if total else None,
+        kappa=fleiss_kappa(complete),
+        kappa_units=len(complete),
+        raters=raters,
+        alpha=krippendorff_alpha(paired),
+        alpha_units=len(paired),
+    )
+
+
+def fleiss_kappa(units: Sequence[Sequence[str]]) -> float | None:
+    """Fleiss' kappa by statsmodels.
+
+    Args:
+        units: all with the same number of votes.
+    Returns:
+        At most 1; None with fewer than two votes a unit, or where all votes are one answer.
+    Raises:
+        MissingError: statsmodels is not installed.
+    """
+    import numpy as np
+
+    try:
+        from statsmodels.stats.inter_rater import fleiss_kappa as kappa
+    except ImportError:
+        raise MissingError(
+            "statsmodels is not installed; it tells agreement; pip install 'limner[studies]'"
+        ) from None
+
+    answers = sorted({answer for unit in units for answer in unit})
+    if len(answers) < 2 or len(units[0]) < 2:
+        return None
+    counts = np.array([[unit.count(answer) for answer in answers] for unit in map(list, units)])
+    return float(kappa(counts))
+
+
+def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
+    """Krippendorff's alpha for nominal answers; units may have different numbers of votes.
+
+    Args:
+        units: per unit its votes; those with fewer than two say nothing and are left out.
+    Returns:
+        At most 1; None where there is no pair of votes, or all votes are one answer.
+    Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D.
+    """
+    paired = [Counter(unit) for unit in units if len(unit) > 1]
+    totals: Counter[str] = Counter()
+    for unit in paired:
+        totals.update(unit)
+    n = totals.total()
+    if len(totals) < 2:
+        return None
+    # Pairs of different answers: observed within units, expected among all votes.
+    observed = sum((unit.total() ** 2 - _squares(unit)) / (unit.total() - 1) for unit in paired)
+    expected = (n**2 - _squares(totals)) / (n - 1)
+    return float(1 - observed / expected)
+
+
+def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The units of agreement: items of pairs; in tick-all every system's picture, ticked or not.
+
+    Pictures that systems share are one unit.
+
+    Args:
+        files: of the study.
+        answers: item → its votes, as `study_majority.tally` gives them.
+    """
+    if files.study.protocol == "pairwise":
+        return list(answers.values())
+    units = []
+    for item, votes in answers.items():
+        ticked = [set() if vote == NOTHING else set(vote) for vote in votes]
+        for letters in files.key.items[item].systems.values():
+            units.append(tuple("ticked" if set(letters) <= one else "not" for one in ticked))
+    return units
+
+
+def _squares(counts: Counter[str]) -> int:
+    return sum(count**2 for count in counts.values())
+
+
+ALL = "all"
+FEWEST_POWER = 3
+
+
+class Preference(Record):
+    """Does a stratum prefer B to C, or A to B?
+
+    Pairwise compares A, the tested system, with B, the control; tick-all B, the model with context, with C,
+    the one without.
+
+    Attributes:
+        stratum: name, or ``all``.
+        tested, control: names of the two systems; "" where strata have different ones.
+        items: that count.
+        prefilled: of them, pairs of one picture that nobody was asked about.
+        outcomes: outcome → items.
+        sign, mean: the tests; None without items.
+        mean_interval: bootstrap interval of the mean score, drawing whole clusters.
+        sign_adjusted, mean_adjusted: p values after Holm's correction over the strata; None where there is no
+            test or the stratum is the sum of the others.
+        power: what so many items can see; None with fewer than three.
+        agreement: of the raters.
+    """
+
+    stratum: str
+    tested: str
+    control: str
+    items: int
+    prefilled: int
+    outcomes: Mapping[str, int]
+    sign: SignTest | None
+    mean: MeanTest | None
+    mean_interval: Interval | None
+    sign_adjusted: float | None = None
+    mean_adjusted: float | None = None
+    power: Power | None
+    agreement: Agreement
+
+
+class Ticks(Record):
+    """How often a system's picture was ticked.
+
+    Attributes:
+        votes: share of the votes.
+        steps: share of the steps where more than half of the raters ticked it.
+    """
+
+    votes: float
+    steps: float
+
+
+class View(Record):
+    """The analysis with some raters.
+
+    Attributes:
+        raters: in words.
+        votes: counted, those on attention checks left out.
+        unrated: items with too few votes to count.
+        incomplete: items that count with fewer votes than registered.
+        strata: one preference each; the sum of all comes last where there are several.
+        patterns: tick-all: pattern → votes it received → steps.
+        ticks: tick-all: letter → how often it was ticked, whatever else was; empty without votes.
+    """
+
+    raters: str
+    votes: int
+    unrated: int
+    incomplete: int
+    strata: tuple[Preference, ...]
+    patterns: Mapping[str, Mapping[int, int]]
+    ticks: Mapping[str, Ticks]
+
+
+class StudyReport(Record):
+    """All that came out of a study.
+
+    Attributes:
+        format: of the record.
+        study: SHA-256 of its registration.
+        title, protocol: as registered.
+        systems: letter → names that it has in the strata.
+        level: of tests and intervals.
+        raters_per_item: as registered.
+        checks: attention checks.
+        views: with all raters; and without those who failed a check, where there are any.
+    """
+
+    format: str = "limner-study-report-1"
+    study: str
+    title: str
+    protocol: Protocol
+    systems: Mapping[str, tuple[str, ...]]
+    level: float
+    raters_per_item: int
+    checks: CheckedRaters
+    views: tuple[View, ...]
+
+
+def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMPLES) -> StudyReport:
+    """Run the planned analysis.
+
+    Args:
+        files: of the study.
+        votes: from a database or an exported file.
+        resamples: of every bootstrap interval.
+    Raises:
+        DataError: a vote that does not fit its item, or two of one rater on one item.
+        MissingError: statsmodels is not installed.
+    """
+    study = files.study
+    cast = check_votes(votes, files.items, study.protocol)
+    checks = checked(files, cast)
+    views = [_view("all raters", files, cast, (), resamples)]
+    if checks.failed:
+        rest = f"without the {len(checks.failed)} of {checks.raters} raters who failed an attention check"
+        views.append(_view(rest, files, cast, checks.failed, resamples))
+    return StudyReport(
+        study=study.sha256,
+        title=study.title,
+        protocol=study.protocol,
+        systems={
+            letter: tuple(dict.fromkeys(own[letter] for own in files.key.systems.values()))
+            for letter in study.systems
+        },
+        level=study.level,
+        raters_per_item=study.raters_per_item,
+        checks=checks,
+        views=tuple(views),
+    )
+
+
+def _view(
+    name: str, files: StudyFiles, votes: Sequence[Vote], without: Sequence[str], resamples: int
+) -> View:
+    counted = tally(files, votes, without)
+    strata = list(files.study.sample.strata)
+    found = [
+        _preference(
+            files, counted, stratum, [one for one in counted.decided if one.stratum == stratum], resamples
+        )
+        for stratum in strata
+    ]
+    found = _adjusted(found)
+    if len(strata) > 1:
+        found.append(_preference(files, counted, ALL, counted.decided, resamples))
+    patterns: dict[str, Counter[int]] = {}
+    if files.study.protocol == "tick-all":
+        for one in counted.decided:
+            patterns.setdefault(one.outcome, Counter())[one.votes] += 1
+    left_out = set(without)
+    return View(
+        raters=name,
+        votes=sum(files.key.items[v.item].right is None and v.rater not in left_out for v in votes),
+        unrated=len(counted.unrated),
+        incomplete=counted.incomplete,
+        strata=tuple(found),
+        patterns={pattern: dict(sorted(counts.items())) for pattern, counts in patterns.items()},
+        ticks=_ticks(files, counted) if files.study.protocol == "tick-all" else {},
+    )
+
+
+def _ticks(files: StudyFiles, counted: Tally) -> dict[str, Ticks]:
+    """Ticks of every system by itself."""
+    found = {}
+    for letter in files.study.systems if counted.answers else ():
+        steps = [[vote != NOTHING and letter in vote for vote in votes] for votes in counted.answers.values()]
+        found[letter] = Ticks(
+            votes=sum(map(sum, steps)) / sum(map(len, steps)),
+            steps=sum(2 * sum(one) > len(one) for one in steps) / len(steps),
+        )
+    return found
+
+
+def _preference(
+    files: StudyFiles, counted: Tally, stratum: str, decided: Sequence[Decided], resamples: int
+) -> Preference:
+    study = files.study
+    scores = [one.score for one in decided]
+    wins, losses = scores.count(1), scores.count(-1)
+    own = {one.item: counted.answers[one.item] for one in decided if not one.prefilled}
+    tested, control = ("A", "B") if study.protocol == "pairwise" else ("B", "C")
+    return Preference(
+        stratum=stratum,
+        tested=_name(files, stratum, tested),
+        control=_name(files, stratum, control),
+        items=len(decided),
+        prefilled=sum(one.prefilled for one in decided),
+        outcomes=dict(sorted(Counter(one.outcome for one in decided).items())),
+        sign=sign_test(wins, losses, study.level) if decided else None,
+        mean=mean_test(scores, study.level) if decided else None,
+        mean_interval=interval(
+            np.array(scores, dtype=np.float64),
+            [one.cluster for one in decided],
+            resamples=resamples,
+            level=1 - study.level,
+        )
+        if decided
+        else None,
+        power=power_of(len(decided), study.level, study.power) if len(decided) >= FEWEST_POWER else None,
+        agreement=agreement(rated_units(files, own)),
+    )
+
+
+def _name(files: StudyFiles, stratum: str, letter: str) -> str:
+    if stratum in files.key.systems:
+        return files.key.systems[stratum][letter]
+    names = {own[letter] for own in files.key.systems.values()}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _adjusted(found: Sequence[Preference]) -> list[Preference]:
+    """Holm's correction over the strata, apart for either test."""
+    signs = holm([one.sign.p_value for one in found if one.sign])
+    means = holm([one.mean.p_value for one in found if one.mean and one.mean.p_value is not None])
+    changed = []
+    for one in found:
+        sign = signs.pop(0) if one.sign else None
+        mean = means.pop(0) if one.mean and one.mean.p_value is not None else None
+        changed.append(one.model_copy(update={"sign_adjusted": sign, "mean_adjusted": mean}))
+    return changed

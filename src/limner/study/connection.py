@@ -1,0 +1,261 @@
+"""A connection to a votes database: SQLite by default, PostgreSQL by URL, and patience with both.
+
+One writer of a study works at a time, and what fails for a passing reason (a lock, a race, a server that was
+restarted) is done again. It knows no table but the one that writers queue behind.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from limner.errors import ConfigError, DataError, MissingError
+
+METADATA = MetaData()
+
+STUDIES = Table(
+    "limner_studies",
+    METADATA,
+    Column("sha256", String(64), primary_key=True),
+    # Writers of one study queue behind this row where the database itself would let them run at once.
+    Column("title", Text, nullable=False),
+)
+RATERS = Table(
+    "limner_raters",
+    METADATA,
+    Column("study", String(64), nullable=False),
+    Column("id", String(64), nullable=False),
+    Column("consented", Float, nullable=False),  # seconds since 1970, UTC, as all times here
+    PrimaryKeyConstraint("study", "id"),
+    ForeignKeyConstraint(["study"], ["limner_studies.sha256"]),
+)
+# A unit is what is shown on one page: an item, or all steps of a sequence. Places are numbered from 1 to the
+# raters wanted; an attention check, which everybody is shown, has places without a number.
+PLACES = Table(
+    "limner_places",
+    METADATA,
+    Column("study", String(64), nullable=False),
+    Column("unit", String(128), nullable=False),
+    Column("rater", String(64), nullable=False),
+    Column("place", Integer),
+    Column("held", Float, nullable=False),  # when the place was last asked for
+    Column("shown", Float, nullable=False),  # when the page was first shown
+    Column("voted", Float),  # when it was answered; an answered place is never given away
+    PrimaryKeyConstraint("study", "unit", "rater"),
+    UniqueConstraint("study", "unit", "place", name="limner_one_rater_per_place"),
+    CheckConstraint("place IS NULL OR place >= 1", name="limner_places_from_one"),
+    ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
+)
+VOTES = Table(
+    "limner_votes",
+    METADATA,
+    Column("study", String(64), nullable=False),
+    Column("item", String(64), nullable=False),
+    Column("rater", String(64), nullable=False),
+    Column("unit", String(128), nullable=False),
+    Column("answer", Text, nullable=False),  # JSON: a word, or a list of candidates
+    Column("shown_order", Text, nullable=False),  # JSON list
+    Column("seconds", Float, nullable=False),
+    Column("time", Float, nullable=False),
+    PrimaryKeyConstraint("study", "item", "rater", name="limner_one_vote_per_rater_and_item"),
+    ForeignKeyConstraint(
+        ["study", "unit", "rater"], ["limner_places.study", "limner_places.unit", "limner_places.rater"]
+    ),
+)
+
+
+try:
+    from sqlalchemy import Connection, Engine, create_engine, event, select
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
+    from sqlalchemy.pool import QueuePool
+except ModuleNotFoundError as error:
+    raise MissingError(
+        "sqlalchemy is not installed; it keeps the votes of a study; pip install 'limner[studies]'"
+    ) from error
+
+
+VOTES_FILE = "votes.sqlite"
+TRIES = 9
+FIRST_WAIT_S = 0.02
+BUSY_S = 30
+_WRITING, _LASTING = "limner_writing", "limner_lasting"
+Made = TypeVar("Made")
+
+
+class Connections:
+    """Transactions on the votes of one study.
+
+    Args:
+        url: see `votes_url`.
+        study: hash of the study, by which its rows are known.
+        title: kept beside it for whoever reads the database by hand.
+    Raises:
+        ConfigError: no such kind of database.
+        MissingError: its driver is not installed.
+        DataError: it cannot be reached, or is no such database.
+    """
+
+    def __init__(self, url: URL, study: str, title: str) -> None:
+        self.name = url.render_as_string(hide_password=True)
+        self._study = study
+        self._engine = _engine(url)
+        # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
+        # connection while they wait. Other servers are kept apart by the database alone.
+        self._writer = threading.Lock()
+        self._patiently(lambda: METADATA.create_all(self._engine))
+        self._patiently(lambda: self._register(title))
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent view of what is stored."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise self._refused(error) from error
+
+    def write(self, work: Callable[[Connection], Made], *, lasting: bool = True) -> Made:
+        """Do `work` in a transaction of its own, again if it fails for a passing reason.
+
+        Args:
+            work: reads and writes; it may run several times, but only one run is kept.
+            lasting: wait until it would outlive a power cut. What does not wait outlives the end of this
+                program all the same, and lasts from the next transaction on that does.
+        Returns:
+            What `work` returned, once that is stored.
+        Raises:
+            DataError: it still failed after several tries.
+        """
+
+        def once() -> Made:
+            options = self._engine.execution_options(**{_WRITING: True, _LASTING: lasting})
+            with self._writer, options.connect() as connection, connection.begin():
+                if connection.dialect.name == "postgresql":  # SQLite has one writer anyhow, see `_begin`
+                    if not lasting:
+                        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                    connection.execute(
+                        select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study).with_for_update()
+                    )
+                return work(connection)
+
+        return self._patiently(once)
+
+    def _register(self, title: str) -> None:
+        options = self._engine.execution_options(**{_WRITING: True})
+        with options.connect() as connection, connection.begin():
+            known = connection.scalar(select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study))
+            if known is None:
+                connection.execute(STUDIES.insert().values(sha256=self._study, title=title))
+
+    def _patiently(self, work: Callable[[], Made]) -> Made:
+        for turn in range(TRIES):
+            try:
+                return work()
+            except DBAPIError as error:
+                if turn == TRIES - 1 or not _passing(error, turn):
+                    raise self._refused(error) from error
+            # Spread out, so that those who collided do not collide again.
+            time.sleep(FIRST_WAIT_S * 2**turn * random.uniform(0.5, 1))  # noqa: S311
+        raise AssertionError("unreachable")
+
+    def _refused(self, error: DBAPIError) -> DataError:
+        reason = " ".join(str(error.orig).split())[:200]
+        return DataError(f"votes {self.name}: {reason}; is the database there, and may it be written?")
+
+
+def votes_url(folder: Path, votes: str | None = None) -> URL:
+    """Where the votes of a study lie.
+
+    Args:
+        folder: of the study.
+        votes: a URL such as ``postgresql://user@host/name``, the path of an SQLite file, or None for the file
+            in the folder of the study.
+    Raises:
+        ConfigError: neither SQLite nor PostgreSQL.
+    """
+    if votes is None or "://" not in votes:
+        return URL.create("sqlite", database=str(Path(votes or folder / VOTES_FILE).absolute()))
+    try:
+        url = make_url(votes)
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(f"--votes: {error}; expected such as postgresql://user@host/name") from None
+    kind = url.get_backend_name()
+    if kind in ("postgresql", "postgres"):
+        # psycopg 3 by name: releases of SQLAlchemy differ in what the bare word stands for.
+        return url.set(drivername="postgresql+psycopg")
+    if kind != "sqlite" or not url.database or url.database == ":memory:":
+        raise ConfigError(f"--votes: {votes!r}; expected the path of an SQLite file or a postgresql:// URL")
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    pool: dict[str, Any] = {
+        "poolclass": QueuePool,
+        "pool_size": 10,
+        "max_overflow": 30,
+        "pool_timeout": BUSY_S,
+        "pool_pre_ping": True,
+    }
+    if url.get_backend_name() == "sqlite":
+        if not Path(url.database or "").absolute().parent.is_dir():
+            raise DataError(f"votes {url.database}: its folder is not there")
+        engine = create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, **pool)
+        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "begin", _begin)
+        return engine
+    try:
+        return create_engine(url, connect_args={"connect_timeout": 10}, **pool)
+    except ModuleNotFoundError as error:
+        raise MissingError(f"{error.name} is not installed; pip install 'limner[studies]'") from None
+
+
+def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+    """Make SQLite let readers and a writer work at once, and keep what refers to each other together."""
+    connection.isolation_level = None  # transactions begin where `_begin` says, not where the driver guesses
+    for line in ("journal_mode=WAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {line}")
+
+
+def _begin(connection: Connection) -> None:
+    # A transaction that reads first and writes later may find that another has written meanwhile, and fails.
+    options = connection.get_execution_options()
+    connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if options.get(_LASTING, True) else 'NORMAL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING) else "BEGIN")
+
+
+def _passing(error: DBAPIError, turn: int) -> bool:
+    """Whether doing it again may help: a lock, a race, a deadlock, a connection that broke."""
+    if error.connection_invalidated:
+        return True
+    if isinstance(error, IntegrityError):  # a race is over the next time; a fault of ours stays
+        return turn < 3
+    if "already exists" in str(error.orig):  # another server made the tables at the same moment
+        return True
+    # A full disk or a file that is no database stays so.
+    lasting = ("full", "not a database", "readonly", "does not exist", "authentication failed", "no such")
+    return isinstance(error, OperationalError) and not any(word in str(error.orig) for word in lasting)

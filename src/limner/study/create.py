@@ -1,0 +1,423 @@
+"""From material to a registered study: draw, copy, blind, add attention checks, write.
+
+The folder appears whole or not at all, and nothing in what raters see tells a system. It serves no page.
+"""
+
+import hashlib
+import io
+import math
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from limner import __version__
+from limner.errors import ConfigError, DataError
+from limner.records import Record
+from limner.study.analysis import LEAST_VOTES
+from limner.study.material import Material, PictureSource, Proposal
+from limner.study.records import (
+    ITEMS,
+    KEY,
+    PAIR_WORDS,
+    PICTURES,
+    POPULATION,
+    STUDY,
+    Answer,
+    Candidate,
+    Item,
+    Key,
+    KeyEntry,
+    PairAnswer,
+    Population,
+    Protocol,
+    Study,
+    item_lines,
+    registered,
+)
+from limner.study.sample import draw, shuffled
+from limner.study.statistics import detectable_effect
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+QUESTIONS: dict[Protocol, str] = {
+    "pairwise": "Which picture fits the text better?",
+    "tick-all": "Tick every picture that is appropriate for its step; tick none where none is.",
+}
+CONSENT = (
+    "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
+    " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
+    " random number are stored, nothing else about you. You may stop at any time and come back later."
+)
+
+
+class StudySettings(Record):
+    """How a study is done.
+
+    Attributes:
+        protocol: pairwise or tick-all.
+        title: shown to raters.
+        question: what raters are asked.
+        consent: what they agree to.
+        hypotheses: one sentence each; the usual one unless given.
+        size: drawn per stratum; None draws all.
+        seed: of the draw and of all orders.
+        raters: votes wanted per item.
+        checks: attention checks per item or sequence that is none.
+        level: of the tests.
+        power: of the sensitivity.
+    """
+
+    protocol: Protocol
+    title: str = Field(default="Texts and pictures", min_length=1)
+    question: str = Field(min_length=1)
+    consent: str = Field(default=CONSENT, min_length=1)
+    hypotheses: tuple[str, ...] = ()
+    size: int | None = Field(default=100, ge=1)
+    seed: int = Field(default=0, ge=0)
+    raters: int = Field(default=3, ge=1, le=100)
+    checks: float = Field(default=0.1, ge=0, le=1)
+    level: float = Field(default=0.05, gt=0, lt=0.5)
+    power: float = Field(default=0.95, ge=0.5, lt=1)
+
+
+def hypotheses_of(protocol: Protocol) -> tuple[str, ...]:
+    """The hypothesis of the published study, by letters."""
+    if protocol == "pairwise":
+        return ("In each stratum the picture of A is preferred to that of B more often than the other way.",)
+    return ("The picture of B is ticked without that of C in more steps than the other way round.",)
+
+
+def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[str, ...]:
+    """The analysis as sentences.
+
+    Args:
+        settings: of the study.
+        items: judged, attention checks left out.
+        strata: their number.
+    """
+    least = min(LEAST_VOTES, settings.raters)
+    level, power = f"{settings.level:g}", f"{settings.power:g}"
+    effect = detectable_effect(items, settings.level, settings.power)
+    scored = (
+        "An item scores +1 where its majority prefers A, -1 where it prefers B, 0 else; pairs of one and the"
+        " same picture are shown to nobody and count as answered 'same'."
+        if settings.protocol == "pairwise"
+        else "A step scores +1 where more than half of its raters tick the picture of B and not that of C,"
+        " each by itself, -1 the other way round, 0 else; a tick of a picture that systems share counts for"
+        " each."
+    )
+    return (
+        f"An answer is an item's majority where more than half of its votes give it; items with fewer than"
+        f" {least} votes are left out and counted.",
+        scored,
+        f"Exact two-sided sign test and one-sample t-test of the scores against 0 at level {level}"
+        + (f", p values by Holm's correction over {strata} strata." if strata > 1 else "."),
+        f"Effect: mean over standard deviation, with its interval by the noncentral t distribution."
+        f" All {items} items together see one of {effect:.3f} with power {power} (normal approximation).",
+        "Agreement: Fleiss' kappa over items with the commonest number of votes, and Krippendorff's alpha for"
+        " nominal answers.",
+        "A rater fails who answers any attention check wrongly; everything is reported with all raters, and"
+        " again without those who failed.",
+    )
+
+
+PAIR_DUE: tuple[PairAnswer, ...] = ("neither", "same")
+TICKED = 3
+
+
+def attention_checks(
+    protocol: Protocol, pages: Sequence[Sequence[tuple[Item, KeyEntry]]], count: int, seed: int
+) -> list[list[tuple[Item, KeyEntry]]]:
+    """Pages of one check each.
+
+    Args:
+        protocol: pairwise or tick-all.
+        pages: those that raters are shown; their pictures are used again.
+        count: checks wanted.
+        seed: of the choice of pictures.
+    Returns:
+        As many; none where the pages have fewer than two different pictures.
+    """
+    pictures = sorted({one.picture for page in pages for item, _ in page for one in item.candidates})
+    strata = [page[0][0].stratum for page in pages]
+    if len(pictures) < 2:
+        return []
+    found = []
+    for number in range(count):
+        stratum = strata[int(shuffled(map(str, range(len(strata))), seed, "check stratum", number)[0])]
+        chosen = shuffled(pictures, seed, "check", number)
+        made = _check_pair(chosen, number) if protocol == "pairwise" else _ticks(chosen, number)
+        item, due = made
+        found.append([(item.model_copy(update={"stratum": stratum}), KeyEntry(right=due))])
+    return found
+
+
+def _check_pair(pictures: Sequence[str], number: int) -> tuple[Item, Answer]:
+    due = PAIR_DUE[number % len(PAIR_DUE)]
+    item = Item(
+        id="x",
+        text=f"This is a check that texts are read. Whatever the pictures show, answer “{PAIR_WORDS[due]}”.",
+        candidates=(
+            Candidate(id="first", picture=pictures[0]),
+            Candidate(id="second", picture=pictures[1]),
+        ),
+    )
+    return item, due
+
+
+def _ticks(pictures: Sequence[str], number: int) -> tuple[Item, Answer]:
+    chosen = pictures[:TICKED]
+    ids = "abc"[: len(chosen)]
+    every = number % 2 == 0
+    told = "tick every picture of this step" if every else "tick no picture of this step"
+    item = Item(
+        id="x",
+        text=f"This is a check that texts are read. Whatever the pictures show, {told}.",
+        candidates=tuple(Candidate(id=name, picture=one) for name, one in zip(ids, chosen, strict=True)),
+        sequence="x",
+    )
+    return item, tuple(ids) if every else ()
+
+
+SIDE_PX = 1600
+QUALITY = 92
+_PLAIN = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
+_TELLING = ("exif", "xmp", "XML:com.adobe.xmp", "photoshop", "comment", "Comment", "Description", "Title")
+
+
+class ShownPictures:
+    """A folder that is filled with copies."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder, which is there."""
+        self._folder = folder
+        self._known: dict[Path, str] = {}
+
+    def add(self, picture: PictureSource) -> str:
+        """Copy a picture; equal contents share a copy.
+
+        Args:
+            picture: a file, or a drawn picture.
+        Returns:
+            Name of the copy in the folder: SHA-256 of its bytes, and an ending.
+        Raises:
+            DataError: the file does not open.
+        """
+        if not isinstance(picture, Path):
+            return self._write(*_png(picture))
+        if picture not in self._known:
+            self._known[picture] = self._write(*_ready(picture))
+        return self._known[picture]
+
+    def _write(self, data: bytes, ending: str) -> str:
+        name = f"{hashlib.sha256(data).hexdigest()}.{ending}"
+        target = self._folder / name
+        if not target.exists():
+            target.write_bytes(data)
+        return name
+
+
+def _ready(path: Path) -> tuple[bytes, str]:
+    """Bytes and ending of a copy: as they are where they are plain and small, else written anew."""
+    from PIL.Image import Resampling
+
+    from limner.pictures.decode import PictureError, decode, read_file
+
+    try:
+        read = read_file(os.fsencode(path.absolute()))
+        found = decode(read.data, None, path.suffix.lower())
+    except PictureError as error:
+        raise DataError(f"study: {path}: {error}; restore the file or leave it out") from error
+    small = max(found.width_px, found.height_px) <= SIDE_PX
+    if small and found.format in _PLAIN and not _tells(found.loaded):
+        return read.data, _PLAIN[found.format]
+    shown = found.rgb
+    shown.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
+    if found.format not in ("JPEG", "MPO"):
+        return _png(shown)
+    file = io.BytesIO()
+    shown.info.clear()
+    shown.save(file, "JPEG", quality=QUALITY, subsampling=0)
+    return file.getvalue(), "jpg"
+
+
+def _png(picture: "Image") -> tuple[bytes, str]:
+    file = io.BytesIO()
+    bare = picture.convert("RGB")
+    bare.info.clear()
+    bare.save(file, "PNG")
+    return file.getvalue(), "png"
+
+
+def _tells(image: "Image") -> bool:
+    """Whether a file says anything beside its pixels; several frames would move."""
+    words = any(image.info.get(name) for name in _TELLING) or bool(getattr(image, "text", None))
+    return words or bool(image.getexif()) or getattr(image, "n_frames", 1) > 1
+
+
+Draft = tuple[Item, KeyEntry]
+"""An item with a placeholder for its id, and its entry in the key."""
+UNNAMED = "x"
+
+
+def create_study(to: Path, material: Material, settings: StudySettings) -> Study:
+    """Write a study folder.
+
+    Args:
+        to: folder to make; absent or empty.
+        material: what can be drawn.
+        settings: what is asked, of whom, and how it will be analysed.
+    Returns:
+        The registration.
+    Raises:
+        DataError: the folder is not empty, or a picture does not open.
+        ConfigError: a setting does not go with the material.
+    """
+    _check_strata(material)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise DataError(f"{to}: not an empty folder; name a new one for the study")
+    population = draw(material.strata, settings.size, settings.seed)
+    part = to.with_name(f".{to.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        (part / PICTURES).mkdir(parents=True)
+        study = _write(part, material, population, settings)
+        if to.exists():
+            to.rmdir()
+        part.replace(to)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return study
+
+
+def _check_strata(material: Material) -> None:
+    """Refuse strata that a report could not tell apart."""
+    if "all" in material.strata and len(material.strata) > 1:
+        raise ConfigError("study: stratum 'all' stands for everything; give the strata other names")
+    if set(material.strata) != set(material.systems):
+        raise ConfigError("study: every stratum needs the names of its systems")
+
+
+def _write(folder: Path, material: Material, population: Population, settings: StudySettings) -> Study:
+    shown = ShownPictures(folder / PICTURES)
+    pages: list[list[Draft]] = []
+    for stratum, drawn in population.strata.items():
+        for name in drawn.drawn:
+            proposals = material.look_up(stratum, name)
+            for one in proposals:
+                if not one.text.strip():
+                    raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
+            if material.unit == "item":
+                pages += [[_pair(one, stratum, shown, settings.seed)] for one in proposals]
+            else:
+                pages.append([_step(one, stratum, shown, settings.seed) for one in proposals])
+    asked = [page for page in pages if not page[0][0].prefilled]
+    wanted = math.ceil(settings.checks * len(asked))
+    checks = attention_checks(settings.protocol, asked, wanted, settings.seed)
+    items, entries = _named([*pages, *checks], settings.seed)
+    key = Key(systems=material.systems, items=entries)
+    content = {
+        ITEMS: item_lines(items),
+        KEY: key.model_dump_json(indent=1).encode("utf-8"),
+        POPULATION: population.model_dump_json(indent=1).encode("utf-8"),
+    }
+    study = registered(_values(items, entries, material, population, settings), content)
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+    (folder / STUDY).write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return study
+
+
+def _values(
+    items: Sequence[Item],
+    entries: Mapping[str, KeyEntry],
+    material: Material,
+    population: Population,
+    settings: StudySettings,
+) -> dict[str, Any]:
+    """Fields of the registration."""
+    checks = sum(entry.right is not None for entry in entries.values())
+    prefilled = sum(item.prefilled is not None for item in items)
+    sizes = {
+        name: {"population": len(one.population), "drawn": len(one.drawn)}
+        for name, one in population.strata.items()
+    }
+    judged = len(items) - checks
+    return {
+        "protocol": settings.protocol,
+        "title": settings.title,
+        "question": settings.question,
+        "consent": settings.consent,
+        "hypotheses": settings.hypotheses or hypotheses_of(settings.protocol),
+        "systems": tuple(next(iter(material.systems.values()))),
+        "items": len(items) - prefilled,
+        "prefilled": prefilled,
+        "checks": checks,
+        "check_share": settings.checks,
+        "raters_per_item": settings.raters,
+        "sample": {"unit": material.unit, "seed": settings.seed, "strata": sizes},
+        "level": settings.level,
+        "power": settings.power,
+        "analysis": planned_analysis(settings, judged, len(sizes)),
+        "created": datetime.now(UTC),
+        "version": __version__,
+    }
+
+
+def _pair(one: Proposal, stratum: str, shown: ShownPictures, seed: int) -> Draft:
+    """A pair in a canonical order that says nothing; equal pictures are pre-filled."""
+    pictures = {letter: shown.add(picture) for letter, picture in one.pictures.items()}
+    sides = dict(
+        zip(("first", "second"), shuffled(pictures, seed, "sides", stratum, one.source), strict=True)
+    )
+    item = Item(
+        id=UNNAMED,
+        text=one.text,
+        context=one.context,
+        candidates=tuple(Candidate(id=side, picture=pictures[letter]) for side, letter in sides.items()),
+        stratum=stratum,
+        position=one.position,
+        prefilled="same" if len(set(pictures.values())) == 1 else None,
+    )
+    systems = {side: (letter,) for side, letter in sides.items()}
+    return item, KeyEntry(systems=systems, source=one.source, cluster=one.cluster)
+
+
+def _step(one: Proposal, stratum: str, shown: ShownPictures, seed: int) -> Draft:
+    """A step with every different picture once, in a canonical order that says nothing."""
+    owners: dict[str, list[str]] = {}
+    for letter, picture in one.pictures.items():
+        owners.setdefault(shown.add(picture), []).append(letter)
+    order = shuffled(owners, seed, "order", stratum, one.source)
+    ids = dict(zip("abcdefghijklmnopqrstuvwxyz", order, strict=False))
+    item = Item(
+        id=UNNAMED,
+        text=one.text,
+        candidates=tuple(Candidate(id=name, picture=picture) for name, picture in ids.items()),
+        stratum=stratum,
+        sequence=UNNAMED,
+        position=one.position,
+    )
+    systems = {name: tuple(owners[picture]) for name, picture in ids.items()}
+    return item, KeyEntry(systems=systems, source=one.source, cluster=one.cluster)
+
+
+def _named(pages: Sequence[Sequence[Draft]], seed: int) -> tuple[list[Item], dict[str, KeyEntry]]:
+    """Items under numbers in an order that tells neither strata nor checks, and their entries."""
+    order = shuffled((str(number) for number in range(len(pages))), seed, "pages")
+    items: list[Item] = []
+    entries: dict[str, KeyEntry] = {}
+    for page, number in enumerate(order, start=1):
+        for item, entry in pages[int(number)]:
+            name = f"i{len(items) + 1:05d}"
+            sequence = f"s{page:05d}" if item.sequence else ""
+            items.append(item.model_copy(update={"id": name, "sequence": sequence}))
+            entries[name] = entry
+    return items, entries

@@ -1,0 +1,516 @@
+"""What a study can be made from: names that can be drawn, and what stands behind a name once it is drawn.
+
+The two are apart so that a sample is drawn from names alone, before anybody looks at what a system found. It
+reads nothing itself.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from limner.errors import ConfigError, DataError, unknown
+from limner.files import json_rows
+from limner.records import Record
+from limner.storyboard.illustrate import step_texts
+from limner.study.records import Protocol
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from limner.datasets.pairs import Pair
+    from limner.evaluation.results import About, Decoding, Result, SequenceResult
+    from limner.records import BoardStep, Picture, Storyboard
+    from limner.training.corpus import PictureRows
+
+
+PictureSource = Union[Path, "Image"]
+"""A file, or a picture that lies in none because it was drawn."""
+
+PAIR_LETTERS = ("A", "B")
+TICK_LETTERS = ("A", "B", "C")
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One text and what every system shows for it.
+
+    Attributes:
+        source: its id in the data.
+        text: the words.
+        pictures: letter → picture.
+        context: all texts of its story in order; empty without one.
+        position: place in the story, from 0.
+        cluster: what it belongs to, such as a story; "" for nothing.
+    """
+
+    source: str
+    text: str
+    pictures: Mapping[str, PictureSource]
+    context: tuple[str, ...] = ()
+    position: int = 0
+    cluster: str = ""
+
+
+@dataclass(frozen=True)
+class Material:
+    """A population and how to look up its members.
+
+    Attributes:
+        unit: what a name stands for: one item, or a sequence of items that are shown together.
+        strata: name → names of all that can be drawn.
+        systems: stratum → letter → name of the system.
+        look_up: (stratum, name) → one proposal of an item, those of a sequence in their order.
+        notes: lines for the person.
+    """
+
+    unit: Literal["item", "sequence"]
+    strata: Mapping[str, Sequence[str]]
+    systems: Mapping[str, Mapping[str, str]]
+    look_up: Callable[[str, str], Sequence[Proposal]]
+    notes: tuple[str, ...] = field(default=())
+
+
+def boards_material(
+    protocol: Protocol,
+    tested: Sequence[Path],
+    control: Sequence[Path],
+    truth: Sequence[Path] = (),
+    names: Sequence[str] = (),
+) -> Material:
+    """Steps of stories (pairwise) or whole stories (tick-all).
+
+    Args:
+        protocol: pairwise or tick-all.
+        tested: .json storyboards of the tested system, or of the model with context.
+        control: those of the other system, of the same stories in the same order.
+        truth: tick-all: those with the true pictures; the ones that the texts themselves show unless given.
+        names: of the systems by their letters; the files' names unless given.
+    Raises:
+        ConfigError: numbers of files do not fit.
+        MissingError, DataError: a file is no storyboard, stories differ, or a step has no picture.
+    """
+    from limner.export.storyboard_json import load
+
+    if not tested or len(tested) != len(control) or len(truth) not in (0, len(tested)):
+        raise ConfigError(
+            f"study: {len(tested)} tested, {len(control)} control, {len(truth)} true storyboards;"
+            " name as many of each, in the same order"
+        )
+    rows = {"tested": tested, "control": control, **({"truth": truth} if truth else {})}
+    boards = {role: [load(path) for path in paths] for role, paths in rows.items()}
+    told: dict[str, dict[str, tuple[Path, Storyboard]]] = {}
+    for place, first in enumerate(boards["tested"]):
+        own = {role: (rows[role][place], boards[role][place]) for role in rows}
+        for path, board in own.values():
+            if step_texts(board.story) != step_texts(first.story):
+                raise DataError(
+                    f"study: {path} and {tested[place]} have different steps; illustrate the same text twice"
+                )
+        if first.story.id in told:
+            raise DataError(f"study: {tested[place]}: a second board of {first.story.id!r}; name it once")
+        told[first.story.id] = own
+    pairs = protocol == "pairwise"
+    _check_steps(told, with_truth=not pairs)
+
+    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
+        del stratum
+        story, place = name.rsplit("#", 1) if pairs else (name, "")
+        return _proposals(story, told[story], [int(place) - 1] if pairs else None, with_truth=not pairs)
+
+    population = [
+        f"{story}#{step + 1}" for story, own in told.items() for step in range(len(own["tested"][1].steps))
+    ]
+    stems = [tested[0].stem, control[0].stem]
+    systems = list(names) or (stems if pairs else ["true picture", *stems])
+    return Material(
+        unit="item" if pairs else "sequence",
+        strata={ALL: population if pairs else list(told)},
+        systems={ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))},
+        look_up=look_up,
+    )
+
+
+def _check_steps(told: "dict[str, dict[str, tuple[Path, Storyboard]]]", *, with_truth: bool) -> None:
+    """Refuse steps without a picture of the system before anything is drawn.
+
+    Leaving such steps out would choose items by what was found for them.
+    """
+    for own in told.values():
+        for role, (path, board) in own.items():
+            for step in board.steps:
+                where = f"study: {path}: step {step.position + 1}"
+                if step.chosen is None:
+                    raise DataError(f"{where} is blank, and no step may be left out; use --min-score 0")
+                if role != "truth" and step.origin in ("given", "pinned"):
+                    raise DataError(
+                        f"{where} has a {step.origin} picture, which no system chose;"
+                        " illustrate with --ignore-given and without pins"
+                    )
+        path, board = own["tested"]
+        for place, written in enumerate(board.story.steps):
+            if with_truth and "truth" not in own and not any(one.path for one in written.pictures):
+                raise DataError(
+                    f"study: {path}: the text shows no picture of its own at step {place + 1};"
+                    " name storyboards with the true pictures by --truth"
+                )
+
+
+def _proposals(
+    story: str,
+    own: "dict[str, tuple[Path, Storyboard]]",
+    places: Sequence[int] | None,
+    *,
+    with_truth: bool,
+) -> list[Proposal]:
+    texts = tuple(step_texts(own["tested"][1].story))
+    found = []
+    for place in range(len(texts)) if places is None else places:
+        tested, control = (_chosen(*own[role], place) for role in ("tested", "control"))
+        pictures: dict[str, PictureSource] = {"A": tested, "B": control}
+        if with_truth:
+            pictures = {"A": _truth(own, place), "B": tested, "C": control}
+        found.append(
+            Proposal(
+                source=f"{story}#{place + 1}",
+                text=texts[place],
+                pictures=pictures,
+                context=texts if len(texts) > 1 else (),
+                position=place,
+                cluster=story,
+            )
+        )
+    return found
+
+
+def _truth(own: "dict[str, tuple[Path, Storyboard]]", place: int) -> Path:
+    if "truth" in own:
+        return _chosen(*own["truth"], place)
+    shown = own["tested"][1].story.steps[place].pictures
+    return next(Path(one.path) for one in shown if one.path)
+
+
+def _chosen(path: Path, board: "Storyboard", place: int) -> Path:
+    """The file of the picture chosen for a step."""
+    step: BoardStep = board.steps[place]
+    assert step.chosen is not None  # noqa: S101  (blanks were refused before the draw)
+    return _file(path, place, step.chosen.picture)
+
+
+def _file(board: Path, place: int, picture: "Picture") -> Path:
+    for name in picture.paths:
+        file = Path(name)
+        if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == picture.id:
+            return file
+    raise DataError(
+        f"study: {board}: step {place + 1}: {os.fspath(picture.path)} is not there any more as it was chosen;"
+        " restore it, or illustrate again"
+    )
+
+
+class ItemLine(Record):
+    """One line of an items file.
+
+    Attributes:
+        id: of the text, unique in the file.
+        text: the words.
+        tested: picture of the tested system, or of the model with context; relative to the file's folder.
+        control: picture of the control, or of the model without context.
+        truth: tick-all: the true picture.
+        sequence: tick-all: lines of one sequence are shown together in the order of `position`.
+        position: place in the story, from 0.
+        context: pairwise: all texts of the story, `text` at `position`.
+        stratum: what is drawn and reported apart, such as a relation.
+        cluster: items of one cluster are not independent; those of a sequence are one.
+    """
+
+    id: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    tested: str = Field(min_length=1)
+    control: str = Field(min_length=1)
+    truth: str = ""
+    sequence: str = ""
+    position: int = Field(default=0, ge=0)
+    context: tuple[str, ...] = ()
+    stratum: str = ALL
+    cluster: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> "ItemLine":
+        if bool(self.truth) != bool(self.sequence):
+            raise ValueError("a line of tick-all has both a truth and a sequence, a pair neither")
+        if self.context and not (
+            self.position < len(self.context) and self.context[self.position] == self.text
+        ):
+            raise ValueError("the context holds the text at its position")
+        return self
+
+
+def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) -> Material:
+    """Lines (pairwise) or sequences (tick-all) of a file.
+
+    Args:
+        protocol: pairwise or tick-all.
+        file: of JSON lines, see `ItemLine`.
+        names: of the systems by their letters.
+    Raises:
+        ConfigError: names are missing.
+        MissingError, DataError: the file is not there or a line is wrong.
+    """
+    pairs = protocol == "pairwise"
+    letters = "AB" if pairs else "ABC"
+    if len(names) != len(letters):
+        raise ConfigError(
+            f"study: --items needs --names with {len(letters)} names"
+            f" ({'tested,control' if pairs else 'true picture,with context,without context'})"
+        )
+    lines: dict[str, ItemLine] = {}
+    units: dict[str, dict[str, list[ItemLine]]] = {}
+    form = {"holds": "a file of JSON lines", "one": "item", "see": "docs/studies.md"}
+    for where, line in json_rows(file, ItemLine, **form):
+        if line.id in lines:
+            raise DataError(f"{where}: id {line.id!r} comes twice; give every item its own")
+        if bool(line.sequence) == pairs:
+            raise DataError(
+                f"{where}: {line.id!r} is no item of the {protocol} protocol; see docs/studies.md"
+            )
+        lines[line.id] = line
+        units.setdefault(line.stratum, {}).setdefault(line.id if pairs else line.sequence, []).append(line)
+    owners = [name for own in units.values() for name in own]
+    if len(set(owners)) < len(owners):
+        raise DataError(f"{file}: a sequence has steps of two strata; give all its lines one")
+
+    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
+        own = sorted(units[stratum][name], key=lambda line: line.position)
+        return [_proposal(line, file.parent, pairs=pairs) for line in own]
+
+    return Material(
+        unit="item" if pairs else "sequence",
+        strata={stratum: list(units[stratum]) for stratum in sorted(units)},
+        systems={stratum: dict(zip(letters, names, strict=True)) for stratum in units},
+        look_up=look_up,
+    )
+
+
+def _proposal(line: ItemLine, folder: Path, *, pairs: bool) -> Proposal:
+    tested, control = folder / line.tested, folder / line.control
+    pictures: dict[str, PictureSource] = {"A": tested, "B": control}
+    if not pairs:
+        pictures = {"A": folder / line.truth, "B": tested, "C": control}
+    cluster = line.cluster or line.sequence
+    return Proposal(line.id, line.text, pictures, line.context, line.position, cluster)
+
+
+Part = Literal["val", "test"]
+
+
+def relations_material(
+    tested: Mapping[str, Path], control: Path, part: Part = "test", names: Sequence[str] = ()
+) -> Material:
+    """Texts with a relation, and the first picture of either run; every repeated pair counts once.
+
+    Args:
+        tested: relation → run folder of the tested system; ``all`` takes every text.
+        control: run folder of the other system.
+        part: of the data set.
+        names: of the systems, if not as measured.
+    Raises:
+        ConfigError: no such relation.
+        DataError: a run was not measured, retrieves nothing, or saw other texts than the control.
+    Source: SPEC 1.11: a simple random sample per relation among positives.
+    """
+    runs = {run: _measured(run, part) for run in dict.fromkeys((*tested.values(), control))}
+    other = runs[control]
+    for run, result in runs.items():
+        _check_same(run, result, control, other)
+        if not result.top:
+            raise DataError(f"study: {run} retrieves nothing; name a run that ranks pictures")
+    strata: dict[str, list[str]] = {}
+    for relation in tested:
+        if relation != ALL and relation not in other.labels:
+            raise ConfigError(f"study: {unknown('relation', relation, other.labels)}")
+        strata[relation] = positives(other, relation)
+    rows = {name: row for row, name in enumerate(other.ids)}
+    shown = DataPictures(other.about)
+
+    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
+        row = rows[name]
+        pair = shown.pair(name)
+        context, position = shown.context(pair)
+        found = {"A": runs[tested[stratum]], "B": other}
+        pictures = {letter: shown.picture(result.top[row][0]) for letter, result in found.items()}
+        return [Proposal(name, pair.text, pictures, context, position, cluster=other.groups[row])]
+
+    return Material(
+        unit="item",
+        strata=strata,
+        systems={
+            relation: dict(zip("AB", names or (runs[run].about.system, other.about.system), strict=True))
+            for relation, run in tested.items()
+        },
+        look_up=look_up,
+        notes=tuple(
+            f"{run}: the first picture of the full gallery before refinement is shown"
+            for run, result in runs.items()
+            if result.about.refinement
+        ),
+    )
+
+
+def positives(result: "Result", relation: str) -> list[str]:
+    """Ids of the texts with a relation, the first row of every repeated pair.
+
+    Args:
+        result: of any run on them.
+        relation: which holds where it holds in half of a pair's rows or more; ``all`` takes every pair.
+    """
+    pairs = np.array(result.pairs)
+    first = np.unique(pairs, return_index=True)[1]
+    if relation != ALL:
+        stated = np.bincount(pairs, np.array(result.labels[relation]))
+        first = first[2 * stated[pairs[first]] >= np.bincount(pairs)[pairs[first]]]
+    return [result.ids[row] for row in first.tolist()]
+
+
+def sequences_material(
+    tested: Path,
+    control: Path,
+    part: Part = "test",
+    decoding: "Decoding" = "steps",
+    names: Sequence[str] = (),
+) -> Material:
+    """Whole stories, with the true picture of every step and the first one of either run.
+
+    Args:
+        tested: run folder of the model with context.
+        control: run folder of the one without.
+        part: of the data set.
+        decoding: way of choosing pictures that was measured.
+        names: of the true pictures and the two models, if not as measured.
+    Raises:
+        DataError: a run was not measured on stories, not in this way, or on other steps than the control.
+    Source: SPEC 1.11, tick-all.
+    """
+    from limner.paper.strips import measured_steps
+
+    runs: dict[Path, SequenceResult] = {run: measured_steps(run, part) for run in (tested, control)}
+    own, other = runs[tested], runs[control]
+    _check_same(tested, own, control, other)
+    for run, result in runs.items():
+        if decoding not in result.found:
+            raise DataError(f"study: {run}: {unknown('decoding', decoding, result.found)}")
+    steps: dict[str, list[int]] = {}
+    for row, story in enumerate(own.stories):
+        steps.setdefault(story, []).append(row)
+    shown = DataPictures(own.about)
+
+    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
+        del stratum
+        found = []
+        for position, row in enumerate(steps[name]):
+            pictures: dict[str, PictureSource] = {
+                "A": shown.picture(own.ids[row]),
+                "B": shown.picture(own.found[decoding].top[row][0]),
+                "C": shown.picture(other.found[decoding].top[row][0]),
+            }
+            pair = shown.pair(own.ids[row])
+            found.append(Proposal(pair.id, pair.text, pictures, position=position, cluster=name))
+        return found
+
+    systems = names or ("true picture", own.about.system, other.about.system)
+    return Material(
+        unit="sequence",
+        strata={ALL: list(steps)},
+        systems={ALL: dict(zip("ABC", systems, strict=True))},
+        look_up=look_up,
+    )
+
+
+class DataPictures:
+    """Texts and pictures of the data set that a result is of, by the ids of its pairs."""
+
+    def __init__(self, about: "About") -> None:
+        """Open the data set, from the settings stored with the result.
+
+        Raises:
+            DataError: the settings are not there.
+            MissingError: the data are not there any more.
+        """
+        from limner.config import build
+        from limner.training.corpus import open_corpus
+        from limner.training.settings import DataConfig
+
+        values: Any = about.config.get("data")
+        if not isinstance(values, dict):
+            raise DataError(
+                f"study: the result of {about.system} does not say its data set; measure the run again"
+            )
+        data, self._rows = open_corpus(build(DataConfig, values, f"result of {about.system}"), files=True)
+        self._pairs = {pair.id: pair for pair in data.pairs}
+        self._stories: dict[str, dict[int, str]] = {}
+        for pair in data.pairs:
+            if pair.seq and pair.pos is not None:
+                self._stories.setdefault(pair.seq, {}).setdefault(pair.pos, pair.text)
+
+    def pair(self, name: str) -> "Pair":
+        """A pair.
+
+        Raises:
+            DataError: the data set has no such pair any more.
+        """
+        if name not in self._pairs:
+            raise DataError(f"study: the data set has no pair {name!r} any more; measure the runs again")
+        return self._pairs[name]
+
+    def picture(self, name: str) -> PictureSource:
+        """The picture of a pair."""
+        pair = self.pair(name)
+        drawn = _drawing(self._rows, pair)
+        return Path(pair.image) if drawn is None else drawn
+
+    def context(self, pair: "Pair") -> tuple[tuple[str, ...], int]:
+        """All texts of a pair's story in order, and its place among them; nothing where it is alone."""
+        told = self._stories.get(pair.seq, {})
+        if pair.pos is None or len(told) < 2 or told.get(pair.pos) != pair.text:
+            return (), 0
+        places = sorted(told)
+        return tuple(told[place] for place in places), places.index(pair.pos)
+
+
+def _drawing(rows: "PictureRows", pair: "Pair") -> PictureSource | None:
+    """A drawn picture, which lies in no file."""
+    from PIL import Image
+
+    from limner.training.corpus import ArrayRows
+
+    if not isinstance(rows, ArrayRows):
+        return None
+    values = rows.take(rows.places([pair.image_id]))[0]
+    return Image.fromarray(np.asarray(values, dtype=np.uint8))
+
+
+def _measured(run: Path, part: Part) -> "Result":
+    from limner.evaluation.results import FOLDER, read_result
+
+    found = sorted((run / FOLDER).glob(f"*-{part}.json"))
+    if len(found) != 1:
+        how = "" if part == "test" else f" --part {part}"
+        raise DataError(
+            f"study: {run}: {len(found)} results of its {part} part, expected one;"
+            f" run 'limner measure {run}{how}'"
+        )
+    return read_result(found[0])
+
+
+def _check_same(
+    run: Path, found: "Result | SequenceResult", other: Path, due: "Result | SequenceResult"
+) -> None:
+    one, two = found.about, due.about
+    if (one.data, one.split, found.ids) != (two.data, two.split, due.ids):
+        raise DataError(f"study: {run} and {other} were measured on different texts; measure both alike")

@@ -1,0 +1,213 @@
+"""The pages of a study: consent, something to judge, a pause, the end.
+
+Made on the server from what raters may see: neither key nor systems nor strata are at hand here. It reads no
+form and stores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from limner.pages import environment
+from limner.study.assignment import Plan, Unit
+from limner.study.records import PAIR_WORDS, Answer, Item, PairAnswer
+from limner.study.votes import Turn
+
+if TYPE_CHECKING:
+    from limner.study.records import Study
+
+
+Form = Mapping[str, Sequence[str]]
+Answered = tuple[str, Answer, tuple[str, ...]]
+"""Item, answer in canonical terms, and the order in which its candidates were shown."""
+SAME, NEITHER, NONE = "same", "neither", "none"
+
+
+def field(number: int) -> str:
+    """Name of the form field of a page's item, counted from 1."""
+    return f"answer-{number}"
+
+
+def read_answers(form: Form, unit: Unit, plan: Plan, rater: str, *, pairs: bool) -> list[Answered] | None:
+    """The answers on all items of a page, or None where one is missing or makes no sense.
+
+    Args:
+        form: fields and their values.
+        unit: the page.
+        plan: draws the order that the rater saw.
+        rater: public id.
+        pairs: of the pairwise protocol; else any number of pictures may be ticked, or none of them.
+    """
+    read = _pair if pairs else _ticks
+    found: list[Answered] = []
+    for number, item in enumerate(unit.items, start=1):
+        shown = plan.shown_order(rater, item)
+        answer = read(form.get(field(number), ()), shown, item)
+        if answer is None:
+            return None
+        found.append((item.id, answer, shown))
+    return found
+
+
+def _pair(values: Sequence[str], shown: Sequence[str], _item: Item) -> PairAnswer | None:
+    answers: dict[str, PairAnswer] = {SAME: "same", NEITHER: "neither"}
+    for place, candidate in enumerate(shown, start=1):
+        answers[str(place)] = "first" if candidate == _item.ids[0] else "second"
+    return answers.get(values[0]) if len(values) == 1 else None
+
+
+def _ticks(values: Sequence[str], shown: Sequence[str], item: Item) -> tuple[str, ...] | None:
+    if list(values) == [NONE]:
+        return ()
+    places = {str(place): candidate for place, candidate in enumerate(shown, start=1)}
+    if not values or any(value not in places for value in values):
+        return None
+    ticked = {places[value] for value in values}
+    return tuple(candidate for candidate in item.ids if candidate in ticked)
+
+
+AROUND = 2
+"""Texts of the story shown before and after the one to judge; the rest opens on demand."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What raters read about a study, and nothing else of it.
+
+    Attributes:
+        title, question, consent: as registered.
+        pairs: two pictures to compare; else any number of pictures to tick.
+    """
+
+    title: str
+    question: str
+    consent: str
+    pairs: bool
+
+    @classmethod
+    def of(cls, study: Study) -> Wording:
+        """The words of a registration."""
+        return cls(study.title, study.question, study.consent, study.protocol == "pairwise")
+
+
+@dataclass(frozen=True)
+class Told:
+    """One text of a story around the one to judge."""
+
+    text: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One item as it stands on a page.
+
+    Attributes:
+        number: from 1.
+        field: of the form.
+        text: to judge by.
+        before, near, after: texts of the story: far ahead, around and including it, far behind.
+        pictures: file names from left to right.
+        ticked: values that the form held when it came back incomplete.
+    """
+
+    number: int
+    field: str
+    text: str
+    before: tuple[Told, ...]
+    near: tuple[Told, ...]
+    after: tuple[Told, ...]
+    pictures: tuple[str, ...]
+    ticked: tuple[str, ...] = ()
+
+
+class Pages:
+    """Renders pages of one study."""
+
+    def __init__(self, wording: Wording) -> None:
+        """Take the words that all pages share."""
+        self._templates = environment("limner.study")
+        self._wording = wording
+
+    def consent(self, secret: str, invitation: str, pages: int, *, unticked: bool = False) -> str:
+        """What is asked of raters, and their consent.
+
+        Args:
+            secret: name of the rater-to-be.
+            invitation: token of the server, or "".
+            pages: they are asked at most.
+            unticked: they pressed the button without consenting.
+        """
+        return self._render(
+            "consent.html", secret=secret, invitation=invitation, pages=pages, unticked=unticked
+        )
+
+    def rating(
+        self,
+        turn: Turn,
+        plan: Plan,
+        rater: str,
+        *,
+        link: str,
+        note: str = "",
+        form: dict[str, list[str]] | None = None,
+    ) -> str:
+        """The page to answer now, or what there is to say when there is none.
+
+        Args:
+            turn: from the database.
+            plan: draws the order of pictures.
+            rater: public id.
+            link: by which the rater comes back.
+            note: one sentence on the last answer.
+            form: what came back incomplete.
+        """
+        if turn.unit is None:
+            return self._render("end.html", turn=turn, link=link)
+        shown = [self._shown(turn.unit, number, plan, rater) for number in range(len(turn.unit.items))]
+        if form is not None:
+            shown = [replace(one, ticked=tuple(form.get(one.field, ()))) for one in shown]
+        return self._render(
+            "pair.html" if self._wording.pairs else "ticks.html",
+            unit=turn.unit.name,
+            rater=rater,
+            items=shown,
+            answered=turn.answered,
+            total=turn.answered + turn.left + 1,
+            note=note,
+            incomplete=form is not None,
+        )
+
+    def pause(self, link: str) -> str:
+        """How to come back, also on another device."""
+        return self._render("pause.html", link=link)
+
+    def message(self, title: str, detail: str) -> str:
+        """A refusal in words."""
+        return self._render("message.html", heading=title, detail=detail)
+
+    def _shown(self, unit: Unit, number: int, plan: Plan, rater: str) -> Shown:
+        item = unit.items[number]
+        files = {one.id: one.picture for one in item.candidates}
+        told = _told(item)
+        first, last = max(0, item.position - AROUND), item.position + AROUND + 1
+        return Shown(
+            number=number + 1,
+            field=field(number + 1),
+            text=item.text,
+            before=told[:first],
+            near=told[first:last],
+            after=told[last:],
+            pictures=tuple(files[candidate] for candidate in plan.shown_order(rater, item)),
+        )
+
+    def _render(self, template: str, **values: object) -> str:
+        return self._templates.get_template(template).render(
+            study=self._wording, words=PAIR_WORDS, **values
+        )
+
+
+def _told(item: Item) -> tuple[Told, ...]:
+    return tuple(Told(text, place == item.position) for place, text in enumerate(item.context))

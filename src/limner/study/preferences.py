@@ -1,0 +1,121 @@
+"""Choices of the studio's user as preferences and as relevance judgements, for users who agree.
+
+Replacing picture A by B at a step says that B fits its words better than A. It asks for no consent, which is
+the command's part, and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limner.errors import DataError, MissingError
+from limner.evaluation.judged import qrels_lines, topic_lines
+from limner.files import write_lines, write_text
+from limner.records import Record
+
+if TYPE_CHECKING:
+    from limner.studio.edits import Choice
+
+PREFERENCES, TOPICS, QRELS = "preferences.jsonl", "topics.tsv", "qrels.txt"
+
+
+class Preference(Record):
+    """One line of preference data.
+
+    Attributes:
+        query: words of the step.
+        context: texts of the story around it, itself among them, in order.
+        preferred: id of the picture that the user put there.
+        rejected: id of the picture that stood there; None where the step was blank.
+        time: of the choice, UTC.
+        library: name of the library folder.
+    """
+
+    query: str
+    context: tuple[str, ...]
+    preferred: str
+    rejected: str | None
+    time: datetime
+    library: str
+
+    @property
+    def topic(self) -> str:
+        """Id of its topic: equal words in an equal context, whoever exports them, whenever."""
+        told = "\x1f".join((self.query, *self.context))
+        return "t" + hashlib.sha256(told.encode("utf-8")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: topics, and judgements of them."""
+
+    topics: int
+    judgements: int
+
+
+def read_preferences(projects: Path) -> list[Preference]:
+    """All choices that stand in the projects of a studio, oldest first.
+
+    Args:
+        projects: folder of the studio's projects.
+    Raises:
+        MissingError: no such folder.
+        DataError: a project is damaged, or nothing was chosen in any.
+    """
+    from limner.studio.projects import Projects
+
+    if not projects.is_dir():
+        raise MissingError(f"{projects}: no projects; 'limner studio' keeps them there, or name --projects")
+    found = [_preference(choice) for choice in Projects(projects).choices()]
+    kept = [one for one in found if one.preferred != one.rejected]
+    if not kept:
+        raise DataError(f"{projects}: no picture was replaced in any project; there is nothing to hand on")
+    return sorted(kept, key=lambda one: one.time)
+
+
+def judgements(preferences: Sequence[Preference]) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+    """Topics with their words, and what was last said of each picture: 1 preferred, 0 replaced.
+
+    Args:
+        preferences: oldest first; what was preferred and later replaced was not what was wanted.
+    """
+    topics: dict[str, str] = {}
+    judged: dict[str, dict[str, int]] = {}
+    for one in preferences:
+        topics[one.topic] = one.query
+        said = judged.setdefault(one.topic, {})
+        if one.rejected is not None:
+            said[one.rejected] = 0
+        said[one.preferred] = 1
+    return topics, judged
+
+
+def write_preferences(preferences: Sequence[Preference], folder: Path) -> Written:
+    """Write `PREFERENCES`, `TOPICS` and `QRELS`; earlier ones are replaced.
+
+    Args:
+        preferences: oldest first.
+        folder: made if it is not there.
+    """
+    topics, judged = judgements(preferences)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_lines(folder / PREFERENCES, (one.model_dump_json() for one in preferences))
+    write_text(folder / TOPICS, topic_lines(topics))
+    write_text(folder / QRELS, qrels_lines(judged))
+    return Written(len(topics), sum(map(len, judged.values())))
+
+
+def _preference(choice: Choice) -> Preference:
+    return Preference(
+        query=choice.text,
+        context=choice.context,
+        preferred=choice.chosen,
+        rejected=choice.shown,
+        time=choice.time,
+        library=choice.library,
+    )

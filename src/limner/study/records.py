@@ -1,0 +1,403 @@
+"""A human study as records: what is registered, what raters see, the key, and the votes.
+
+The page of raters, the analysis and the exports share them; `limner.study.records` keeps them in a folder.
+They draw no sample, serve no page and compute no statistic.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AwareDatetime, Field, ValidationError, model_validator
+
+from limner.errors import DataError, MissingError
+from limner.files import first_fault, json_rows
+from limner.records import Record
+
+Protocol = Literal["pairwise", "tick-all"]
+PairAnswer = Literal["first", "second", "same", "neither"]
+PAIR_ANSWERS: tuple[PairAnswer, ...] = ("first", "second", "same", "neither")
+PAIR_WORDS: Mapping[PairAnswer, str] = {
+    "first": "This picture",
+    "second": "This picture",
+    "same": "Both pictures are exactly the same",
+    "neither": "Neither picture fits",
+}
+"""What the answers are called for raters; attention checks ask for them in these words."""
+Answer = PairAnswer | tuple[str, ...]
+"""Pairwise: one of `PAIR_ANSWERS`. Tick-all: ids of ticked candidates in canonical order, possibly none."""
+
+ItemId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+Letter = Annotated[str, Field(pattern=r"^[A-Z]$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+PictureName = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\.[a-z0-9]{2,5}$")]
+
+
+class Candidate(Record):
+    """A picture that raters judge.
+
+    Attributes:
+        id: ``first`` or ``second`` in a pair, else a letter that says nothing; unique in its item.
+        picture: name of the file in the folder of pictures: SHA-256 of its bytes, and an ending.
+    """
+
+    id: ItemId
+    picture: PictureName
+
+
+class Item(Record):
+    """One thing to judge, as raters may see it. Nothing in it tells a system or an attention check.
+
+    Attributes:
+        id: opaque.
+        text: the words to which the pictures belong.
+        context: all texts of the story around it in order, `text` among them at `position`; empty where
+            there is none, and in tick-all, where the items of a sequence are shown together.
+        candidates: in canonical order, which was drawn; the page shows them in an order of its own.
+        stratum: what the report counts apart, such as a relation; not for the page.
+        sequence: tick-all: items with this name are shown on one page, in the order of `position`.
+        position: 0-based step of the story.
+        prefilled: the answer where nobody is asked, since both pictures have the same content.
+    """
+
+    id: ItemId
+    text: str = Field(min_length=1)
+    context: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = Field(min_length=1, max_length=26)
+    stratum: str = "all"
+    sequence: str = ""
+    position: int = Field(default=0, ge=0)
+    prefilled: Literal["same"] | None = None
+
+    @model_validator(mode="after")
+    def _fit(self) -> "Item":
+        if len({one.id for one in self.candidates}) != len(self.candidates):
+            raise ValueError("candidates of an item need different ids")
+        if self.context and not self.position < len(self.context):
+            raise ValueError(f"position {self.position} is outside a context of {len(self.context)} texts")
+        pictures = [one.picture for one in self.candidates]
+        if self.prefilled and (len(pictures) != 2 or pictures[0] != pictures[1]):
+            raise ValueError("only a pair of one and the same picture is pre-filled")
+        return self
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the candidates in canonical order."""
+        return tuple(one.id for one in self.candidates)
+
+
+class Stratum(Record):
+    """How many there were to draw from, and how many were drawn."""
+
+    population: int = Field(ge=1)
+    drawn: int = Field(ge=1)
+
+
+class Sample(Record):
+    """How the items were chosen.
+
+    Attributes:
+        method: always a simple random sample without replacement, within each stratum.
+        unit: what was drawn: an item (text) or a whole sequence.
+        seed: of the draw and of the canonical orders.
+        strata: name → its sizes.
+    """
+
+    method: Literal["simple random sample"] = "simple random sample"
+    unit: Literal["item", "sequence"] = "item"
+    seed: int = Field(ge=0)
+    strata: Mapping[str, Stratum] = Field(min_length=1)
+
+
+class Study(Record):
+    """The registration: everything decided before the first vote.
+
+    Attributes:
+        format: of the file.
+        protocol: pairwise or tick-all.
+        title: shown to raters.
+        question: what raters are asked.
+        consent: what raters agree to before they begin.
+        hypotheses: one sentence each, by the letters of the systems.
+        systems: letters; the key says what they stand for. In pairs A is the tested system and B the control;
+            in tick-all A is the true picture, B the model with context and C the one without.
+        items: to be shown to raters, attention checks among them.
+        prefilled: pairs of equal pictures, which nobody is shown.
+        checks: attention checks among the items.
+        check_share: wished share of checks among the items that are no check.
+        raters_per_item: votes wanted per item.
+        sample: how the items were chosen.
+        level: of the tests.
+        power: of the sensitivity.
+        analysis: the planned analysis, one sentence each.
+        created: when.
+        version: of limner.
+        items_sha256, key_sha256, population_sha256: of the files beside it.
+        sha256: of this record without this field, as canonical JSON.
+    """
+
+    format: Literal["limner-study-1"] = "limner-study-1"
+    protocol: Protocol
+    title: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    consent: str = Field(min_length=1)
+    hypotheses: tuple[str, ...] = ()
+    systems: tuple[Letter, ...] = Field(min_length=2)
+    items: int = Field(ge=0)
+    prefilled: int = Field(default=0, ge=0)
+    checks: int = Field(default=0, ge=0)
+    check_share: float = Field(default=0.1, ge=0, le=1)
+    raters_per_item: int = Field(default=3, ge=1)
+    sample: Sample
+    level: float = Field(default=0.05, gt=0, lt=1)
+    power: float = Field(default=0.95, gt=0, lt=1)
+    analysis: tuple[str, ...] = ()
+    created: AwareDatetime
+    version: str = ""
+    items_sha256: Sha256
+    key_sha256: Sha256
+    population_sha256: Sha256
+    sha256: Sha256
+
+
+class KeyEntry(Record):
+    """What raters must not know about an item.
+
+    Attributes:
+        systems: candidate → letters of the systems whose picture it is; empty for an attention check.
+        right: the answer due, of an attention check; None of any other item.
+        source: id of the item in the data it comes from.
+        cluster: items of one cluster are not independent, such as the steps of a story.
+    """
+
+    systems: Mapping[str, tuple[Letter, ...]] = Field(default_factory=dict)
+    right: Answer | None = None
+    source: str = ""
+    cluster: str = ""
+
+
+class Key(Record):
+    """Which picture is whose.
+
+    Attributes:
+        format: of the file.
+        systems: stratum → letter → name of the system.
+        items: item → its entry; all items have one.
+    """
+
+    format: Literal["limner-study-key-1"] = "limner-study-key-1"
+    systems: Mapping[str, Mapping[Letter, str]]
+    items: Mapping[ItemId, KeyEntry]
+
+
+class Drawn(Record):
+    """A stratum with the ids of all that could be drawn, and of those drawn, in the order of the draw."""
+
+    population: tuple[str, ...]
+    drawn: tuple[str, ...]
+
+
+class Population(Record):
+    """Everything the sample was drawn from, so that anybody can draw it again.
+
+    Attributes:
+        format: of the file.
+        seed: of the draw.
+        strata: name → ids.
+    """
+
+    format: Literal["limner-study-population-1"] = "limner-study-population-1"
+    seed: int = Field(ge=0)
+    strata: Mapping[str, Drawn]
+
+
+class Vote(Record):
+    """What one rater answered about one item; one per rater and item.
+
+    Attributes:
+        item: its id.
+        rater: random id.
+        answer: in canonical terms, whatever the order on the page.
+        shown_order: ids of the candidates as shown, from left to right.
+        seconds: from showing to answering.
+        time: of the answer.
+    """
+
+    item: ItemId
+    rater: str = Field(min_length=1, max_length=128)
+    answer: Answer
+    shown_order: tuple[str, ...] = ()
+    seconds: float = Field(ge=0, allow_inf_nan=False)
+    time: AwareDatetime
+
+
+class StudyFiles(Record):
+    """A whole study as read from its folder, without its votes."""
+
+    study: Study
+    items: tuple[Item, ...]
+    key: Key
+    population: Population
+
+
+def check_vote(vote: Vote, item: Item, protocol: Protocol) -> None:
+    """Refuse an answer that the item does not allow.
+
+    Raises:
+        DataError: another item, an answer of the other protocol, unknown or repeated candidates, a pre-filled
+            item, or an order that is not one of its candidates.
+    """
+    where = f"vote of {vote.rater[:12]!r} on {vote.item!r}"
+    if vote.item != item.id or item.prefilled:
+        raise DataError(f"{where}: expected a vote on {item.id!r}, one that raters are shown")
+    if vote.shown_order and sorted(vote.shown_order) != sorted(item.ids):
+        raise DataError(f"{where}: shown order {vote.shown_order}, expected each of {item.ids} once")
+    if protocol == "pairwise":
+        if vote.answer not in PAIR_ANSWERS:
+            raise DataError(f"{where}: answer {vote.answer!r}, expected one of {', '.join(PAIR_ANSWERS)}")
+    elif isinstance(vote.answer, str) or vote.answer != tuple(i for i in item.ids if i in vote.answer):
+        raise DataError(f"{where}: answer {vote.answer!r}, expected some of {item.ids} in this order")
+
+
+def check_votes(votes: Iterable[Vote], items: Sequence[Item], protocol: Protocol) -> list[Vote]:
+    """All votes, once each is known to fit its item.
+
+    Raises:
+        DataError: a vote on an unknown item, a wrong answer, or a second vote of a rater on an item.
+    """
+    known = {item.id: item for item in items}
+    seen: set[tuple[str, str]] = set()
+    found = list(votes)
+    for vote in found:
+        if vote.item not in known:
+            raise DataError(f"vote of {vote.rater[:12]!r} on {vote.item!r}: the study has no such item")
+        check_vote(vote, known[vote.item], protocol)
+        if (vote.item, vote.rater) in seen:
+            raise DataError(f"vote of {vote.rater[:12]!r} on {vote.item!r}: there are two; keep the first")
+        seen.add((vote.item, vote.rater))
+    return found
+
+
+STUDY, ITEMS, KEY, POPULATION = "study.json", "items.jsonl", "key.json", "population.json"
+PICTURES = "pictures"
+Form = TypeVar("Form", bound=Record)
+
+
+def registered(values: Mapping[str, object], files: Mapping[str, bytes]) -> Study:
+    """The registration with the hashes of its files and of itself filled in.
+
+    Args:
+        values: fields of `Study` without the hashes.
+        files: contents of `ITEMS`, `KEY` and `POPULATION`, as written.
+    """
+    hashes = {
+        "items_sha256": _sha256(files[ITEMS]),
+        "key_sha256": _sha256(files[KEY]),
+        "population_sha256": _sha256(files[POPULATION]),
+    }
+    draft = Study.model_validate({**values, **hashes, "sha256": "0" * 64})
+    return draft.model_copy(update={"sha256": fingerprint(draft)})
+
+
+def fingerprint(study: Study) -> str:
+    """SHA-256 of the registration without its own hash, as JSON with sorted keys and no spaces."""
+    plain = study.model_dump(mode="json", exclude={"sha256"})
+    return _sha256(
+        json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    )
+
+
+def item_lines(items: Iterable[Item]) -> bytes:
+    """Items as they lie in `ITEMS`."""
+    return "".join(item.model_dump_json() + "\n" for item in items).encode("utf-8")
+
+
+def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
+    """Read a study and check it against its registration.
+
+    Args:
+        folder: of the study.
+        pictures: also check that every picture is there and unaltered.
+    Raises:
+        MissingError: a file is not there.
+        DataError: a file is not of its form, or was altered after registration.
+    """
+    home = Path(folder)
+    study = _read(home / STUDY, Study)
+    if fingerprint(study) != study.sha256:
+        raise DataError(_altered(home, STUDY))
+    for name, due in (
+        (ITEMS, study.items_sha256),
+        (KEY, study.key_sha256),
+        (POPULATION, study.population_sha256),
+    ):
+        if _sha256(_bytes(home / name)) != due:
+            raise DataError(_altered(home, name))
+    found = StudyFiles(
+        study=study,
+        items=tuple(
+            row
+            for _, row in json_rows(home / ITEMS, Item, holds="a study", one="item", see="docs/studies.md")
+        ),
+        key=_read(home / KEY, Key),
+        population=_read(home / POPULATION, Population),
+    )
+    ids = [item.id for item in found.items]
+    if len(set(ids)) != len(ids) or set(ids) != set(found.key.items):
+        raise DataError(f"{home}: items and key name different items; create the study again")
+    if pictures:
+        for name in sorted({one.picture for item in found.items for one in item.candidates}):
+            if _sha256(_bytes(home / PICTURES / name)) != name.partition(".")[0]:
+                raise DataError(_altered(home, f"{PICTURES}/{name}"))
+    return found
+
+
+def read_votes(path: Path | str) -> list[Vote]:
+    """Votes of an exported file of JSON lines.
+
+    Raises:
+        MissingError: no such file.
+        DataError: a line is no vote.
+    """
+    rows = json_rows(
+        Path(path),
+        Vote,
+        holds="'limner study export' writes such files",
+        one="vote",
+        see="docs/studies.md",
+    )
+    return [row for _, row in rows]
+
+
+def vote_lines(votes: Iterable[Vote]) -> str:
+    """Votes as JSON lines, as `read_votes` reads them."""
+    return "".join(vote.model_dump_json() + "\n" for vote in votes)
+
+
+def _read(path: Path, form: type[Form]) -> Form:
+    try:
+        return form.model_validate_json(_bytes(path))
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_fault(error)}; create the study again") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; name a folder that 'limner study create' made") from None
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from error
+
+
+def _altered(folder: Path, name: str) -> str:
+    return (
+        f"{folder}/{name}: altered after the study was registered (its hash differs);"
+        " put the registered file back, or create a new study"
+    )
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

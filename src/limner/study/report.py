@@ -1,0 +1,390 @@
+"""The tables of a human study, the papers' figures beside ours: outcomes, tests, power and agreement.
+
+A report record becomes tables here and nowhere else, so that Markdown, LaTeX and HTML say the same. It
+computes nothing.
+"""
+
+import html
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from limner.errors import ConfigError, unknown
+from limner.paper.table import Block, Cell, Kind, Row, Table, render
+from limner.study.analysis import NO_MAJORITY, NOTHING, PAIR_OUTCOMES, Preference, StudyReport, View
+from limner.study.records import Study, StudyFiles
+from limner.study.sample import redrawn
+from limner.study.statistics import EFFECTS
+
+PAIR_COLUMNS = {
+    "better": "better",
+    "worse": "worse",
+    "same": 'same ("both good")',
+    "neither": 'neither ("both bad")',
+    "no majority": "no majority",
+}
+PATTERNS = ("A", "AB", "AC", "ABC", "B", "C", "BC", NOTHING)
+FEWEST_COLUMNS = (2, 3, 4, 5)
+
+
+@cache
+def reference() -> Mapping[str, Any]:
+    """Published figures of both studies, as in ``reference/studies.toml``."""
+    return tomllib.loads((files("limner.paper") / "reference" / "studies.toml").read_text("utf-8"))
+
+
+def build(report: StudyReport) -> list[Table]:
+    """All tables of a report, in order: per view outcomes, tests, power and agreement.
+
+    Args:
+        report: of `study_analysis.analyse`.
+    """
+    tables = []
+    for view in report.views:
+        outcomes = _pairs if report.protocol == "pairwise" else _patterns
+        tables += [
+            outcomes(report, view),
+            *([_ticked(report, view)] if report.protocol == "tick-all" else []),
+            _tests(report, view),
+            _power(report, view),
+            _agreement(report, view),
+        ]
+    return tables
+
+
+def _pairs(report: StudyReport, view: View) -> Table:
+    """Table 6 of CMCM: shares of the outcomes per relation."""
+    from scipy.stats import binomtest
+
+    entry = reference()["cmcm-6"]
+    published: Mapping[str, Mapping[str, float]] = entry["rows"]
+    tested = [one.tested for one in view.strata]
+    ours = {_row_name(one, published, alone=tested.count(one.tested) == 1): one for one in view.strata}
+    rows = []
+    for name in [*published, *(name for name in ours if name not in published)]:
+        one, cells = ours.get(name), []
+        for outcome in PAIR_OUTCOMES:
+            paper = published.get(name, {}).get(outcome)
+            printed = None if paper is None else paper / 100
+            if one is None or not one.items:
+                cells.append(Cell(paper=printed, applies=printed is not None or one is not None))
+                continue
+            count = one.outcomes.get(outcome, 0)
+            span = binomtest(count, one.items).proportion_ci(1 - report.level, method="wilson")
+            share = count / one.items
+            cells.append(
+                Cell(
+                    value=share,
+                    low=min(float(span.low), share),
+                    high=max(float(span.high), share),
+                    paper=printed,
+                )
+            )
+        remark = "" if one is None else _sizes(one)
+        if one is not None and one.tested and name in published and one.tested != name:
+            remark = f"here {one.tested}, {remark}"
+        rows.append(Row(name=name, cells=tuple(cells), remark=remark))
+    notes = [
+        "Share of items in per cent; brackets: Wilson interval, items taken as independent; parentheses: the"
+        f" paper's figure, of {entry['items']} items a row that were chosen by their outcome.",
+        "Better: more than half of an item's raters prefer the picture of the tested system. No majority: no"
+        " answer has more than half of the votes; the paper has no such column.",
+        "Same: raters answered that the two pictures are exactly the same, or they are and nobody was asked;"
+        ' the paper prints this answer as "both good".',
+    ]
+    return Table(
+        name="cmcm-6",
+        title=f"{entry['title']} ({view.raters})",
+        corner="system",
+        blocks=(Block(title="share of items", columns=tuple(PAIR_COLUMNS[one] for one in PAIR_OUTCOMES)),),
+        rows=tuple(rows),
+        notes=(*notes, *_named(report), *_counted(report, view)),
+    )
+
+
+def _row_name(one: Preference, published: Mapping[str, Any], *, alone: bool) -> str:
+    """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
+    if f"CMCM_{one.stratum}" in published:
+        return f"CMCM_{one.stratum}"
+    if alone and one.tested in published:
+        return one.tested
+    return one.stratum if one.stratum == "all" or not one.tested else f"{one.tested}, {one.stratum}"
+
+
+def _patterns(report: StudyReport, view: View) -> Table:
+    """Table 2 of VRSS: steps by what the majority ticked and how many votes it had."""
+    entry = reference()["vrss-2"]
+    published: Mapping[str, Mapping[str, int]] = entry["rows"]
+    votes = sorted({*FEWEST_COLUMNS, *(n for counts in view.patterns.values() for n in counts)})
+    total = sum(sum(counts.values()) for counts in view.patterns.values())
+    rows = []
+    for pattern in (*PATTERNS, NO_MAJORITY):
+        counts, paper = view.patterns.get(pattern, {}), published.get(pattern, {})
+        cells = [
+            Cell(value=counts.get(n, 0) if total else None, paper=paper.get(str(n)), kind="count")
+            for n in votes
+        ]
+        ours = sum(counts.values())
+        cells.append(Cell(value=ours if total else None, paper=sum(paper.values()) or None, kind="count"))
+        cells.append(
+            Cell(
+                value=ours / total if total else None,
+                paper=sum(paper.values()) / entry["steps"] if paper else None,
+            )
+        )
+        rows.append(Row(name=_pattern_name(pattern, report), cells=tuple(cells)))
+    return Table(
+        name="vrss-2",
+        title=f"{entry['title']} ({view.raters})",
+        corner="ticked by the majority",
+        blocks=(
+            Block(title="steps by votes", columns=tuple(str(n) for n in votes)),
+            Block(title="all", columns=("steps", "% of steps")),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "Steps for which more than half of the raters ticked exactly these pictures, by how many did;"
+            " without a majority, by the most votes that anything had. A tick of a picture that several"
+            " systems chose counts for each.",
+            f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with context is"
+            " VRSS and the one without VSE++; it prints no steps without the true picture.",
+            *_named(report),
+            *_counted(report, view),
+        ),
+    )
+
+
+def _pattern_name(pattern: str, report: StudyReport) -> str:
+    if pattern in (NOTHING, NO_MAJORITY):
+        return pattern
+    plain = {"A": "true", "B": "context", "C": "no context"}
+    names = [
+        report.systems[letter][0] if len(report.systems.get(letter, ())) == 1 else plain[letter]
+        for letter in pattern
+    ]
+    return f"{', '.join(names)}{' only' if len(names) == 1 else ''}"
+
+
+def _ticked(report: StudyReport, view: View) -> Table:
+    """Every system by itself, however the majority of whole patterns falls out."""
+    rows = []
+    for letter in ("A", "B", "C"):
+        found = view.ticks.get(letter)
+        cells = (Cell(value=found.votes if found else None), Cell(value=found.steps if found else None))
+        rows.append(Row(name=_pattern_name(letter, report).removesuffix(" only"), cells=cells))
+    return Table(
+        name="vrss-2-ticks",
+        title=f"Pictures ticked ({view.raters})",
+        corner="picture of",
+        blocks=(Block(title="ticked, %", columns=("of votes", "by the majority of a step")),),
+        rows=tuple(rows),
+        notes=("Whatever else was ticked. The paper has no such figures.",),
+    )
+
+
+def _tests(report: StudyReport, view: View) -> Table:
+    rows = []
+    for one in view.strata:
+        sign, mean, span = one.sign, one.mean, one.mean_interval
+        cells = (
+            _cell(
+                mean.mean if mean else None,
+                "precision",
+                (span.low, span.high) if span else None,
+            ),
+            _cell(sign.wins if sign else None, "count"),
+            _cell(sign.losses if sign else None, "count"),
+            _cell(sign.p_value if sign else None, "probability"),
+            _cell(one.sign_adjusted, "probability"),
+            _cell(mean.t if mean else None, "precision"),
+            _cell(mean.p_value if mean else None, "probability"),
+            _cell(one.mean_adjusted, "probability"),
+            _cell(
+                mean.effect if mean else None,
+                "precision",
+                None if mean is None or mean.low is None or mean.high is None else (mean.low, mean.high),
+            ),
+        )
+        rows.append(Row(name=one.stratum, cells=cells, remark=_sizes(one)))
+    return Table(
+        name=f"{report.protocol}-tests",
+        title=f"Tests of the preference ({view.raters})",
+        corner="stratum",
+        blocks=(
+            Block(title="score", columns=("mean",)),
+            Block(title="sign test", columns=("wins", "losses", "p", "p (Holm)")),
+            Block(title="t-test", columns=("t", "p", "p (Holm)", "effect d")),
+        ),
+        rows=tuple(rows),
+        notes=(
+            _scored(report),
+            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; no figure where all"
+            " scores are equal. Effect: mean over standard deviation, interval by the noncentral t.",
+            "Interval of the mean: bootstrap of whole stories or duplicate groups. Holm: corrected for the"
+            " number of strata; the row of all strata is no further test.",
+        ),
+    )
+
+
+def _scored(report: StudyReport) -> str:
+    if report.protocol == "pairwise":
+        return "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
+    return (
+        "Score of a step: +1 where more than half of the raters tick the picture of the model with context"
+        " and not that of the one without, each by itself, −1 the other way round, 0 else."
+    )
+
+
+def _power(report: StudyReport, view: View) -> Table:
+    paper = reference()["cmcm-6"]["detectable"] if report.protocol == "pairwise" else None
+    names = [f"{effect:g}" for effect in EFFECTS]
+    rows = []
+    for one in view.strata:
+        found = one.power
+        cells = (
+            _cell(one.items, "count"),
+            _cell(found.detectable if found else None, "precision"),
+            _cell(found.detectable_t if found else None, "precision"),
+            *(_cell(found.of[name] if found else None, "precision") for name in names),
+        )
+        rows.append(Row(name=one.stratum, cells=cells))
+    wished = next((one.power.power for one in view.strata if one.power), 0.95)
+    said = f" The paper states {paper}, which belongs to about 450 items." if paper is not None else ""
+    return Table(
+        name=f"{report.protocol}-power",
+        title=f"What the study can see ({view.raters})",
+        corner="stratum",
+        blocks=(
+            Block(title="sample", columns=("items",)),
+            Block(title=f"effect seen with power {wished:g}", columns=("normal", "t-test")),
+            Block(title="power to see an effect of", columns=tuple(names)),
+        ),
+        rows=tuple(rows),
+        notes=(f"Two-sided, level {report.level:g}; effects are means over standard deviations.{said}",),
+    )
+
+
+def _agreement(report: StudyReport, view: View) -> Table:
+    rows = []
+    for one in view.strata:
+        found = one.agreement
+        cells = (
+            _cell(found.observed, "percent"),
+            _cell(found.kappa, "precision"),
+            _cell(found.kappa_units, "count"),
+            _cell(found.alpha, "precision"),
+            _cell(found.alpha_units, "count"),
+        )
+        rows.append(Row(name=one.stratum, cells=cells))
+    unit = "an item" if report.protocol == "pairwise" else "a picture of a step, ticked or not"
+    return Table(
+        name=f"{report.protocol}-agreement",
+        title=f"Agreement of the raters ({view.raters})",
+        corner="stratum",
+        blocks=(
+            Block(title="pairs of votes", columns=("equal",)),
+            Block(title="Fleiss", columns=("kappa", "its units")),
+            Block(title="Krippendorff", columns=("alpha", "its units")),
+        ),
+        rows=tuple(rows),
+        notes=(
+            f"A unit is {unit}. Kappa takes those with the commonest number of votes, alpha all with two or"
+            " more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
+        ),
+    )
+
+
+def _cell(value: float | None, kind: Kind, span: tuple[float, float] | None = None) -> Cell:
+    """A figure, or nothing where it is not defined, which is no gap."""
+    low, high = span if span and value is not None else (None, None)
+    return Cell(value=value, low=low, high=high, kind=kind, applies=value is not None)
+
+
+def _sizes(one: Preference) -> str:
+    filled = f", {one.prefilled} pre-filled" if one.prefilled else ""
+    return f"n = {one.items}{filled}"
+
+
+def _named(report: StudyReport) -> Sequence[str]:
+    roles = (
+        {"A": "Tested", "B": "Control"}
+        if report.protocol == "pairwise"
+        else {"A": "True picture", "B": "Model with context", "C": "Model without context"}
+    )
+    told = [
+        f"{role}: {', '.join(report.systems.get(letter, ())) or 'not named'}"
+        for letter, role in roles.items()
+    ]
+    return (f"{'; '.join(told)}.",)
+
+
+def _counted(report: StudyReport, view: View) -> Sequence[str]:
+    checks = report.checks
+    return (
+        f"{view.votes} votes of {checks.raters} raters; {view.unrated} items with too few votes are left out,"
+        f" {view.incomplete} of those counted have fewer than {report.raters_per_item}.",
+        f"Attention checks: {checks.wrong} of {checks.answered} answers wrong; failed by"
+        f" {len(checks.failed)} raters; {checks.unchecked} raters met none.",
+    )
+
+
+ReportFormat = Literal["md", "latex", "html", "json"]
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:84rem;margin:2rem auto;"
+    "padding:0 1rem}table{border-collapse:collapse;margin:2rem 0 .5rem}"
+    "caption{text-align:left;font-weight:600;padding-bottom:.5rem}"
+    "th,td{padding:.25rem .75rem;text-align:right;white-space:nowrap}"
+    "th:first-child{text-align:left}thead tr:last-child,tbody tr:last-child{border-bottom:1px solid}"
+)
+
+
+def report_text(files: StudyFiles, report: StudyReport, form: ReportFormat = "md") -> str:
+    """The whole report.
+
+    Args:
+        files: of the study.
+        report: what came out.
+        form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
+    Raises:
+        ConfigError: no such format.
+    """
+    if form == "json":
+        return report.model_dump_json(indent=2)
+    if form not in get_args(ReportFormat):
+        raise ConfigError("study: " + unknown("format", form, get_args(ReportFormat)))
+    tables = render(build(report), form)
+    if form == "latex":
+        return tables
+    study, again = files.study, "is" if redrawn(files.population) else "IS NOT"
+    facts = [
+        *registration_lines(study),
+        f"The sample {again} what the seed draws from the stored population; no file was altered",
+    ]
+    if form == "md":
+        plain = [line.replace("*", "\\*").replace("_", "\\_") for line in facts]
+        return "\n".join([f"# {study.title}", "", *(f"- {line}" for line in plain), "", tables])
+    listed = "".join(f"<li>{html.escape(line)}</li>" for line in facts)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(study.title)}</title><style>{_STYLE}</style></head>\n"
+        f"<body><main>\n<h1>{html.escape(study.title)}</h1>\n<ul>{listed}</ul>\n{tables}\n</main></body></html>"
+    )
+
+
+def registration_lines(study: Study) -> list[str]:
+    """What was registered, one fact a line."""
+    sizes = ", ".join(
+        f"{name}: {one.drawn:,} of {one.population:,}" for name, one in study.sample.strata.items()
+    )
+    return [
+        f"Registered {study.created:%Y-%m-%d %H:%M} UTC with limner {study.version}, SHA-256 {study.sha256}",
+        f"Protocol: {study.protocol}; question: {study.question}",
+        f"Sample: simple random, seed {study.sample.seed}, unit {study.sample.unit}; {sizes}",
+        f"{study.items} items to show, {study.checks} of them attention checks;"
+        f" {study.prefilled} pairs of one picture pre-filled; {study.raters_per_item} raters per item",
+        *(f"Hypothesis: {line}" for line in study.hypotheses),
+        *(f"Planned: {line}" for line in study.analysis),
+    ]

@@ -1,0 +1,232 @@
+"""Tests of a preference and what size of it a study can see: sign test, t-test, effect size, power.
+
+Scores are +1, 0 or −1 per item, so the sign test is exact and the t-test is the papers'. It knows no study,
+no vote and no table.
+"""
+
+import math
+from collections.abc import Sequence
+
+from pydantic import ConfigDict
+
+from limner.errors import ConfigError, DataError, MissingError
+from limner.records import Record
+
+EFFECTS = (0.17, 0.2, 0.5)
+"""Whose power is told: what CMCM's study could see by its own account, and Cohen's small and medium one."""
+
+
+class SignTest(Record):
+    """Wins against losses, ties left out.
+
+    Attributes:
+        wins, losses: items.
+        share: wins among both; None without either.
+        low, high: exact (Clopper–Pearson) interval of the share.
+        p_value: two-sided, exact.
+    """
+
+    wins: int
+    losses: int
+    share: float | None
+    low: float
+    high: float
+    p_value: float
+
+
+class MeanTest(Record):
+    """One-sample t-test of the mean score against 0, and the standardised effect.
+
+    Attributes:
+        n: items.
+        mean: of the scores, in [−1, 1].
+        t, p_value: two-sided; None where all scores are equal or there is only one.
+        effect: mean over standard deviation (Cohen's d, n − 1); None as above.
+        low, high: interval of the effect from the noncentral t distribution; None as above.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    n: int
+    mean: float
+    t: float | None
+    p_value: float | None
+    effect: float | None
+    low: float | None
+    high: float | None
+
+
+class Power(Record):
+    """What a study of so many items can see.
+
+    Attributes:
+        n: items.
+        level: of the two-sided test.
+        power: wished.
+        detectable: smallest standardised effect seen with that power, normal approximation (the papers').
+        detectable_t: the same for the t-test, exactly.
+        of: effect → power of the t-test to see it.
+    """
+
+    n: int
+    level: float
+    power: float
+    detectable: float
+    detectable_t: float
+    of: dict[str, float]
+
+
+def sign_test(wins: int, losses: int, level: float = 0.05) -> SignTest:
+    """Exact two-sided binomial test that wins and losses are equally likely.
+
+    Args:
+        wins: items with a positive score.
+        losses: items with a negative score.
+        level: 1 − coverage of the interval.
+    Raises:
+        ConfigError: a negative count, or a level outside (0, 1).
+    """
+    from scipy.stats import binomtest
+
+    if wins < 0 or losses < 0 or not 0 < level < 1:
+        raise ConfigError(
+            f"sign test: {wins} wins, {losses} losses, level {level}; expected ≥ 0 and in (0, 1)"
+        )
+    if not wins + losses:
+        return SignTest(wins=0, losses=0, share=None, low=0.0, high=1.0, p_value=1.0)
+    found = binomtest(wins, wins + losses)
+    span = found.proportion_ci(1 - level, method="exact")
+    return SignTest(
+        wins=wins,
+        losses=losses,
+        share=wins / (wins + losses),
+        low=float(span.low),
+        high=float(span.high),
+        p_value=float(found.pvalue),
+    )
+
+
+def mean_test(scores: Sequence[float], level: float = 0.05) -> MeanTest:
+    """One-sample t-test of scores against 0 with the standardised effect and its interval.
+
+    Args:
+        scores: (n,) finite, one per item.
+        level: 1 − coverage of the interval.
+    Raises:
+        DataError: no scores.
+        ConfigError: level outside (0, 1).
+    Source: SPEC 1.11; the interval as in Cumming & Finch 2001, by inverting the noncentral t.
+    """
+    import numpy as np
+    from scipy.stats import ttest_1samp
+
+    if not 0 < level < 1:
+        raise ConfigError(f"t-test: level {level}, expected more than 0 and less than 1")
+    values = np.asarray(scores, dtype=np.float64)
+    if not len(values):
+        raise DataError("t-test: no scores; collect votes first")
+    mean = float(values.mean())
+    if len(values) < 2 or float(values.min()) == float(values.max()):
+        return MeanTest(n=len(values), mean=mean, t=None, p_value=None, effect=None, low=None, high=None)
+    found = ttest_1samp(values, 0.0)
+    t = float(found.statistic)
+    low, high = effect_interval(t, len(values), level)
+    return MeanTest(
+        n=len(values),
+        mean=mean,
+        t=t,
+        p_value=float(found.pvalue),
+        effect=mean / float(values.std(ddof=1)),
+        low=low,
+        high=high,
+    )
+
+
+def effect_interval(t: float, n: int, level: float = 0.05) -> tuple[float, float]:
+    """Interval of the standardised effect behind a t statistic of n scores.
+
+    Each end is the effect under which a t at least (at most) as large has probability level / 2.
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import nct
+
+    reach = 10.0 + 2.0 * abs(t)
+
+    def below(shift: float) -> float:
+        found = float(nct.cdf(t, n - 1, shift))
+        # scipy gives NaN where a tail is too small to compute, which is far from both ends
+        return found if math.isfinite(found) else float(shift < t)
+
+    def end(probability: float) -> float:
+        at = brentq(lambda shift: below(shift) - probability, t - reach, t + reach)
+        return float(at) / math.sqrt(n)
+
+    return end(1 - level / 2), end(level / 2)
+
+
+def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float:
+    """Smallest standardised effect that a two-sided test of n scores sees with that power.
+
+    Args:
+        n: items, at least 1.
+        level: of the test, in (0, 1).
+        power: wished, in (0, 1).
+    Source: SPEC 1.11, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
+    """
+    from scipy.stats import norm
+
+    return float((norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n))
+
+
+def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
+    """What a two-sided one-sample test of n scores can see.
+
+    Args:
+        n: items, at least 3.
+        level: of the test.
+        power: wished, more than `level`.
+    Raises:
+        ConfigError: a value out of range.
+    Source: SPEC 1.11: (z_{1−a/2} + z_{1−b}) / √n, by statsmodels, beside the exact one of the t-test.
+    """
+    if n < 3 or not 0 < level < power < 1:
+        raise ConfigError(
+            f"power: n {n}, level {level}, power {power}; expected n ≥ 3 and 0 < level < power < 1"
+        )
+    try:
+        from statsmodels.stats.power import NormalIndPower
+    except ImportError:
+        raise MissingError(
+            "statsmodels is not installed; it tells the power of a study; pip install 'limner[studies]'"
+        ) from None
+    normal = float(NormalIndPower().solve_power(nobs1=n, alpha=level, power=power, ratio=0))
+    return Power(
+        n=n,
+        level=level,
+        power=power,
+        detectable=normal,
+        detectable_t=_seen_by_t(n, level, power, normal),
+        of={f"{effect:g}": _t_power(effect, n, level) for effect in EFFECTS},
+    )
+
+
+def _seen_by_t(n: int, level: float, power: float, start: float) -> float:
+    """Smallest effect with that power; statsmodels' own search ends at negative effects for some n."""
+    from scipy.optimize import brentq
+
+    high = start
+    while _t_power(high, n, level) < power:
+        high *= 1.5
+    return float(brentq(lambda effect: _t_power(effect, n, level) - power, 0.0, high))
+
+
+def _t_power(effect: float, n: int, level: float) -> float:
+    from statsmodels.stats.power import TTestPower
+
+    found = float(TTestPower().power(effect, n, level))
+    # The tail on the other side is NaN where it is too small to compute; the near one is the power then.
+    return (
+        found
+        if math.isfinite(found)
+        else float(TTestPower().power(effect, n, level / 2, alternative="larger"))
+    )

@@ -1,0 +1,332 @@
+"""The votes of a study: who takes part, who holds which place, and what was answered.
+
+Everything that raters send ends here, once and for good: a vote is stored before it is acknowledged, and what
+stands is never replaced. It chooses no page and shows none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from limner.errors import DataError, MissingError
+from limner.study.assignment import Plan, Unit
+from limner.study.connection import PLACES, RATERS, VOTES, Connections, votes_url
+from limner.study.records import Answer, Study, Vote, read_study
+
+# `connection` has said clearly what to install where this would fail.
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update  # isort: skip
+
+HOLD_S = 1200.0
+Outcome = Literal["stored", "stands", "gone"]
+Clock = Callable[[], float]
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a rater is to do now.
+
+    Attributes:
+        unit: the page to answer; None when there is none.
+        answered: pages this rater has answered, checks among them.
+        left: pages that may still come after this one.
+        waiting: nothing is free now, but others hold places that may become free again.
+    """
+
+    unit: Unit | None
+    answered: int
+    left: int
+    waiting: bool = False
+
+
+class VoteBase:
+    """The votes of one study in a database."""
+
+    def __init__(self, connections: Connections, study: Study, clock: Clock = time.time) -> None:
+        """Use `open`."""
+        self._connections = connections
+        self._study = study.sha256
+        self._clock = clock
+        self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
+
+    @classmethod
+    def open(
+        cls, folder: Path | str, study: Study, votes: str | None = None, *, clock: Clock = time.time
+    ) -> VoteBase:
+        """Connect, and make the tables where there are none.
+
+        Args:
+            folder: of the study.
+            study: its registration; one database may hold the votes of several.
+            votes: see `votes_url`.
+            clock: seconds since 1970.
+        Raises:
+            LimnerError: as `Connections`.
+        """
+        return cls(Connections(votes_url(Path(folder), votes), study.sha256, study.title), study, clock)
+
+    @property
+    def name(self) -> str:
+        """URL without password."""
+        return self._connections.name
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._connections.close()
+
+    def join(self, secret: str) -> str:
+        """Take in a rater who has just consented; the same secret again is the same rater.
+
+        Args:
+            secret: see `new_secret`; by it they come back.
+        Returns:
+            The rater's public id: votes carry this hash, by which nobody can come back as them.
+        """
+        rater = public_id(secret)
+
+        def work(connection: Connection) -> str:
+            known = select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
+            if connection.scalar(known) is None:
+                row = {"study": self._study, "id": rater, "consented": self._clock()}
+                connection.execute(insert(RATERS).values(**row))
+            return rater
+
+        return self._connections.write(work)
+
+    def knows(self, rater: str) -> bool:
+        """Whether somebody of this public id takes part."""
+        if rater not in self._known:
+            found = select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
+            with self._connections.reading() as connection:
+                if connection.scalar(found) is None:
+                    return False
+            self._known.add(rater)
+        return True
+
+    def turn(self, rater: str, plan: Plan, *, hold_s: float = HOLD_S) -> Turn:
+        """The page a rater holds, or else the next one, on which a place is then held for them.
+
+        Args:
+            rater: public id of one who takes part.
+            plan: how pages are dealt.
+            hold_s: seconds after which a place that was not answered may be given to another.
+        Raises:
+            DataError: the database refused.
+        """
+
+        def work(connection: Connection) -> Turn:
+            now = self._clock()
+            mine = self._mine(connection, rater)
+            answered = {unit for unit, row in mine.items() if row.voted is not None}
+            load = self._load(connection, now - hold_s)
+            held = next((unit for unit in mine if unit not in answered and unit in plan.units), None)
+            if held is None:
+                real = plan.choice(rater, answered, load)
+                held = plan.due_check(rater, answered, last=real is None) or real
+                if held is not None:
+                    self._take(connection, rater, plan, held, now, hold_s)
+            else:
+                self._keep(connection, rater, held, mine[held], now, hold_s)
+            left = [name for name in plan.open(answered, load) if name != held]
+            count = len(left)
+            if plan.limit is not None:
+                extra = held is not None and not plan.units[held].check
+                count = min(count, max(0, plan.limit - plan.answered(answered) - extra))
+            waiting = (
+                held is None
+                and (plan.limit is None or plan.answered(answered) < plan.limit)
+                and self._others_hold(connection, plan, answered)
+            )
+            return Turn(None if held is None else plan.units[held], len(answered), count, waiting)
+
+        # A place that is lost in a power cut is held again when the page is asked for again.
+        return self._connections.write(work, lasting=False)
+
+    def vote(self, rater: str, unit: Unit, answers: Sequence[tuple[str, Answer, Sequence[str]]]) -> Outcome:
+        """Store what a rater answered on a page: all of it or nothing, and only the first time.
+
+        Args:
+            rater: public id.
+            unit: the page, on which the rater holds a place.
+            answers: per item its id, the answer in canonical terms, and the order shown.
+        Returns:
+            stored; stands, if the rater has answered this page before; gone, if the answer took so long that
+            the place was given to another rater.
+        Raises:
+            DataError: the database refused; nothing is stored.
+        """
+
+        def work(connection: Connection) -> Outcome:
+            now = self._clock()
+            place = self._mine(connection, rater).get(unit.name)
+            if place is None:
+                return "gone"
+            if place.voted is not None:
+                return "stands"
+            connection.execute(
+                update(PLACES)
+                .where(PLACES.c.study == self._study, PLACES.c.unit == unit.name, PLACES.c.rater == rater)
+                .values(voted=now)
+            )
+            rows = [
+                {
+                    "study": self._study,
+                    "item": item,
+                    "rater": rater,
+                    "unit": unit.name,
+                    "answer": json.dumps(answer),
+                    "shown_order": json.dumps(list(shown)),
+                    "seconds": max(0.0, now - place.shown),
+                    "time": now,
+                }
+                for item, answer, shown in answers
+            ]
+            connection.execute(insert(VOTES), rows)
+            return "stored"
+
+        return self._connections.write(work)
+
+    def votes(self) -> list[Vote]:
+        """All votes, by time."""
+        query = select(VOTES).where(VOTES.c.study == self._study)
+        with self._connections.reading() as connection:
+            rows = connection.execute(query.order_by(VOTES.c.time, VOTES.c.rater, VOTES.c.item)).all()
+        return [
+            Vote(
+                item=row.item,
+                rater=row.rater,
+                answer=_answer(row.answer),
+                shown_order=tuple(json.loads(row.shown_order)),
+                seconds=row.seconds,
+                time=datetime.fromtimestamp(row.time, UTC),
+            )
+            for row in rows
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """Item → votes, of items that have any."""
+        query = select(VOTES.c.item, func.count()).where(VOTES.c.study == self._study).group_by(VOTES.c.item)
+        with self._connections.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def raters(self) -> int:
+        """People who consented."""
+        query = select(func.count()).select_from(RATERS).where(RATERS.c.study == self._study)
+        with self._connections.reading() as connection:
+            return connection.scalar(query) or 0
+
+    def _mine(self, connection: Connection, rater: str) -> dict[str, Row[Any]]:
+        rows = connection.execute(
+            select(PLACES).where(PLACES.c.study == self._study, PLACES.c.rater == rater)
+        )
+        return {row.unit: row for row in rows}
+
+    def _load(self, connection: Connection, since: float) -> dict[str, int]:
+        """Page → raters that answered it or asked for it lately."""
+        query = (
+            select(PLACES.c.unit, func.count())
+            .where(PLACES.c.study == self._study, or_(PLACES.c.voted.is_not(None), PLACES.c.held >= since))
+            .group_by(PLACES.c.unit)
+        )
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+    def _others_hold(self, connection: Connection, plan: Plan, answered: set[str]) -> bool:
+        """Whether a page is full only because somebody has not answered yet."""
+        query = (
+            select(PLACES.c.unit).where(PLACES.c.study == self._study, PLACES.c.voted.is_(None)).distinct()
+        )
+        pages = set(connection.scalars(query)) - answered
+        return any(not plan.units[name].check for name in pages if name in plan.units)
+
+    def _keep(  # noqa: PLR0917
+        self, connection: Connection, rater: str, unit: str, row: Row[Any], now: float, hold_s: float
+    ) -> None:
+        """Hold a place on; whoever comes back after a long while begins to look anew."""
+        shown = now if row.held < now - hold_s else row.shown
+        connection.execute(
+            update(PLACES)
+            .where(PLACES.c.study == self._study, PLACES.c.unit == unit, PLACES.c.rater == rater)
+            .values(held=now, shown=shown)
+        )
+
+    def _take(  # noqa: PLR0917
+        self, connection: Connection, rater: str, plan: Plan, name: str, now: float, hold_s: float
+    ) -> None:
+        """Hold a place on a page, one that was given up if no other is free."""
+        number = None
+        if not plan.units[name].check:
+            here = (PLACES.c.study == self._study, PLACES.c.unit == name)
+            rows = connection.execute(select(PLACES).where(*here)).all()
+            free = sorted(set(range(1, plan.raters + 1)) - {row.place for row in rows})
+            if not free:
+                old = min(
+                    (row for row in rows if row.voted is None and row.held < now - hold_s),
+                    key=lambda row: row.held,
+                    default=None,
+                )
+                if old is None:
+                    raise DataError(f"votes: {name}: no place left of {plan.raters}")
+                connection.execute(delete(PLACES).where(*here, PLACES.c.rater == old.rater))
+                free = [old.place]
+            number = free[0]
+        connection.execute(
+            insert(PLACES).values(
+                study=self._study, unit=name, rater=rater, place=number, held=now, shown=now
+            )
+        )
+
+
+def read_stored(folder: Path | str, votes: str | None = None) -> list[Vote]:
+    """All votes of a study, without a server.
+
+    Args:
+        folder: of the study.
+        votes: see `votes_url`.
+    Raises:
+        MissingError: there is no such file yet.
+        LimnerError: as `read_study` and `VoteBase.open`.
+    """
+    return _with_stored(folder, votes, VoteBase.votes)
+
+
+def stored_raters(folder: Path | str, votes: str | None = None) -> int:
+    """How many people consented; see `read_stored`."""
+    return _with_stored(folder, votes, VoteBase.raters)
+
+
+def _with_stored(folder: Path | str, votes: str | None, ask: Callable[[VoteBase], Found]) -> Found:
+    home = Path(folder)
+    study = read_study(home, pictures=False).study
+    url = votes_url(home, votes)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        raise MissingError(
+            f"{url.database}: no votes yet; 'limner study serve {home}' collects them; --votes names others"
+        )
+    base = VoteBase.open(home, study, votes)
+    try:
+        return ask(base)
+    finally:
+        base.close()
+
+
+def new_secret() -> str:
+    """A random name for a rater that nobody can guess: 24 letters, digits, dashes and underscores."""
+    return secrets.token_urlsafe(18)
+
+
+def public_id(secret: str) -> str:
+    """What votes carry in place of a rater's secret: nobody can come back as them by it."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _answer(stored: str) -> Answer:
+    found = json.loads(stored)
+    return tuple(found) if isinstance(found, list) else found

@@ -1,0 +1,129 @@
+"""What every text reader produces: a document of blocks, in reading order, not yet cut into steps.
+
+One form for Markdown, HTML and plain text, so that cutting is written once; it also holds what was left out.
+No parsing and no cutting here.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from limner.records import PictureRef, Step
+
+Direction = Literal["ltr", "rtl"]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something of the text that is in no step.
+
+    Attributes:
+        reason: why, in a few words, such as ``ingredients`` or ``navigation``.
+        text: the words, "" for a picture alone.
+        pictures: targets of the pictures that went with it.
+    """
+
+    reason: str
+    text: str = ""
+    pictures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """One heading, paragraph, list item, table, piece of code or page break.
+
+    Attributes:
+        kind: what it is; ``verbatim`` is code or a table: lines are kept, sentences are not sought.
+        text: its words; "" for a break or for pictures alone.
+        level: 1 to 6 for a heading, else 0.
+        pictures: pictures shown in it, in order.
+        ordered: for an item: its list is numbered.
+        number: for an item of a numbered list: its number.
+        list_id: for an item: equal inside one list, different between lists.
+    """
+
+    kind: Literal["heading", "paragraph", "item", "verbatim", "break"]
+    text: str = ""
+    level: int = 0
+    pictures: tuple[PictureRef, ...] = ()
+    ordered: bool = False
+    number: int = 0
+    list_id: int = 0
+
+
+@dataclass
+class Document:
+    """A text as read, before it is cut.
+
+    Attributes:
+        blocks: in reading order.
+        steps: steps the source itself declares (schema.org, JSON); they win over any other cut.
+        title, language, author, illustrator, license: as stated, or "".
+        direction: as stated, or None.
+        left_out: what was dropped while reading.
+        notes: choices made while reading, one sentence each.
+    """
+
+    blocks: list[Block] = field(default_factory=list)
+    steps: tuple[Step, ...] = ()
+    title: str = ""
+    language: str = ""
+    direction: Direction | None = None
+    author: str = ""
+    illustrator: str = ""
+    license: str = ""
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def writing_direction(texts: Iterable[str]) -> Direction:
+    """Direction of most letters by their Unicode bidirectional class (L against R and AL).
+
+    Args:
+        texts: any number of texts; a tie, or no letter at all, is left to right.
+    """
+    letters: Counter[str] = Counter()
+    for text in texts:
+        letters.update(text)
+    classes: Counter[str] = Counter()
+    for letter, count in letters.items():
+        classes[unicodedata.bidirectional(letter)] += count
+    return "rtl" if classes["R"] + classes["AL"] > classes["L"] else "ltr"
+
+
+def resolve_picture(target: str, base: Path | None, alt: str = "", sha256: str | None = None) -> PictureRef:
+    """The reference for a picture named in a text, with its file where there is one.
+
+    Args:
+        target: path or URL exactly as written.
+        base: folder that relative paths start from; None: nothing is looked up on disk.
+        alt: alternative text.
+        sha256: hash of the original file, where stated.
+
+    Returns:
+        The reference; `path` is None for URLs and for files that are not there.
+    """
+    found = None if base is None else _file_of(target, base)
+    return PictureRef(target=target, path=found, alt=alt, sha256=sha256)
+
+
+def _file_of(target: str, base: Path) -> str | None:
+    try:
+        parts = urlsplit(target)
+        if parts.scheme == "file":
+            names = [url2pathname(parts.path)]
+        elif parts.netloc or len(parts.scheme) > 1:
+            return None
+        else:
+            names = [target, unquote(target), unquote(target.partition("#")[0].partition("?")[0])]
+        for name in names:
+            if name and (base / name).is_file():
+                return str((base / name).resolve())
+    except (OSError, ValueError):  # a name no file can have: it names no file
+        return None
+    return None

@@ -1,0 +1,329 @@
+"""Blocks of an HTML tree, in reading order: headings, paragraphs, items, tables, code, breaks, pictures.
+
+Markdown is rendered to HTML first, so this is the only walk over markup, and raw HTML needs no other.
+It does not look for the main content of a page; hidden and unreadable elements are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from limner.errors import DataError
+from limner.records import PictureRef
+from limner.text.document import Block, LeftOut, resolve_picture
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+Kind = Literal["heading", "paragraph"]
+
+HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_CONTAINERS = frozenset(
+    [
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hgroup",
+        "html",
+        "li",
+        "main",
+        "nav",
+        "p",
+        "search",
+        "section",
+        "summary",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+    ]
+)
+_BLOCK_LEVEL = _CONTAINERS | HEADINGS | frozenset({"ul", "ol", "menu", "pre", "table", "hr"})
+# Never words of the text. The head's title is read elsewhere.
+_SILENT = frozenset(
+    [
+        "head",
+        "script",
+        "style",
+        "template",
+        "source",
+        "track",
+        "link",
+        "meta",
+        "base",
+        "param",
+        "wbr",
+        "col",
+        "colgroup",
+    ]
+)
+_UNREADABLE = frozenset(
+    ["audio", "button", "canvas", "embed", "iframe", "input", "object", "select", "svg", "textarea", "video"]
+)
+_ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
+_PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|loading|pixel|1x1", re.IGNORECASE)
+# Stands for <br> until white space is collapsed; readers refuse texts that hold it.
+_LINE = "\0"
+
+
+def parse_tree(text: str, where: str) -> Element:
+    """An lxml tree of HTML text: bounded depth, no network, no external entities.
+
+    Raises:
+        DataError: no element at all, or nested deeper than the parser allows.
+    """
+    from lxml import etree, html
+
+    # A declared encoding inside the text is about its bytes, which are decoded already.
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
+    try:
+        root = html.document_fromstring(text.encode("utf-8"), parser=parser)
+    except etree.ParserError:
+        raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
+    if any(entry.level_name == "FATAL" for entry in parser.error_log):
+        raise DataError(
+            f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "
+            "expected at most 250 elements inside each other; save the page as plain text"
+        )
+    return root
+
+
+def collapse(text: str) -> str:
+    """Join the lines of marked-up text as a browser does; only ASCII white space is touched."""
+    joined = _ASCII_SPACE.sub(" ", text)
+    return "\n".join(line.strip(" ") for line in joined.split(_LINE)).strip()
+
+
+def blocks_of(root: Element, base: Path | None, left_out: list[LeftOut]) -> list[Block]:
+    """Blocks of an element and everything inside it.
+
+    Args:
+        root: lxml element.
+        base: folder that relative picture paths start from, or None.
+        left_out: what was dropped is appended here.
+    """
+    walk = _Walk(base, left_out)
+    walk.element(root)
+    walk.flush()
+    return walk.blocks
+
+
+class _Walk:
+    def __init__(self, base: Path | None, left_out: list[LeftOut]) -> None:
+        self.base = base
+        self.left_out = left_out
+        self.blocks: list[Block] = []
+        self.words: list[str] = []
+        self.pictures: list[PictureRef] = []
+        self.lists = 0
+
+    def flush(self, kind: Kind = "paragraph", level: int = 0) -> None:
+        text = collapse("".join(self.words))
+        if text or self.pictures:
+            kept = "paragraph" if kind == "heading" and not text else kind
+            self.blocks.append(Block(kept, text, level if text else 0, tuple(self.pictures)))
+        self.words, self.pictures = [], []
+
+    def element(self, node: Element) -> None:
+        tag = node.tag if isinstance(node.tag, str) else ""
+        if not tag or tag in _SILENT:
+            return
+        if tag in _UNREADABLE or _hidden(node):
+            self.drop(node, "hidden" if tag not in _UNREADABLE else f"<{tag}> element")
+        elif tag == "img":
+            self.picture(node)
+        elif tag == "noscript":
+            self.fallback(node)
+        elif tag == "br":
+            self.words.append(_LINE)
+        elif tag in _BLOCK_LEVEL:
+            self.flush()
+            self.block(node, tag)
+            self.flush()
+        else:
+            self.content(node)
+
+    def content(self, node: Element) -> None:
+        self.words.append(node.text or "")
+        for child in node:
+            self.element(child)
+            self.words.append(child.tail or "")
+
+    def block(self, node: Element, tag: str) -> None:
+        if tag in HEADINGS:
+            self.content(node)
+            self.flush("heading", int(tag[1]))
+        elif tag in {"ul", "ol", "menu"}:
+            self.items(node, ordered=tag == "ol")
+        elif tag == "pre":
+            self.verbatim(node, "".join(node.itertext()).strip("\n"))
+        elif tag == "table" and not _is_layout(node):
+            self.table(node)
+        elif tag == "hr":
+            self.blocks.append(Block("break"))
+        else:
+            self.content(node)
+
+    def verbatim(self, node: Element, text: str) -> None:
+        for image in node.iter("img"):
+            self.picture(image)
+        # White space inside code is meant; an all-blank piece is nothing.
+        if text.strip() or self.pictures:
+            shown = text.rstrip() if text.strip() else ""
+            self.blocks.append(Block("verbatim", shown, pictures=tuple(self.pictures)))
+        self.pictures = []
+
+    def table(self, node: Element) -> None:
+        rows = []
+        for caption in node.iter("caption"):
+            rows.append(self.inline(caption))
+        for row in node.iter("tr"):
+            cells = [self.inline(cell).replace("\n", " ") for cell in row if cell.tag in {"td", "th"}]
+            rows.append(" | ".join(cells) if any(cells) else "")
+        text = "\n".join(row for row in rows if row)
+        if text or self.pictures:
+            self.blocks.append(Block("verbatim", text, pictures=tuple(self.pictures)))
+        self.pictures = []
+
+    def inline(self, node: Element) -> str:
+        """Words of an element without block structure; its pictures stay pending."""
+        outer, self.words = self.words, []
+        self.content(node)
+        text, self.words = collapse("".join(self.words)), outer
+        return text
+
+    def items(self, node: Element, *, ordered: bool) -> None:
+        self.lists += 1
+        own, number = self.lists, _integer(node.get("start"), 1)
+        for child in node:
+            if child.tag == "li":
+                number = _integer(child.get("value"), number)
+                inner = self.inside(child)
+                text = _item_text(inner)
+                pictures = tuple(picture for block in inner for picture in block.pictures)
+                if text or pictures:
+                    self.blocks.append(Block("item", text, 0, pictures, ordered, number, own))
+                number += 1
+            else:  # a list or words straight inside a list: not valid, common
+                self.element(child)
+            self.words.append(child.tail or "")
+            self.flush()
+
+    def inside(self, node: Element) -> list[Block]:
+        walk = _Walk(self.base, self.left_out)
+        walk.lists = self.lists
+        walk.content(node)
+        walk.flush()
+        self.lists = walk.lists
+        return walk.blocks
+
+    def picture(self, node: Element) -> None:
+        target = _target(node)
+        if not target or target.startswith("data:"):
+            reason = "picture inside the file (data: URI)" if target else "picture without an address"
+            self.left_out.append(LeftOut(reason, node.get("alt") or ""))
+        elif {node.get("width"), node.get("height")} <= {"0", "1"}:
+            self.left_out.append(LeftOut("tracking pixel", pictures=(target,)))
+        elif target not in {seen.target for seen in self.pictures}:
+            self.pictures.append(resolve_picture(target, self.base, _scrub(node.get("alt") or "")))
+
+    def fallback(self, node: Element) -> None:
+        # Pages that load pictures late repeat them here for browsers without scripts.
+        seen = {picture.target for block in self.blocks[-1:] for picture in block.pictures}
+        for image in node.iter("img"):
+            if _target(image) not in seen:
+                self.picture(image)
+
+    def drop(self, node: Element, reason: str) -> None:
+        text = collapse("".join(node.itertext()))
+        images = tuple(filter(None, (_target(image) for image in node.iter("img"))))
+        if text or images:
+            self.left_out.append(LeftOut(reason, text, images))
+
+
+def _item_text(blocks: list[Block]) -> str:
+    """One text for a list item: paragraphs apart, the items of inner lists on lines of their own."""
+    text = ""
+    for block in blocks:
+        if not block.text:
+            continue
+        if block.kind == "item":
+            mark = f"{block.number}. " if block.ordered else "- "
+            text += ("\n" if text else "") + mark + block.text.replace("\n", "\n  ")
+        else:
+            text += ("\n\n" if text else "") + block.text
+    return text
+
+
+def _target(node: Element) -> str:
+    """The address of a picture: late-loading attributes where `src` is only a placeholder."""
+    source = _scrub(node.get("src") or "")
+    late = next(filter(None, (node.get(name) for name in ("data-src", "data-lazy-src", "data-original"))), "")
+    if late and (not source or source.startswith("data:") or _PLACEHOLDER.search(source)):
+        return _scrub(late)
+    if source and not source.startswith("data:"):
+        return source
+    sets = [node.get("data-srcset"), node.get("data-lazy-srcset"), node.get("srcset")]
+    parent = node.getparent()
+    if parent is not None and parent.tag == "picture":
+        sets += [item.get("srcset") or item.get("data-srcset") for item in parent.iter("source")]
+    return next(filter(None, map(_largest, filter(None, sets))), "") or source
+
+
+def _largest(srcset: str) -> str:
+    """The largest candidate of a srcset: ``a.jpg 480w, b.jpg 2x``."""
+    best, size = "", -1.0
+    for candidate in re.split(r",\s+|,$", srcset.strip()):
+        address, _, descriptor = candidate.strip().partition(" ")
+        match = re.match(r"[\d.]*\d", descriptor.strip())
+        value = float(match.group()) if match and match.group().count(".") <= 1 else 0.0
+        if address and not address.startswith("data:") and value > size:
+            best, size = address, value
+    return _scrub(best)
+
+
+def _scrub(attribute: str) -> str:
+    return attribute.strip()
+
+
+def _integer(value: str | None, default: int) -> int:
+    if value is None or not re.fullmatch(r"\s*-?\d{1,9}\s*", value):
+        return default
+    return int(value)
+
+
+def _hidden(node: Element) -> bool:
+    style = (node.get("style") or "").replace(" ", "").lower()
+    return node.get("hidden") is not None or "display:none" in style or "visibility:hidden" in style
+
+
+def _is_layout(table: Element) -> bool:
+    """Old pages place whole articles in tables: such a table is only a container."""
+    inner = _BLOCK_LEVEL - {"td", "th", "tr", "tbody", "thead", "tfoot", "p", "div"}
+    if table.get("role") == "presentation":
+        return True
+    paragraphs = 0
+    for node in table.iterdescendants():
+        if node.tag in inner:
+            return True
+        paragraphs += node.tag == "p"
+    return paragraphs > 3

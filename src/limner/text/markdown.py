@@ -1,0 +1,114 @@
+"""Markdown (CommonMark with tables and strikethrough) and its YAML front matter.
+
+markdown-it-py parses; its rendering is walked like any HTML, so raw HTML inside needs no second reader.
+No dialect extensions: footnotes, admonitions and shortcodes stay as the words they are.
+"""
+
+import re
+from pathlib import Path
+
+from limner.errors import DataError
+from limner.text.document import Document, LeftOut
+from limner.text.html_blocks import blocks_of, parse_tree
+
+# Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
+_MAX_NESTING = 60
+# Looking for the end of a link takes time quadratic in these.
+_MAX_BRACKETS = 20_000
+_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:(\s|$)")
+_FENCES = ("---", "...")
+
+
+def read_markdown(text: str, where: str, base: Path | None) -> Document:
+    """A Markdown text as a document.
+
+    Args:
+        text: the decoded file.
+        where: its name, for messages.
+        base: folder that relative picture paths start from, or None.
+
+    Raises:
+        DataError: front matter that is not YAML; lists or quotes nested too deeply; more brackets in one
+            paragraph than can be links.
+    """
+    from markdown_it import MarkdownIt
+
+    document = Document()
+    body = _front_matter(text, where, document)
+    if any(part.count("[") > _MAX_BRACKETS for part in re.split(r"\n[ \t]*\n", body)):
+        raise DataError(
+            f"{where}: one paragraph holds more than {_MAX_BRACKETS} opening brackets; expected a readable "
+            "text; read it as plain text"
+        )
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+    # Nothing is followed, and a picture's address must stay exactly as written.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    tokens = parser.parse(body)
+    if any(token.level >= _MAX_NESTING - 2 for token in tokens):
+        raise DataError(
+            f"{where}: Markdown nested deeper than {_MAX_NESTING // 2} lists or quotes; expected a readable "
+            "text; flatten it"
+        )
+    rendered = parser.renderer.render(tokens, parser.options, {})
+    if rendered.strip():
+        document.blocks = blocks_of(parse_tree(f"<div>{rendered}</div>", where), base, document.left_out)
+    return document
+
+
+def _front_matter(text: str, where: str, document: Document) -> str:
+    """Take the YAML block at the top, if there is one, into the document; return the rest."""
+    first, newline, rest = text.partition("\n")
+    if first.rstrip() != "---" or not newline:
+        return text
+    lines = rest.split("\n")
+    end = next((index for index, line in enumerate(lines) if line.rstrip() in _FENCES), None)
+    # A thematic break at the top of a story is not front matter: keys are.
+    keys = [line for line in lines[:end] if line.strip() and not line.startswith("#")]
+    if end is None or not keys or not _KEY.match(keys[0]):
+        return text
+    data = _yaml("\n".join(lines[:end]), where)
+    if not isinstance(data, dict):
+        return text
+    known = {
+        "title": "title",
+        "author": "author",
+        "authors": "author",
+        "license": "license",
+        "licence": "license",
+        "language": "language",
+        "lang": "language",
+        "illustrator": "illustrator",
+    }
+    for key, value in data.items():
+        name = known.get(str(key).lower())
+        stated = _stated(value)
+        if name and stated and not getattr(document, name):
+            setattr(document, name, stated)
+        elif str(key).lower() in {"dir", "direction"} and value in ("rtl", "ltr"):
+            document.direction = value
+        else:
+            document.left_out.append(LeftOut(f"front matter {str(key)[:40]!r}", stated))
+    return "\n".join(lines[end + 1 :])
+
+
+def _yaml(block: str, where: str) -> object:
+    import yaml
+
+    try:
+        # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
+        return yaml.load(block, Loader=yaml.BaseLoader)  # noqa: S506
+    except (yaml.YAMLError, RecursionError) as error:
+        line = " ".join(str(error).split())[:160]
+        raise DataError(
+            f"{where}: front matter is not YAML ({line}); expected 'title: ...' lines between two '---' "
+            "lines; mend or remove it"
+        ) from None
+
+
+def _stated(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list):
+        return ", ".join(item.strip() for item in value if isinstance(item, str))
+    return ""

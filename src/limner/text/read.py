@@ -1,0 +1,404 @@
+"""A text becomes a story: Markdown, HTML, plain text or JSON in, a checked `Story` of steps out.
+
+The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike.
+It fetches nothing, follows no link and opens no picture.
+"""
+
+import codecs
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.records import Segmentation, Step, Story
+from limner.text.document import Document, LeftOut, writing_direction
+from limner.text.segment import cut
+
+# Longest first: the mark of UTF-32 little-endian begins with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_MAGIC = {
+    b"%PDF": "a PDF",
+    b"PK\x03\x04": "a zip or Office file",
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF8": "a GIF picture",
+    b"{\\rtf": "an RTF document",
+    b"\x1f\x8b": "a gzip file",
+}
+# The place and form the HTML standard's prescan looks for.
+_DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
+_PRESCAN_BYTES = 2048
+_DETECT_BYTES = 1 << 20
+_CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27}
+
+
+def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, str]:
+    """Decode a text file without changing or losing a character.
+
+    Order: byte-order mark; UTF-8 when the bytes are valid and not plain ASCII; the charset an HTML page
+    declares; ASCII; detection by charset-normalizer.
+
+    Args:
+        data: the whole file.
+        where: its name, for messages.
+        html: look for a declared charset.
+
+    Returns:
+        The text without its byte-order mark, and a note on the choice ("" when it was certain).
+
+    Raises:
+        DataError: binary data, or bytes that fit no encoding.
+    """
+    for magic, name in _MAGIC.items():
+        if data.startswith(magic):
+            raise DataError(f"{where}: is {name}; expected a text file; save or export it as text first")
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return _strict(data, encoding, where).removeprefix("\ufeff"), ""
+    if b"\0" in data:
+        raise DataError(
+            f"{where}: holds zero bytes, so it is binary or UTF-16 without a byte-order mark; expected text; "
+            "save it as UTF-8"
+        )
+    if not data.isascii():
+        try:
+            return data.decode("utf-8"), ""
+        except UnicodeDecodeError:  # not UTF-8: a declared or detected encoding must say what it is
+            pass
+    declared = _declared(data) if html else None
+    if declared is not None:
+        return _strict(data, declared, where), f"read as {declared}, the charset the page declares"
+    if data.isascii():
+        return data.decode("ascii"), ""
+    return _detected(data, where)
+
+
+def _strict(data: bytes, encoding: str, where: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeError as error:
+        raise DataError(
+            f"{where}: not valid {encoding} ({str(error).splitlines()[0]}); expected text; save it as UTF-8"
+        ) from None
+
+
+def _declared(data: bytes) -> str | None:
+    match = _DECLARED.search(data[:_PRESCAN_BYTES])
+    if match is None:
+        return None
+    try:
+        info = codecs.lookup(match.group(1).decode("ascii"))
+        "".encode(info.name)  # refuses codecs between bytes and bytes, such as hex
+    except (LookupError, UnicodeError):
+        return None
+    # Browsers read both as Windows-1252, and pages are written for browsers. UTF-16 cannot be
+    # declared in ASCII, and bytes that are not UTF-8 cannot be UTF-8.
+    if info.name in {"iso8859-1", "ascii"}:
+        return "cp1252"
+    return None if info.name.startswith(("utf-8", "utf-16", "utf-32", "idna", "punycode")) else info.name
+
+
+def _detected(data: bytes, where: str) -> tuple[str, str]:
+    from charset_normalizer import from_bytes
+
+    sample = data[:_DETECT_BYTES]
+    best = None
+    if sum(byte in _CONTROL for byte in sample) * 50 <= len(sample):
+        best = from_bytes(sample).best()
+    if best is None:
+        raise DataError(f"{where}: bytes fit no text encoding; expected a text file; save it as UTF-8")
+    text = _strict(data, best.encoding, where)
+    return text, f"not UTF-8: read as {best.encoding}, a guess; save it as UTF-8 if letters look wrong"
+
+
+Format = Literal["markdown", "html", "plain", "json"]
+MAX_BYTES = 20_000_000
+# Control and format characters and white space: a text of these alone shows nothing.
+_INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
+SUFFIXES: dict[str, Format] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdown": "markdown",
+    ".mkd": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".txt": "plain",
+    ".text": "plain",
+    "": "plain",
+    ".json": "json",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A story and what reading it cost.
+
+    Attributes:
+        story: the text cut into steps.
+        left_out: everything of the text that is in no step and no title, with the reason.
+        notes: choices made while reading (guessed encoding, declared steps, fallback to paragraphs).
+    """
+
+    story: Story
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> list[str]:
+        """One line per note and per reason something was left out."""
+        reasons: dict[str, list[LeftOut]] = {}
+        for item in self.left_out:
+            reasons.setdefault(item.reason, []).append(item)
+        lines = []
+        for reason, items in reasons.items():
+            words = sum(len(item.text.split()) for item in items)
+            pictures = sum(len(item.pictures) for item in items)
+            lines.append(f"left out: {reason}: {len(items)} ({words} words, {pictures} pictures)")
+        return [*self.notes, *lines]
+
+
+def reading_of(
+    source: str | os.PathLike[str] | Sequence[object] | Story,
+    *,
+    by: Segmentation | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Reading:
+    """A story from whatever a caller has, with what reading it left out.
+
+    Args:
+        source: a story; a list of steps, each a string, a `Step` or a table as in a JSON story; a path; or a
+            string, which is a path where it names a file or looks like a file's name, and a text otherwise.
+        by: what one step is, as in `read_story`.
+        format: how to read a file, by its suffix unless given, or a text, plain unless given.
+    Raises:
+        LimnerError: as `read_story`.
+        ConfigError: something else.
+    """
+    if isinstance(source, Story):
+        return Reading(source)
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _names_file(source)):
+        return read_story_report(Path(source).expanduser(), by=by, format=format)
+    if isinstance(source, str):
+        return parse_story_report(source, format=format or "plain", by=by)
+    if not isinstance(source, Sequence) or isinstance(source, bytes):
+        raise ConfigError(
+            f"text: {source!r:.60} is of type {type(source).__name__};"
+            " expected a path, a text, a list of steps or a Story"
+        )
+    if not source:
+        raise DataError("text: a list without steps; expected one step or more")
+    steps = [one.model_dump() if isinstance(one, Step) else one for one in source]
+    try:
+        return parse_story_report(json.dumps({"steps": steps}), format="json", by=by)
+    except TypeError as error:
+        raise ConfigError(f"text: {error}; expected steps that are strings, or Steps") from None
+
+
+def _names_file(text: str) -> bool:
+    """Whether a string is meant as the name of a file."""
+    if "\n" in text or not text.strip():
+        return False
+    path = Path(text)
+    try:
+        if path.expanduser().is_file():
+            return True
+    except (OSError, RuntimeError):  # too long for a name, or of a user that is not there
+        return False
+    named = path.suffix.lower() in set(SUFFIXES) - {""}
+    return named or (len(text.split()) == 1 and (bool(path.suffix) or len(path.parts) > 1))
+
+
+def read_story(
+    path: Path,
+    *,
+    by: Segmentation | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Story:
+    """Read a text file as a story; `read_story_report` also says what was left out.
+
+    Args:
+        path: the file.
+        by: what one step is; None: explicit steps, or what a JSON story says. A text without explicit steps
+            is cut into paragraphs, and `Story.by` says so; `limner.text.segment.cut` has the rules.
+        format: how to read it; None: by the file's suffix.
+
+    Raises:
+        MissingError: no such file, or it cannot be read.
+        DataError: empty, binary, too large, undecodable or malformed.
+        ConfigError: unknown `by` or `format`.
+    """
+    return read_story_report(path, by=by, format=format).story
+
+
+def read_story_report(
+    path: Path,
+    *,
+    by: Segmentation | None = None,
+    format: Format | None = None,  # noqa: A002
+) -> Reading:
+    """Read a text file as a story, with what was left out and the choices made; arguments as `read_story`."""
+    path = Path(path)
+    kind = format or _format_of(path)
+    _check_options(by, kind)
+    where = _shown(path.name)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
+    text, note = decode_text(data, where, html=kind == "html")
+    reading = _parse(text, kind, by, name=_shown(path.stem), where=where, base=path.parent)
+    return Reading(reading.story, reading.left_out, ((note,) if note else ()) + reading.notes)
+
+
+def parse_story(
+    text: str,
+    *,
+    format: Format = "plain",  # noqa: A002
+    by: Segmentation | None = None,
+    id: str = "text",  # noqa: A002
+    base: Path | None = None,
+) -> Story:
+    """Read a text in memory as a story; `parse_story_report` also says what was left out.
+
+    Args:
+        text: the text.
+        format: how to read it.
+        by: what one step is, as in `read_story`.
+        id: the story's id where the text states none.
+        base: folder that relative picture paths start from; None: pictures keep no path.
+
+    Raises:
+        DataError: empty, too large or malformed.
+        ConfigError: unknown `by` or `format`.
+    """
+    return parse_story_report(text, format=format, by=by, id=id, base=base).story
+
+
+def parse_story_report(
+    text: str,
+    *,
+    format: Format = "plain",  # noqa: A002
+    by: Segmentation | None = None,
+    id: str = "text",  # noqa: A002
+    base: Path | None = None,
+) -> Reading:
+    """Read a text in memory, with what was left out and the choices made; arguments as `parse_story`."""
+    _check_options(by, format)
+    if len(text) > MAX_BYTES:
+        raise DataError(f"{id}: longer than {MAX_BYTES // 10**6} million letters; expected a text; split it")
+    return _parse(text, format, by, name=id, where=id, base=base)
+
+
+def _parse(
+    text: str, kind: Format, by: Segmentation | None, *, name: str, where: str, base: Path | None
+) -> Reading:
+    text = text.removeprefix("\ufeff")
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
+        raise DataError(
+            f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
+        )
+    if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
+        raise DataError(f"{where}: is empty; expected a text with words in it")
+    document, stated = _document(text, kind, where, base)
+    if document.blocks:
+        _take_title(document)
+    own = _segmentation(stated.get("by"))
+    if document.steps and (by is None or by in {"step", own}):
+        steps, used = document.steps, own or "step"
+        dropped: tuple[LeftOut, ...] = ()
+    else:
+        result = cut(document, by or "step", where)
+        steps, used, dropped = result.steps, result.by, result.left_out
+    notes = list(document.notes)
+    if used == "paragraph" and by in {None, "step"} and not document.steps:
+        notes.append("no explicit steps found: cut into paragraphs")
+    words = [document.title, *(step.title for step in steps), *(step.text for step in steps)]
+    story = Story.model_validate(
+        {
+            **{"id": name, **stated},
+            "title": document.title,
+            "steps": steps,
+            "by": used,
+            "language": document.language,
+            "direction": document.direction or writing_direction(words),
+            "author": document.author,
+            "illustrator": document.illustrator,
+            "license": document.license,
+        }
+    )
+    return Reading(story, (*document.left_out, *dropped), tuple(notes))
+
+
+def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
+    if kind == "markdown":
+        from limner.text.markdown import read_markdown
+
+        return read_markdown(text, where, base), {}
+    if kind == "html":
+        from limner.text.html import read_html
+
+        return read_html(text, where, base), {}
+    if kind == "json":
+        from limner.text.story_json import read_json
+
+        return read_json(text, where, base)
+    from limner.text.plain import read_plain
+
+    return read_plain(text), {}
+
+
+def _segmentation(name: str | None) -> Segmentation | None:
+    return next((by for by in get_args(Segmentation) if by == name), None)
+
+
+def _take_title(document: Document) -> None:
+    """The first level-1 heading is the title; where a title is stated elsewhere, only if it says the same."""
+    for place, block in enumerate(document.blocks):
+        if block.kind == "heading" and block.level == 1:
+            if document.title in {"", block.text} and _has_words_beside(document, place):
+                document.title = block.text
+                document.blocks.pop(place)
+                if block.pictures:
+                    document.blocks.insert(place, replace(block, kind="paragraph", text="", level=0))
+            return
+
+
+def _has_words_beside(document: Document, place: int) -> bool:
+    return any(block.text for other, block in enumerate(document.blocks) if other != place)
+
+
+def _format_of(path: Path) -> Format:
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        known = ", ".join(sorted(filter(None, SUFFIXES)))
+        raise DataError(
+            f"{_shown(path.name)}: suffix {suffix!r} is not a text format; expected {known}; save it so"
+        )
+    return SUFFIXES[suffix]
+
+
+def _check_options(by: str | None, kind: str) -> None:
+    if by is not None and by not in get_args(Segmentation):
+        raise ConfigError(unknown("segmentation", by, get_args(Segmentation)))
+    if kind not in get_args(Format):
+        raise ConfigError(unknown("text format", kind, get_args(Format)))
+
+
+def _shown(name: str) -> str:
+    """A file name that can be printed and stored: bytes that are not UTF-8 are escaped."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,482 @@
+"""From a document to its steps: by explicit step, heading, paragraph or sentence.
+
+Where one picture ends and the next begins is decided here and nowhere else, alike for every format.
+Nothing is lost: every word of the document is in a step, is a title, or is listed as left out.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+
+from limner.errors import DataError
+from limner.records import PictureRef, Segmentation, Step
+from limner.text.document import Block, Document, LeftOut
+from limner.text.markers import in_sequence, marker_of, names_method, names_supplies
+from limner.text.sentences import split_sentences
+
+
+@dataclass
+class Section:
+    """A heading and the blocks under it, up to the next heading of any level.
+
+    Attributes:
+        title: words of the heading, "" before the first.
+        level: 1 to 6, 0 before the first heading.
+        blocks: what stands under it, page breaks taken out unless asked for.
+    """
+
+    title: str = ""
+    level: int = 0
+    blocks: list[Block] = field(default_factory=list)
+
+
+def split_sections(blocks: Iterable[Block]) -> list[Section]:
+    """Cut blocks at every heading; the blocks before the first make a section of level 0."""
+    sections = [Section()]
+    for block in blocks:
+        if block.kind == "heading":
+            sections.append(Section(block.text, block.level))
+            if block.pictures:
+                sections[-1].blocks.append(Block("paragraph", pictures=block.pictures))
+        else:
+            sections[-1].blocks.append(block)
+    return sections if sections[0].blocks else sections[1:]
+
+
+def with_heading(section: Section) -> list[Block]:
+    """A section's blocks with its heading put back in front."""
+    heading = [Block("heading", section.title, section.level)] if section.level else []
+    return heading + section.blocks
+
+
+def mark_steps(blocks: Sequence[Block]) -> list[Block]:
+    """Turn paragraphs that begin "Step 1:" or "1." into items of a numbered list.
+
+    A worded mark takes in everything up to the next mark, heading or break; a bare number only its own
+    paragraph.
+    """
+    marks = [
+        (place, mark)
+        for place, block in enumerate(blocks)
+        if block.kind == "paragraph" and (mark := marker_of(block.text))
+    ]
+    flags = in_sequence([mark.number for _, mark in marks])
+    counted = {place: mark for (place, mark), flag in zip(marks, flags, strict=True) if flag}
+    result: list[Block] = []
+    open_step = False
+    for place, block in enumerate(blocks):
+        mark = counted.get(place)
+        if mark:
+            item = Block("item", mark.rest, 0, block.pictures, ordered=True, number=mark.number, list_id=-1)
+            result.append(item)
+            open_step = mark.worded
+        elif open_step and block.kind not in {"heading", "break"}:
+            result[-1] = join_blocks(result[-1], [block])
+        else:
+            open_step = False
+            result.append(block)
+    return [block for block in result if block.kind in {"break", "heading"} or block.text or block.pictures]
+
+
+def without_supplies(sections: list[Section]) -> tuple[list[Section], list[LeftOut]]:
+    """Take out sections of ingredients or tools, with their subsections, unless nothing else remains."""
+    kept: list[Section] = []
+    dropped: list[Section] = []
+    level = 0
+    for section in sections:
+        inside = level and section.level > level
+        level = level if inside else section.level if names_supplies(section.title) else 0
+        (dropped if level else kept).append(section)
+    if not letters(block for section in kept for block in section.blocks):
+        return sections, []
+    return kept, [omitted("ingredients or supplies", with_heading(section)) for section in dropped]
+
+
+def join_continuations(blocks: list[Block]) -> list[Block]:
+    """Give what stands between item n and item n + 1 to item n, and pictures after the last item to it."""
+    result: list[Block] = []
+    places = [place for place, block in enumerate(blocks) if block.kind == "item" and block.ordered]
+    follows = {
+        here: there
+        for here, there in pairwise(places)
+        if blocks[there].number == blocks[here].number + 1 and blocks[there].number > 1
+    }
+    place = 0
+    while place < len(blocks):
+        block, end = blocks[place], place + 1
+        if place in follows:
+            end = follows[place]
+        elif block.kind == "item" and block.ordered:
+            while end < len(blocks) and not blocks[end].text and blocks[end].pictures:
+                end += 1
+        result.append(join_blocks(block, blocks[place + 1 : end]))
+        place = end
+    return result
+
+
+def whole_step(blocks: Iterable[Block], title: str) -> list[Step]:
+    """One step of all blocks, the heading being its words where there are no others; none without any."""
+    blocks = list(blocks)
+    pictures = tuple(picture for block in blocks for picture in block.pictures)
+    text = text_of(blocks)
+    if text:
+        return [Step(text=text, title=title, pictures=pictures)]
+    return [Step(text=title, pictures=pictures)] if title else []
+
+
+def text_of(blocks: Iterable[Block]) -> str:
+    """The words of blocks: paragraphs apart, items of one list on lines of their own."""
+    text, last = "", None
+    for block in blocks:
+        if not block.text:
+            continue
+        bullet = block.kind == "item" and not block.ordered
+        line = f"- {block.text}" if bullet else block.text
+        if block.kind == "item" and block.ordered:
+            line = f"{block.number}. {block.text}"
+        same = last is not None and last.kind == block.kind == "item" and last.list_id == block.list_id
+        text += ("" if last is None else "\n" if same else "\n\n") + line
+        last = block
+    return text
+
+
+def join_blocks(first: Block, more: Sequence[Block]) -> Block:
+    """Append the words and pictures of more blocks to the first."""
+    if not more:
+        return first
+    rest = text_of(more)
+    pictures = first.pictures + tuple(picture for block in more for picture in block.pictures)
+    return replace(first, text="\n\n".join(filter(None, (first.text, rest))), pictures=pictures)
+
+
+def without_breaks(section: Section) -> list[Block]:
+    """A section's blocks but its page breaks."""
+    return [block for block in section.blocks if block.kind != "break"]
+
+
+def letters(blocks: Iterable[Block]) -> int:
+    """Letters in blocks, white space not counted."""
+    # Scripts without spaces have no words to count; letters serve all alike.
+    return sum(len("".join(block.text.split())) for block in blocks)
+
+
+def omitted(reason: str, blocks: Iterable[Block]) -> LeftOut:
+    """Blocks as a record of what was left out."""
+    kept = [block for block in blocks if block.kind != "break"]
+    pictures = tuple(picture.target for block in kept for picture in block.pictures)
+    return LeftOut(reason, text_of(kept), pictures)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Steps, how they were really cut, and what is in none of them."""
+
+    steps: tuple[Step, ...]
+    by: Segmentation
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def cut(document: Document, by: Segmentation, where: str) -> Cut:
+    """Cut a document into steps.
+
+    ``step`` takes the first of these that the text has:
+
+    1. steps the source declares;
+    2. headings that are numbered or say "Step": each with all under it is a step;
+    3. pages between breaks (no numbered list, at most one heading a page);
+    4. numbered lists, paragraphs beginning "Step 1:" or "1.", bullets under "Method" or bullets with
+       pictures of their own. When these hold at least half of the letters under the headings, as in a
+       recipe, each item is a step and the introduction and notes around them are left out; otherwise
+       the text between is kept as steps too;
+    5. two or more headed sections, the introduction being a step of its own;
+    6. paragraphs: `by` then says so.
+
+    Lists of ingredients or supplies under a heading that says so are left out of 2 to 6.
+    The other three ways leave out nothing but group headings.
+
+    Args:
+        document: as read.
+        by: what to cut by.
+        where: name of the text, for messages.
+
+    Raises:
+        DataError: nothing left to be a step, or no heading where headings were asked for.
+    """
+    if by == "step":
+        result = Cut(document.steps, "step") if document.steps else _by_step(document)
+    else:
+        blocks = document.blocks or _blocks_of_steps(document.steps)
+        if by == "heading" and not any(block.kind == "heading" for block in blocks):
+            raise DataError(f"{where}: has no heading to cut by; expected headings; use --by paragraph")
+        result = _by_unit(blocks, by)
+    if not result.steps:
+        raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
+    return replace(result, left_out=(*result.left_out, *_lost_pictures(document, result)))
+
+
+def _lost_pictures(document: Document, result: Cut) -> list[LeftOut]:
+    """Pictures that belong to no words, such as a banner above the first paragraph."""
+    known = {picture.target for step in result.steps for picture in step.pictures}
+    known |= {target for item in result.left_out for target in item.pictures}
+    pictures = [picture for block in document.blocks for picture in block.pictures]
+    return [
+        LeftOut("picture beside no words", picture.alt, (picture.target,))
+        for picture in dict.fromkeys(pictures)
+        if picture.target not in known
+    ]
+
+
+def _by_step(document: Document) -> Cut:
+    sections = split_sections(mark_steps(document.blocks))
+    kept, supplies = without_supplies(sections)
+    for shape in (_numbered_headings, _pages, _lists, _headed):
+        found = shape(kept)
+        if found is not None and len(found.steps) >= 2:
+            return Cut(found.steps, "step", (*supplies, *found.left_out))
+    blocks = [block for section in kept for block in with_heading(section)]
+    found = _by_unit(blocks, "paragraph")
+    return replace(found, left_out=(*supplies, *found.left_out))
+
+
+def _numbered_headings(sections: list[Section]) -> Cut | None:
+    marks = [(place, marker_of(section.title)) for place, section in enumerate(sections) if section.level]
+    found = [(place, mark) for place, mark in marks if mark]
+    flags = in_sequence([mark.number for _, mark in found])
+    starts = {place for (place, _), flag in zip(found, flags, strict=True) if flag}
+    if len(starts) < 2:
+        return None
+    level = min(sections[place].level for place in starts)
+    if 2 * len(starts) < sum(0 < section.level <= level for section in sections):
+        return None
+    steps: list[Step] = []
+    left_out: list[LeftOut] = []
+    group: list[Section] = []
+
+    def close() -> None:
+        if group:
+            inner = [block for section in group[1:] for block in _as_text(section)]
+            steps.extend(whole_step([*group[0].blocks, *inner], group[0].title))
+            group.clear()
+
+    for place, section in enumerate(sections):
+        if place in starts:
+            close()
+            group.append(section)
+        elif group and section.level > group[0].level:
+            group.append(section)
+        else:
+            close()
+            reason = "after the steps" if steps else "introduction"
+            left_out.append(omitted(reason, with_heading(section)))
+    close()
+    return Cut(tuple(steps), "step", _worded(left_out))
+
+
+def _as_text(section: Section) -> list[Block]:
+    return [Block("paragraph", section.title), *section.blocks]
+
+
+def _pages(sections: list[Section]) -> Cut | None:
+    blocks = [block for section in sections for block in with_heading(section)]
+    breaks = sum(block.kind == "break" for block in blocks)
+    ordered = sum(block.kind == "item" and block.ordered for block in blocks)
+    headings = sum(block.kind == "heading" for block in blocks)
+    if not breaks or ordered >= 2 or headings > breaks + 1:
+        return None
+    steps: list[Step] = []
+    for is_break, page in groupby(blocks, key=lambda block: block.kind == "break"):
+        if not is_break:
+            steps += _page(list(page))
+    return Cut(tuple(steps), "step")
+
+
+def _page(blocks: list[Block]) -> list[Step]:
+    titles = [block.text for block in blocks if block.kind == "heading"]
+    first = blocks[0].kind == "heading"
+    inner = [
+        block if block.kind != "heading" else Block("paragraph", block.text, pictures=block.pictures)
+        for block in (blocks[1:] if first else blocks)
+    ]
+    title = titles[0] if first else ""
+    if title or letters(inner):
+        return whole_step(inner, title)
+    # A page that is only a picture still says something when the picture is described.
+    described = [
+        Block("paragraph", picture.alt) for block in inner for picture in block.pictures if picture.alt
+    ]
+    return whole_step([*inner, *described], "")
+
+
+def _lists(sections: list[Section]) -> Cut | None:
+    joined = [replace(section, blocks=join_continuations(without_breaks(section))) for section in sections]
+    flagged = [list(zip(_step_flags(section), section.blocks, strict=True)) for section in joined]
+    items = [block for pairs in flagged for is_step, block in pairs if is_step]
+    if len(items) < 2:
+        return None
+    stepwise = [any(is_step for is_step, _ in pairs) for pairs in flagged]
+    body = [
+        block
+        for section, has_steps in zip(joined, stepwise, strict=True)
+        if section.level or has_steps
+        for block in section.blocks
+    ]
+    recipe = 2 * letters(items) >= letters(body)
+    steps: list[Step] = []
+    left_out: list[LeftOut] = []
+    for section, pairs, has_steps in zip(joined, flagged, stepwise, strict=True):
+        around = "around the steps" if steps else "before the steps"
+        if recipe and not has_steps:
+            left_out.append(omitted(around, with_heading(section)))
+            continue
+        if section.level and not section.blocks:
+            left_out.append(LeftOut("heading without text", section.title))
+        for is_step, run in groupby(pairs, key=lambda pair: pair[0]):
+            blocks = [block for _, block in run]
+            if is_step:
+                steps += _each(blocks, section.title)
+            elif recipe:
+                left_out.append(omitted("around the steps" if steps else "before the steps", blocks))
+            else:
+                steps += whole_step(blocks, section.title)
+    return Cut(tuple(steps), "step", _worded(left_out))
+
+
+def _each(items: list[Block], title: str) -> list[Step]:
+    """Every item a step, without the mark of its list."""
+    return [step for item in items for step in whole_step([replace(item, kind="paragraph")], title)]
+
+
+def _step_lists(section: Section) -> set[int]:
+    """Ids of the bulleted lists of a section whose items are steps."""
+    bullets = [block for block in section.blocks if block.kind == "item" and not block.ordered]
+    if names_method(section.title):
+        return {block.list_id for block in bullets}
+    pictured = Counter(block.list_id for block in bullets if block.pictures)
+    return {list_id for list_id, count in pictured.items() if count >= 2}
+
+
+def _step_flags(section: Section) -> list[bool]:
+    lists = _step_lists(section)
+    return [block.kind == "item" and (block.ordered or block.list_id in lists) for block in section.blocks]
+
+
+def _headed(sections: list[Section]) -> Cut | None:
+    if sum(section.level > 0 and _has_content(section.blocks) for section in sections) < 2 and (
+        sum(section.level > 0 for section in sections) < 2 or any(section.blocks for section in sections)
+    ):
+        return None
+    steps: list[Step] = []
+    left_out: list[LeftOut] = []
+    for place, section in enumerate(sections):
+        blocks = without_breaks(section)
+        if not blocks and _is_group(sections, place):
+            left_out.append(LeftOut("heading without text", section.title))
+        else:
+            steps += whole_step(blocks, section.title)
+    return Cut(tuple(steps), "step", tuple(left_out))
+
+
+def _is_group(sections: list[Section], place: int) -> bool:
+    """A heading with nothing under it but deeper headings names a group, not a step."""
+    return place + 1 < len(sections) and sections[place + 1].level > sections[place].level
+
+
+def _by_unit(blocks: Iterable[Block], by: Segmentation) -> Cut:
+    sections = split_sections(blocks)
+    if by == "heading":
+        return _headed_all(sections)
+    steps: list[Step] = []
+    left_out: list[LeftOut] = []
+    for place, section in enumerate(sections):
+        inner = without_breaks(section)
+        if not inner and _is_group(sections, place):
+            left_out.append(LeftOut("heading without text", section.title))
+            continue
+        units = _units(inner)
+        if by == "sentence":
+            units = [piece for unit in units for piece in _sentences(unit)]
+        steps += _settled(units, section.title)
+    return Cut(tuple(steps), by, tuple(left_out))
+
+
+def _headed_all(sections: list[Section]) -> Cut:
+    steps: list[Step] = []
+    left_out: list[LeftOut] = []
+    for place, section in enumerate(sections):
+        blocks = without_breaks(section)
+        if not blocks and _is_group(sections, place):
+            left_out.append(LeftOut("heading without text", section.title))
+        else:
+            steps += whole_step(blocks, section.title)
+    return Cut(tuple(steps), "heading", tuple(left_out))
+
+
+def _units(blocks: list[Block]) -> list[Block]:
+    """Paragraphs: each block alone, but the bullets of one list together."""
+    units: list[Block] = []
+    for key, run in groupby(
+        blocks, key=lambda block: block.list_id if block.kind == "item" and not block.ordered else None
+    ):
+        items = list(run)
+        if key is None:
+            units += items
+        else:
+            pictures = tuple(picture for item in items for picture in item.pictures)
+            units.append(Block("verbatim", text_of(items), pictures=pictures))
+    return units
+
+
+def _sentences(block: Block) -> list[Block]:
+    """The sentences of a block; its pictures stay with the last."""
+    if block.kind == "verbatim" or not block.text:
+        return [block]
+    pieces = [Block("paragraph", sentence) for sentence in split_sentences(block.text)]
+    return [*pieces[:-1], replace(pieces[-1], pictures=block.pictures)]
+
+
+def _settled(units: list[Block], title: str) -> list[Step]:
+    """Give pictures that stand alone to the text before them, or after them where pictures come first.
+
+    A section with pictures and no words has its heading for words.
+    """
+    if not any(unit.text for unit in units):
+        return whole_step(units, title)
+    leads = not units[0].text and bool(units[-1].text)
+    ordered = units[::-1] if leads else units
+    gathered: list[tuple[str, list[PictureRef]]] = []
+    early: list[PictureRef] = []
+    for unit in ordered:
+        own = list(unit.pictures)[:: -1 if leads else 1]
+        if unit.text:
+            gathered.append((unit.text, early + own))
+            early = []
+        elif gathered:
+            gathered[-1][1].extend(own)
+        else:
+            early += own
+    if leads:
+        gathered = [(text, pictures[::-1]) for text, pictures in gathered[::-1]]
+    return [Step(text=text, title=title, pictures=tuple(pictures)) for text, pictures in gathered]
+
+
+def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:
+    """Steps taken apart again, to be cut another way."""
+    blocks: list[Block] = []
+    title = ""
+    for step in steps:
+        if step.title != title:
+            title = step.title
+            blocks.append(Block("heading", title, level=2)) if title else None
+        paragraphs = [part.strip() for part in step.text.split("\n\n") if part.strip()]
+        blocks += [Block("paragraph", part) for part in paragraphs[:-1]]
+        blocks.append(Block("paragraph", paragraphs[-1], pictures=step.pictures))
+    return blocks
+
+
+def _has_content(blocks: Iterable[Block]) -> bool:
+    return any(block.text or block.pictures for block in blocks)
+
+
+def _worded(left_out: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
+    return tuple(item for item in left_out if item.text or item.pictures)

@@ -1,0 +1,135 @@
+"""Stories as JSON: limner's own form, a storyboard that holds one, and a simple form anybody can write.
+
+The simple form is ``{"title": ..., "steps": ["words", {"text": ..., "title": ..., "image": ...}]}`` or just
+the list; one lenient reader serves all three. Unknown keys are reported as left out, not refused.
+"""
+
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from limner.errors import DataError
+from limner.records import PictureRef, Segmentation, Step
+from limner.text.document import Document, LeftOut, resolve_picture
+
+_CREDITS = ("title", "language", "author", "illustrator", "license")
+_KNOWN = frozenset({*_CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages"})
+_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256"})
+
+
+def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
+    """A JSON story as a document of declared steps.
+
+    Args:
+        text: the decoded file.
+        where: its name, for messages.
+        base: folder that relative picture paths start from, or None.
+
+    Returns:
+        The document, and what only a story file states: any of `id`, `by`, `split`, `source`.
+
+    Raises:
+        DataError: not JSON, or not a story.
+    """
+    try:
+        data = from_json(text)  # unlike json's, it refuses halves of characters, which no story can hold
+    except ValueError as error:
+        raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; mend it") from None
+    if isinstance(data, dict) and isinstance(data.get("story"), dict):
+        data = data["story"]  # a storyboard: its text, to be illustrated anew
+    if isinstance(data, list):
+        data = {"steps": data}
+    steps = (data.get("steps") or data.get("pages")) if isinstance(data, dict) else None
+    if not isinstance(steps, list) or not steps:
+        raise DataError(
+            f'{where}: JSON without steps; expected {{"title": ..., "steps": ["...", ...]}}; add them'
+        )
+    document = Document()
+    for name in _CREDITS:
+        setattr(document, name, _string(data, name, where))
+    direction = _choice(data, "direction", ("ltr", "rtl"), where)
+    document.direction = "rtl" if direction == "rtl" else "ltr" if direction == "ltr" else None
+    unknown = sorted(str(key) for key in data.keys() - _KNOWN)
+    document.left_out += [LeftOut(f"unknown key {key[:40]!r}") for key in unknown]
+    document.steps = tuple(
+        _step(item, f"{where}: step {n}", base, document) for n, item in enumerate(steps, 1)
+    )
+    stated = {
+        "id": _string(data, "id", where) or _string(data, "story_id", where),
+        "by": _choice(data, "by", get_args(Segmentation), where),
+        "split": _choice(data, "split", ("train", "val", "test"), where),
+        "source": _string(data, "source", where),
+    }
+    return document, {key: value for key, value in stated.items() if value}
+
+
+def _step(item: object, where: str, base: Path | None, document: Document) -> Step:
+    if isinstance(item, str):
+        item = {"text": item}
+    if not isinstance(item, dict):
+        raise DataError(
+            f"{where}: found {type(item).__name__}, expected words or an object with text; mend it"
+        )
+    words, title = _string(item, "text", where).strip(), _string(item, "title", where).strip()
+    if not words and not title:
+        raise DataError(f"{where}: has no words; expected text; add some or remove the step")
+    unknown = sorted(str(key) for key in item.keys() - _STEP_KEYS)
+    document.left_out += [LeftOut(f"unknown key {key[:40]!r} of a step") for key in unknown]
+    found = _pictures(item, where, base, document)
+    return Step(text=words or title, title=title if words else "", pictures=found)
+
+
+def _pictures(
+    item: dict[str, Any], where: str, base: Path | None, document: Document
+) -> tuple[PictureRef, ...]:
+    given: list[Any] = []
+    for key in ("image", "images", "pictures"):
+        value = item.get(key)
+        given += value if isinstance(value, list) else [] if value is None else [value]
+    found = []
+    for picture in given:
+        if isinstance(picture, str):
+            alt, sha256 = _string(item, "alt", where), _string(item, "sha256", where) or None
+            target = picture
+        elif isinstance(picture, dict) and isinstance(picture.get("target"), str):
+            try:
+                reference = PictureRef.model_validate(picture)
+            except ValidationError as error:
+                fault = error.errors()[0]
+                place = ".".join(map(str, fault["loc"]))
+                raise DataError(f"{where}: picture {place}: {fault['msg']}; mend it") from None
+            alt, sha256, target = reference.alt, reference.sha256, reference.target
+            if reference.path and (kept := resolve_picture(reference.path, Path("/"))).path:
+                found.append(reference.model_copy(update={"path": kept.path}))
+                continue
+        else:
+            raise DataError(
+                f"{where}: picture {str(picture)[:60]!r} is no path; expected a path or URL; mend it"
+            )
+        if target.startswith("data:"):
+            document.left_out.append(LeftOut("picture inside the file (data: URI)", alt))
+        elif target.strip():
+            found.append(resolve_picture(target, base, alt, sha256))
+    return tuple(found)
+
+
+def _string(data: dict[str, Any], key: str, where: str) -> str:
+    value = data.get(key)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    raise DataError(f"{where}: {key} is a {type(value).__name__}, expected words; mend it")
+
+
+def _choice(data: dict[str, Any], key: str, choices: tuple[str, ...], where: str) -> str:
+    value = _string(data, key, where)
+    if value and value not in choices:
+        raise DataError(
+            f"{where}: {key} {value[:40]!r} is unknown; expected one of {', '.join(choices)}; mend it"
+        )
+    return value

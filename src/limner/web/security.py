@@ -1,0 +1,346 @@
+"""Guards around a local server: who may ask, from which page, and how much may be sent.
+
+A page on the web can make a browser ask 127.0.0.1, under any name it likes (DNS rebinding) and from its own
+pages. So the Host must be ours, writes must come from our own pages, and beyond this machine a token is due.
+It knows nothing of what is served.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qsl, urlencode
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerError, MissingError
+from limner.records import Record
+
+MEDIA_TYPE = "application/problem+json"
+BLANK = "about:blank"
+_STATUS: tuple[tuple[type[LimnerError], int], ...] = (
+    (ConfigError, 400),
+    (DataError, 422),
+    (CheckpointError, 409),
+    (MissingError, 503),
+)
+
+
+class ProblemDetails(Record):
+    """What a refused request is answered with.
+
+    Attributes:
+        type: a URN that names the kind of problem, or about:blank.
+        title: a few words, the same for every problem of the kind.
+        status: of HTTP.
+        detail: one line on this very case: what was found, what was expected, what to do.
+    """
+
+    type: str = BLANK
+    title: str
+    status: int
+    detail: str
+
+
+class ProblemError(LimnerError):
+    """A request that is refused.
+
+    Args:
+        status: of HTTP.
+        detail: one line.
+        kind: short name of the kind of problem, for programs.
+        title: a few words; the phrase of the status unless given.
+    """
+
+    def __init__(self, status: int, detail: str, *, kind: str = "", title: str = "") -> None:
+        super().__init__(detail)
+        self.details = ProblemDetails(
+            type=f"urn:limner:{kind}" if kind else BLANK,
+            title=title or HTTPStatus(status).phrase,
+            status=status,
+            detail=detail,
+        )
+
+
+def answer(details: ProblemDetails, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The response that tells a problem."""
+    return JSONResponse(details.model_dump(), details.status, headers, media_type=MEDIA_TYPE)
+
+
+def details_of(error: LimnerError) -> ProblemDetails:
+    """An error of limner as a problem."""
+    if isinstance(error, ProblemError):
+        return error.details
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return ProblemDetails(title=HTTPStatus(status).phrase, status=status, detail=str(error))
+
+
+def install(app: FastAPI) -> None:
+    """Let an application answer every error with a problem."""
+
+    @app.exception_handler(LimnerError)
+    def known(request: Request, error: LimnerError) -> JSONResponse:
+        return answer(details_of(error))
+
+    @app.exception_handler(HTTPException)
+    def refused(request: Request, error: HTTPException) -> JSONResponse:
+        phrase = HTTPStatus(error.status_code).phrase
+        detail = f"{request.method} {request.url.path}: {error.detail}"
+        details = ProblemDetails(title=phrase, status=error.status_code, detail=detail)
+        return answer(details, dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        found = "; ".join(
+            f"{'.'.join(str(part) for part in one['loc'] if part != 'body') or 'body'}: {one['msg']}"
+            for one in error.errors()[:3]
+        )
+        title = "Request does not fit"
+        return answer(ProblemDetails(type="urn:limner:malformed", title=title, status=422, detail=found))
+
+    @app.exception_handler(Exception)
+    def unforeseen(request: Request, error: Exception) -> JSONResponse:
+        logging.getLogger("limner").error("%s %s", request.method, request.url.path, exc_info=error)
+        detail = f"{type(error).__name__}; the terminal in which the server runs shows where"
+        return answer(ProblemDetails(title="Internal error", status=500, detail=detail))
+
+
+BODY_BYTES = 8 * 2**20
+SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+LOOPBACK_NAMES = frozenset(("127.0.0.1", "localhost", "::1"))
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none';"
+        " form-action 'self'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+@dataclass(frozen=True)
+class Guard:
+    """The rules of one server.
+
+    Attributes:
+        hosts: names under which it may be asked, without port.
+        addresses: whether any literal IP address will do as well; no foreign name can be bound to one.
+        port: that a Host must name; None accepts any, as behind a proxy.
+        token: that must be known; None where the machine's own user is the only one to reach the server.
+        cookie: name of the cookie that holds the token.
+        open_paths: beginnings of paths that need no token.
+        body_bytes: largest request body.
+    """
+
+    hosts: frozenset[str] = LOOPBACK_NAMES
+    addresses: bool = False
+    port: int | None = None
+    token: str | None = None
+    cookie: str = "limner"
+    open_paths: tuple[str, ...] = ()
+    body_bytes: int = BODY_BYTES
+
+
+class Guarded:
+    """An ASGI application behind a guard."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        """Take what to protect, and how."""
+        self.app, self.guard = app, guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, redirect or pass on one request."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # no websockets here: the server closes the connection
+        respond = _with_headers(send)
+        try:
+            self._check(scope)
+            admitted = self._admit(scope)
+            if admitted is not None:
+                await admitted(scope, receive, respond)
+                return
+            if scope["method"] not in SAFE:
+                receive = await self._bounded(scope, receive)
+        except ProblemError as problem:
+            await answer(problem.details)(scope, receive, respond)
+            return
+        await self.app(scope, receive, respond)
+
+    def _check(self, scope: Scope) -> None:
+        """Host and origin."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        host = hosts[0] if len(hosts) == 1 else ""
+        if not self._ours(host):
+            raise ProblemError(
+                421,
+                f"this server is not {host[:80]!r}; open it under the address that it printed",
+                kind="host",
+            )
+        site = headers.get("sec-fetch-site")
+        reads = scope["method"] in SAFE
+        if reads:
+            return
+        origin = headers.get("origin")
+        if origin is not None:
+            if origin not in (f"http://{host}", f"https://{host}"):
+                raise ProblemError(403, f"a page of {origin[:80]} may not write here", kind="origin")
+        elif site not in (None, "same-origin", "none"):
+            raise ProblemError(403, "a page of another site may not write here", kind="origin")
+
+    def _ours(self, host: str) -> bool:
+        name, port = _split(host)
+        if self.guard.port is not None and port != self.guard.port and not (port is None and self._default):
+            return False
+        return name in self.guard.hosts or (self.guard.addresses and _is_address(name))
+
+    @property
+    def _default(self) -> bool:
+        return self.guard.port == 80
+
+    def _admit(self, scope: Scope) -> Response | None:
+        """None to pass on; a redirect that puts the token of the address into a cookie.
+
+        Raises:
+            ProblemError: the token is missing or wrong.
+        """
+        token = self.guard.token
+        if token is None or scope["path"].startswith(self.guard.open_paths or ("\0",)):
+            return None
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        shown = [value for name, value in query if name == "token"]
+        if shown and scope["method"] in SAFE and _same(shown[-1], token):
+            rest = urlencode([(name, value) for name, value in query if name != "token"])
+            # One slash: an address that begins with two would lead to another server.
+            path = "/" + scope["path"].lstrip("/")
+            response = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
+            response.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict", path="/")
+            return response
+        headers = Headers(scope=scope)
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        if _same(_cookie(headers, self.guard.cookie), token) or _same(bearer, token):
+            return None
+        raise ProblemError(
+            401, "the token is missing or wrong; open the address that the server printed", kind="token"
+        )
+
+    async def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """The body, read whole within the limit.
+
+        Raises:
+            ProblemError: it is larger, or its stated length is no number.
+        """
+        limit = self.guard.body_bytes
+        stated = Headers(scope=scope).get("content-length", "0")
+        if not stated.isdecimal() or int(stated) > limit:
+            raise _too_large(limit)
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                break
+            part = message.get("body", b"")
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            parts.append(part)
+            if not message.get("more_body", False):
+                break
+        body: Message | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+
+        async def replay() -> Message:
+            nonlocal body
+            if body is not None:
+                message, body = body, None
+                return message
+            return await receive()
+
+        return replay
+
+
+def new_token() -> str:
+    """256 random bits that fit into an address."""
+    return secrets.token_urlsafe(32)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that is bound to a host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def hosts_of(bound: str, others: Iterable[str] = ()) -> frozenset[str]:
+    """Names under which a server may be asked: loopback, what it is bound to, and others."""
+    return LOOPBACK_NAMES | {name.lower().strip("[]") for name in (bound, *others) if name}
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(413, f"the request is larger than {limit:,} bytes; send less", kind="too-large")
+
+
+def _split(host: str) -> tuple[str, int | None]:
+    """A Host header as name in lower case and port."""
+    name, port = host.lower(), ""
+    if name.startswith("["):
+        name, _, rest = name[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif name.count(":") == 1:
+        name, _, port = name.partition(":")
+    return name.rstrip("."), int(port) if port.isascii() and port.isdecimal() else None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _same(found: str, due: str) -> bool:
+    return secrets.compare_digest(found.encode("utf-8", "surrogateescape"), due.encode())
+
+
+def _with_headers(send: Send) -> Send:
+    """Add the security headers to a response; its own go first."""
+
+    async def respond(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("cache-control", "no-store")
+        await send(message)
+
+    return respond

@@ -1,0 +1,165 @@
+"""Start a server: bind first, so that the address is true before it is told, then serve until Ctrl-C.
+
+The bind rule is here: beyond this machine only with a token. It knows nothing of what is served.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+import webbrowser
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from limner.errors import ConfigError
+from limner.web.security import Guard, Guarded, hosts_of, is_loopback, new_token
+
+ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A socket that listens.
+
+    Attributes:
+        listener: the socket.
+        host: as asked for.
+        port: as it is, also where any was asked for.
+        token: that requests must bring; None on loopback.
+    """
+
+    listener: socket.socket
+    host: str
+    port: int
+    token: str | None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    @property
+    def origin(self) -> str:
+        """Where a browser on this machine finds it."""
+        host = "127.0.0.1" if self.host in ANY else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def url(self, path: str = "/") -> str:
+        """An address to print or open, with the token where one is due."""
+        return f"{self.origin}{path}" + (f"?token={self.token}" if self.token else "")
+
+    def guard(
+        self,
+        cookie: str,
+        *,
+        names: Iterable[str] = (),
+        open_paths: tuple[str, ...] = (),
+        need_token: bool = True,
+    ) -> Guard:
+        """The rules for this address.
+
+        Args:
+            cookie: beginning of the name of the token's cookie; cookies do not tell ports apart, names do.
+            names: further names of this server, such as that of a proxy before it; any port will do then.
+            open_paths: beginnings of paths that need no token.
+            need_token: False for a server that knows its visitors by other means.
+        """
+        every = tuple(names)
+        return Guard(
+            hosts=hosts_of("" if self.host in ANY else self.host, every),
+            addresses=not self.loopback,
+            port=None if every else self.port,
+            token=self.token if need_token else None,
+            cookie=f"{cookie}-{self.port}",
+            open_paths=open_paths,
+        )
+
+
+def bind(host: str, port: int | None, default: int) -> Bound:
+    """Listen on an address.
+
+    Args:
+        host: name or address of an interface of this machine.
+        port: 0 takes any that is free; None the default one, or any where that is taken.
+        default: the port to prefer.
+    Raises:
+        ConfigError: the address is not this machine's, or its port is taken.
+    """
+    if port is not None and not 0 <= port <= 65_535:
+        raise ConfigError(f"--port {port}: expected 0 to 65535")
+    try:
+        listener = _listen(host, default if port is None else port)
+    except OSError as error:
+        try:
+            if port is not None:
+                raise error
+            listener = _listen(host, 0)
+        except OSError as refused:
+            raise ConfigError(
+                f"cannot listen on {host} port {default if port is None else port}:"
+                f" {refused.strerror or refused}; give another --host or --port (0 takes a free one)"
+            ) from error
+    return Bound(listener, host, listener.getsockname()[1], None if is_loopback(host) else new_token())
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(
+    app: ASGIApp,
+    bound: Bound,
+    guard: Guard,
+    *,
+    browse: str | None = None,
+    ready: Callable[[], None] | None = None,
+) -> None:
+    """Serve until Ctrl-C or a signal to end.
+
+    Args:
+        app: the application.
+        bound: where.
+        guard: the rules around it.
+        browse: address to open in the user's browser once the server answers; None opens none.
+        ready: called once the server answers.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        Guarded(app, guard),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        loop="asyncio",
+        timeout_graceful_shutdown=2,
+    )
+    server = uvicorn.Server(config)
+
+    def announce() -> None:
+        while not server.started and not server.should_exit:
+            time.sleep(0.02)
+        if server.started:
+            if ready is not None:
+                ready()
+            if browse is not None:
+                # Without a browser there is still the printed address.
+                with contextlib.suppress(webbrowser.Error):
+                    webbrowser.open(browse)
+
+    threading.Thread(target=announce, daemon=True).start()
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[bound.listener])

@@ -1,0 +1,33 @@
+"""Picture-book worlds: drawn stories whose truth is known.
+
+One module per idea: world (what is true), tales (what happens), wording (what is said), canvas, places,
+figures, props (how it looks), files (how it is stored). `limner.worlds` is the way in.
+"""
+
+from limner.worlds.demo import DemoCollection, demo_collection
+from limner.worlds.drawing import draw, scene_graph
+from limner.worlds.files import write
+from limner.worlds.shelf import RELATIONS, Distractor, Page, PictureBook, SyntheticStory
+from limner.worlds.tales import CITE, CLUE, caption
+from limner.worlds.world import Character, Figure, Prop, Scene, Style
+
+__all__ = [
+    "CITE",
+    "CLUE",
+    "RELATIONS",
+    "Character",
+    "DemoCollection",
+    "Distractor",
+    "Figure",
+    "Page",
+    "PictureBook",
+    "Prop",
+    "Scene",
+    "Style",
+    "SyntheticStory",
+    "caption",
+    "demo_collection",
+    "draw",
+    "scene_graph",
+    "write",
+]

@@ -1,0 +1,473 @@
+"""What can happen: activities with a before, a during and an after, and moments between them.
+
+Reads the two tables beside it and turns a sketch, a cast and a setting into a `Scene`. It writes no text.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from limner.worlds.world import (
+    INDOORS,
+    PHASES,
+    PLACES,
+    TIMES,
+    WEATHERS,
+    Character,
+    Figure,
+    Point,
+    Prop,
+    Scene,
+    Style,
+)
+
+THING = re.compile(r"([a-z ]+?)((?::[a-z]+)*) ([\d.]+) ([\d.]+)(?: ([\d.]+))?(?: (?:hands|to)=(\S+))?")
+LINES = ("action", "quantity", "deictic", "story", "subjective")
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """One drawing of a tale, without its cast.
+
+    Attributes:
+        draw, links, inside, doing, says, tool: as explained in tales.toml.
+    """
+
+    draw: tuple[str, ...]
+    links: tuple[str, ...]
+    inside: tuple[str, ...]
+    doing: str
+    says: tuple[str, ...]
+    tool: str
+
+
+@dataclass(frozen=True)
+class Tale:
+    """An activity or a moment.
+
+    Attributes:
+        name: key in its table.
+        role: activity, opening, middle or closing.
+        friend: whether a second character is part of it.
+        places, weathers, times: where and when it may happen.
+        sketches: phase → drawing; a moment has only "during".
+        lines: kind of line (one of LINES) → wordings.
+    """
+
+    name: str
+    role: str
+    friend: bool
+    places: tuple[str, ...]
+    weathers: tuple[str, ...]
+    times: tuple[str, ...]
+    sketches: Mapping[str, Sketch]
+    lines: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and when: one of PLACES, WEATHERS and TIMES each."""
+
+    place: str
+    weather: str
+    time: str
+
+
+def _sketch(raw: Mapping[str, Any], tool: str) -> Sketch:
+    tool = str(raw.get("tool", tool))
+    if not any(re.match(rf"{tool}[: ]", line) for line in raw["draw"]):
+        tool = ""
+    return Sketch(
+        tuple(raw["draw"]),
+        tuple(raw["links"]),
+        tuple(raw.get("inside", ())),
+        str(raw["doing"]),
+        tuple(raw["says"]),
+        tool,
+    )
+
+
+def _tale(name: str, raw: Mapping[str, Any]) -> Tale:
+    outdoors = raw.get("outdoors")
+    places = raw.get("places") or [p for p in PLACES if outdoors is None or outdoors == (p not in INDOORS)]
+    tool = str(raw.get("tool", ""))
+    if "draw" in raw:
+        sketches = {"during": _sketch(raw, "")}
+    else:
+        sketches = {phase: _sketch(raw[phase], tool) for phase in PHASES}
+    return Tale(
+        name,
+        str(raw.get("role", "activity")),
+        bool(raw.get("friend", False)),
+        tuple(places),
+        tuple(raw.get("weathers", WEATHERS)),
+        tuple(raw.get("times", TIMES)),
+        sketches,
+        {kind: tuple(raw.get(kind, ())) for kind in LINES},
+    )
+
+
+@cache
+def tales() -> Mapping[str, Tale]:
+    """All activities and moments by name, in the order of their tables."""
+    found: dict[str, Tale] = {}
+    for table in ("tales.toml", "moments.toml"):
+        text = files("limner.worlds").joinpath(table).read_text(encoding="utf-8")
+        found |= {name: _tale(name, raw) for name, raw in tomllib.loads(text).items()}
+    return found
+
+
+def _points(text: str) -> tuple[Point, ...]:
+    pairs = (pair.split(",") for pair in text.split("/"))
+    return tuple((float(x), float(y)) for x, y in pairs)
+
+
+def _thing(line: str, cast: Mapping[str, Character]) -> Figure | Prop:
+    found = THING.fullmatch(line)
+    if found is None:
+        raise AssertionError(f"picture-book table: cannot read {line!r}")
+    label, states, x, y, size, points = found.groups()
+    state = states.lstrip(":").split(":") if states else []
+    at = (float(x), float(y))
+    reach = _points(points) if points else ()
+    if label in ("hero", "friend"):
+        facing = -1 if label == "friend" else 1
+        return Figure(cast[label], at, state[0], state[1], facing, reach)
+    return Prop(label, state[0] if state else "", at, float(size or 1), reach[0] if reach else None)
+
+
+def room_for_friend(tale: Tale, phase: str) -> bool:
+    """Whether a watching friend fits at the left edge without hiding anything."""
+    if tale.role != "activity":
+        return False
+    for line in tale.sketches[phase].draw:
+        found = THING.fullmatch(line)
+        if found is None or float(found[3]) < 0.30:
+            return False
+        # A raised pair of arms needs the room itself.
+        if ":cheer" in line and float(found[3]) < 0.33:
+            return False
+    return True
+
+
+def compose(
+    tale: Tale,
+    phase: str,
+    setting: Setting,
+    hero: Character,
+    friend: Character | None = None,
+    *,
+    flip: bool = False,
+    zoom: float = 1.0,
+) -> Scene:
+    """The scene of one page.
+
+    Args:
+        tale: what happens.
+        phase: before, during or after; moments have only "during".
+        setting: where and when.
+        hero: who does it.
+        friend: who else is there; in an activity it watches from the left edge.
+        flip: mirror the picture.
+        zoom: magnification; 1 when a friend watches, who would be cut off.
+    Returns:
+        The scene, true in every detail that is drawn.
+    """
+    sketch = tale.sketches[phase]
+    cast = {"hero": hero} | ({"friend": friend} if friend else {})
+    names = {role: who.name for role, who in cast.items()}
+    things = [_thing(line, cast) for line in sketch.draw]
+    links = [_link(link, names, things, sketch.inside) for link in sketch.links]
+    doing = sketch.doing
+    if friend and tale.friend:
+        doing = f"{doing} {friend.look}"
+    elif friend:
+        things.insert(0, Figure(friend, (0.115, 0.885), "stand", "happy", 1))
+        links.append((friend.name, "watching", hero.name))
+        doing = f"{doing}, while {friend.look} watches"
+        zoom = 1.0
+    return Scene(
+        setting.place,
+        setting.weather,
+        setting.time,
+        tuple(things),
+        tuple(links),
+        sketch.inside,
+        tale.name,
+        phase,
+        sketch.tool,
+        doing,
+        flip,
+        zoom,
+    )
+
+
+def _link(
+    text: str, names: Mapping[str, str], things: list[Figure | Prop], inside: tuple[str, ...]
+) -> tuple[str, str, str]:
+    """Split "hero looking at oven" by the longest labels at both ends."""
+    labels = {*names, *inside, *(thing.label for thing in things if isinstance(thing, Prop))}
+    start = max((label for label in labels if text.startswith(label + " ")), key=len)
+    end = max((label for label in labels if text.endswith(" " + label)), key=len)
+    return names.get(start, start), text[len(start) + 1 : -len(end) - 1], names.get(end, end)
+
+
+def with_hero(scene: Scene, old: Character, new: Character) -> Scene:
+    """The same scene with another character in the place of `old`."""
+    things = tuple(
+        replace(thing, who=new) if isinstance(thing, Figure) and thing.who == old else thing
+        for thing in scene.things
+    )
+    relations = tuple(
+        (new.name if s == old.name else s, p, new.name if o == old.name else o) for s, p, o in scene.relations
+    )
+    return replace(scene, things=things, relations=relations)
+
+
+def without(scene: Scene, label: str) -> Scene:
+    """The same scene without one thing: a prop by label or a character by name."""
+    things = tuple(
+        thing
+        for thing in scene.things
+        if label != (thing.who.name if isinstance(thing, Figure) else thing.label)
+    )
+    relations = tuple(link for link in scene.relations if label not in (link[0], link[2]))
+    return replace(scene, things=things, relations=relations)
+
+
+CITE = (
+    "expansion",
+    "image_needed",
+    "elaboration_t",
+    "elaboration_i_tool",
+    "temporal_before",
+    "temporal_after",
+    "temporal_during",
+)
+CLUE = ("visible", "subjective", "action", "story", "meta", "irrelevant")
+MEDIUM = {
+    "paper": "ink and wash",
+    "crayon": "wax crayons",
+    "watercolour": "watercolours",
+    "canvas": "oils on linen",
+    "dots": "an old printing press",
+}
+META = (
+    "I made this page with {medium}, on a wet Sunday afternoon.",
+    "This page was done in one evening, with {medium}.",
+    "The original of this page was made with {medium} and is no bigger than a hand.",
+    "For this page the illustrator used {medium} for the first time.",
+)
+IRRELEVANT = (
+    "In the capital the price of turnips had fallen again.",
+    "The number seven cannot be divided by two.",
+    "Whales breathe air, as everybody knows.",
+    "On the other side of the world a railway was opened that week.",
+    "The king of Spain signed a treaty about salt.",
+    "Copper is softer than iron.",
+)
+MARK = re.compile(r"\[([^\]|]+)(?:\|([^\]]+))?\]")
+PLACE_WORDS = {
+    "kitchen": "in the kitchen",
+    "house": "in the living room",
+    "school": "in the classroom",
+    "forest": "in the forest",
+    "beach": "on the beach",
+    "street": "in the street",
+    "farm": "on the farm",
+    "river": "by the river",
+    "garden": "in the garden",
+    "hill": "on the hill",
+}
+TIME_WORDS = {"morning": "in the morning", "noon": "at noon", "sunset": "at sunset", "night": "at night"}
+WEATHER_WORDS = {
+    "rainy": "in the rain",
+    "snowy": "in the snow",
+    "windy": "on a windy day",
+    "cloudy": "under grey clouds",
+    "sunny": "",
+}
+EXTRA_KINDS = ("story", "subjective", "quantity", "deictic", "meta", "watcher", "none")
+EXTRA_SHARES = (0.16, 0.16, 0.13, 0.09, 0.04, 0.08, 0.34)
+
+
+@dataclass(frozen=True)
+class PageText:
+    """The words of a page and what they are to the picture.
+
+    Attributes:
+        text: one to three sentences.
+        kinds: kind of each sentence: says, action, story, subjective, quantity, deictic, meta, irrelevant,
+            watcher.
+        mentions: entities named, as labels, states or names.
+        relations: CITE and CLUE relation → whether it holds.
+    """
+
+    text: str
+    kinds: tuple[str, ...]
+    mentions: frozenset[str]
+    relations: dict[str, bool]
+
+
+def caption(scene: Scene) -> str:
+    """Literal description of a picture: who (by looks), what, where, when; the hero is drawn last."""
+    doing, _, watcher = scene.doing.partition(", while ")
+    words = [scene.figures[-1].who.look, doing, PLACE_WORDS[scene.place], TIME_WORDS[scene.time]]
+    if scene.outdoors:
+        words.append(WEATHER_WORDS[scene.weather])
+    line = " ".join(word for word in words if word)
+    return f"{line}, while {watcher}" if watcher else line
+
+
+def plain(marked: str) -> tuple[str, frozenset[str]]:
+    """Take the marks out of a sentence.
+
+    Args:
+        marked: text with ``[noun]`` and ``[words|noun]``.
+    Returns:
+        The text, and the nouns.
+    """
+    return MARK.sub(r"\1", marked), frozenset(m[2] or m[1] for m in MARK.finditer(marked))
+
+
+def fill(line: str, hero: Character, friend: Character | None, *, how: str) -> str:
+    """Put the characters into a line; the result still carries marks.
+
+    Args:
+        line: wording from a table.
+        hero: who {H}, {name} and the pronouns stand for.
+        friend: who {friend} and {kind} stand for.
+        how: what {H} becomes: full, name, kind or pronoun.
+    """
+    he, his, him = ("she", "her", "her") if hero.female else ("he", "his", "him")
+    full = f"[{hero.name}] the [{hero.species}]"
+    subject = {
+        "full": full,
+        "name": f"[{hero.name}]",
+        "kind": f"The little [{hero.species}]",
+        "pronoun": he.capitalize(),
+    }[how]
+    return line.format(
+        H=subject,
+        name=full if how == "full" else f"[{hero.name}]",
+        he=he,
+        his=his,
+        him=him,
+        He=he.capitalize(),
+        His=his.capitalize(),
+        friend=f"[{friend.name}]" if friend else "somebody",
+        kind=friend.species if friend else "stranger",
+    )
+
+
+def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -> dict[str, bool]:
+    """Which relations hold between a text and the picture on its page.
+
+    Args:
+        scene: what is drawn.
+        kinds: kinds of the sentences.
+        mentions: entities the text names.
+    Returns:
+        Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is
+        not there. *temporal_before*: the picture shows the preparation of what the text tells (i < t);
+        *temporal_after*: its result (i > t); *temporal_during*: the very moment (i = t).
+        *elaboration_i_tool*: a tool is seen, not named.
+    """
+    tells, does = "says" in kinds, "action" in kinds
+    phase = scene.phase
+    about = tells or does or "quantity" in kinds or "deictic" in kinds
+    return {
+        "expansion": about,
+        "image_needed": "deictic" in kinds,
+        "elaboration_t": "quantity" in kinds,
+        "elaboration_i_tool": about and bool(scene.tool) and scene.tool not in mentions,
+        "temporal_before": does and phase == "before",
+        "temporal_after": does and phase == "after",
+        "temporal_during": (does and phase == "during") or (tells and not does),
+        "visible": (tells or (does and phase == "during")) and mentions <= scene.names,
+        "subjective": "subjective" in kinds,
+        "action": does,
+        "story": "story" in kinds,
+        "meta": "meta" in kinds,
+        "irrelevant": "irrelevant" in kinds,
+    }
+
+
+def _subject(rng: np.random.Generator, first: bool) -> str:
+    return (
+        "full" if first else str(rng.choice(["name", "kind", "pronoun", "full"], p=[0.42, 0.18, 0.25, 0.15]))
+    )
+
+
+def write_page(
+    scene: Scene,
+    tale: Tale,
+    hero: Character,
+    friend: Character | None,
+    *,
+    style: Style,
+    rng: np.random.Generator,
+    first: bool = False,
+    told: set[str] | None = None,
+) -> PageText:
+    """Write the text of one page.
+
+    Args:
+        scene: its picture.
+        tale: where the wordings come from.
+        hero: main character.
+        friend: the other one of the story, in this picture or not.
+        style: named by remarks on how the picture was made.
+        rng: source of chance.
+        first: whether this is the first page, which names the hero in full.
+        told: wordings the story has used; they are avoided while others are left, and this page's are added.
+    """
+    sketch = tale.sketches[scene.phase]
+    told = set() if told is None else told
+    draw = float(rng.random())
+    lead = (
+        ["says"] if draw < 0.36 else ["action"] if draw < 0.78 else ["says", "action"] if draw < 0.90 else []
+    )
+    if first and not lead:
+        lead = ["says"]
+    if scene.phase == "after":
+        # The deed came before what is seen.
+        lead = lead[::-1]
+    extra = str(rng.choice(EXTRA_KINDS, p=EXTRA_SHARES))
+    if not lead:
+        kinds = [str(rng.choice(["story", "subjective", "meta", "irrelevant"], p=[0.45, 0.15, 0.12, 0.28]))]
+    else:
+        kinds = [*lead, extra] if extra != "none" else lead
+    pools = {
+        "says": sketch.says,
+        **tale.lines,
+        "meta": META,
+        "irrelevant": IRRELEVANT,
+        "watcher": (
+            "\u201cWell done!\u201d said {friend}.",
+            "{friend} could hardly believe it.",
+            "\u201cMay I see?\u201d asked {friend}.",
+        ),
+    }
+    said, used, mentions = [], [], frozenset[str]()
+    for i, kind in enumerate(kinds):
+        if not pools[kind] or (kind == "watcher" and friend is None):
+            continue
+        fresh = [line for line in pools[kind] if line not in told] or list(pools[kind])
+        line = str(rng.choice(fresh))
+        told.add(line)
+        # Pronouns need somebody to point back to: the first sentence that speaks of the hero names it.
+        how = _subject(rng, first) if i == 0 else "pronoun"
+        if kind == "meta":
+            line = line.replace("{medium}", MEDIUM[style.texture])
+        text, named = plain(fill(line, hero, friend, how=how))
+        said.append(text)
+        used.append(kind)
+        mentions |= named
+    return PageText(" ".join(said), tuple(used), mentions, relations_of(scene, used, mentions))

@@ -1,0 +1,203 @@
+"""``limner table``, ``figure`` and ``measure``: what they print, write and refuse; and the whole way once."""
+
+import json
+import re
+
+import pytest
+from cyclopts import App
+from made_up_results import result
+from PIL import Image
+
+from limner.cli.figure import figure
+from limner.cli.measure import measure
+from limner.cli.table import table
+from limner.errors import ConfigError, DataError, MissingError
+from limner.evaluation.results import write_result
+
+
+def run(command, *words):
+    app = App(name="limner")
+    app.command(command, name="it")
+    app(["it", *map(str, words)], exit_on_error=False, print_error=False, result_action="return_value")
+
+
+@pytest.fixture
+def runs(tmp_path):
+    folder = tmp_path / "runs"
+    write_result(result("CMCA", 1.0), folder / "cmca")
+    write_result(result("CMCM", 2.0, refined=1.0), folder / "cmcm")
+    return folder
+
+
+def test_a_table_without_runs_shows_the_published_figures_and_counts_the_gaps(capsys):
+    run(table, "cmcm-5")
+    shown = capsys.readouterr()
+    assert "| CMCM | – (19.1) | – | – | – | – (18.6) | – (13.8) | – (31.6) | – (40.6) |" in shown.out
+    assert shown.out.count("72 of 72 cells have no result") == 4
+    assert shown.err == "cmcm-5: 288 cells have no result\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "sign"), [("md", "| CMCM |"), ("latex", r"\toprule"), ("html", '<th scope="row">CMCM</th>')]
+)
+def test_every_format_reaches_stdout_and_files(runs, tmp_path, capsys, form, sign):
+    words = ("cmcm-5", "--runs", runs, "--format", form, "--resamples", 100)
+    run(table, *words)
+    shown = capsys.readouterr().out
+    assert sign in shown
+    run(table, *words, "--to", tmp_path / "table")
+    assert (tmp_path / "table").read_text() == shown
+    assert capsys.readouterr().out == ""
+
+
+def test_wrong_words_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="unknown table 'cmcm-9'"):
+        run(table, "cmcm-9")
+    with pytest.raises(MissingError, match="not a folder"):
+        run(table, "cmcm-5", "--runs", tmp_path / "none")
+    with pytest.raises(ConfigError, match="leave --runs and --data out"):
+        run(table, "cmcm-5", "--smoke", "--runs", tmp_path)
+    with pytest.raises(ConfigError, match="unknown figure 'cmcm-9'"):
+        run(figure, "cmcm-9", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="needs measured runs"):
+        run(figure, "cmcm-5", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="shows one run, found 0"):
+        run(figure, "cmcm-7", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="no run given"):
+        run(measure)
+
+
+def test_figures_from_results(runs, tmp_path):
+    run(figure, "cmcm-3a", "--to", tmp_path / "3a.svg")
+    assert "λ = 0.01" in (tmp_path / "3a.svg").read_text()
+    run(figure, "cmcm-5", "--runs", runs, "--to", tmp_path / "5.svg", "--resamples", 100)
+    assert "CMCM-NoAttn" in (tmp_path / "5.svg").read_text()
+    with pytest.raises(DataError, match="no system of a single relation"):
+        run(figure, "cmcm-entropy", "--runs", runs, "--to", tmp_path / "e.svg", "--resamples", 100)
+    for name in ("Story", "Meta"):
+        write_result(result(f"CMCM_{name}", 1.0, relations=(name,)), runs / name)
+    run(figure, "cmcm-entropy", "--runs", runs, "--to", tmp_path / "e.svg", "--resamples", 100)
+    assert "Story" in (tmp_path / "e.svg").read_text()
+    with pytest.raises(DataError, match=r"no result on clue \(released split\)"):
+        run(figure, "cmcm-5", "--runs", runs, "--split", "released", "--to", tmp_path / "5.svg")
+
+
+def test_the_scatter_shows_validation_rows_only(runs, tmp_path):
+    with pytest.raises(DataError, match="--part val' first"):
+        run(figure, "cmcm-3b", "--run", runs / "cmcm", "--to", tmp_path / "3b.svg")
+    write_result(result("CMCM", 2.0, part="val"), runs / "cmcm")
+    run(figure, "cmcm-3b", "--run", runs / "cmcm", "--to", tmp_path / "3b.svg")
+    assert "rank of the right picture" in (tmp_path / "3b.svg").read_text()
+
+
+@pytest.mark.slow
+def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
+    """Made-up pictures, tiny models: every command runs and every figure that can be drawn is."""
+    from limner.cli.train import train
+
+    config = tmp_path / "cmcm.toml"
+    config.write_text(
+        'system = "cmcm"\nrow = "CMCM"\ntrunk = "drawings"\n'
+        '[data]\nset = "picturebook"\n[loop]\nmetric = "MRR"\n'
+    )
+    folder = tmp_path / "runs" / "cmcm"
+    train(config, to=folder, smoke=True)
+    run(measure, folder, "--part", "val")
+    capsys.readouterr()
+    run(measure, folder, "--json")
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["system"] == "CMCM"
+    assert row["plain MedR"] >= 1
+    assert 0 <= row["refined R@10"] <= 1
+    for name, words in (
+        ("cmcm-3b", ("--run", folder)),
+        ("cmcm-5", ("--runs", folder.parent, "--data", "picturebook", "--resamples", 50)),
+        ("cmcm-6", ("--run", folder, "--count", 2)),
+        ("cmcm-7", ("--run", folder, "--count", 2)),
+        ("cmcm-8", ("--runs", folder.parent, "--data", "picturebook", "--resamples", 50)),
+    ):
+        run(figure, name, "--to", tmp_path / f"{name}.png", *words)
+        with Image.open(tmp_path / f"{name}.png") as drawn:
+            assert min(drawn.size) > 100
+
+
+@pytest.mark.slow
+def test_every_table_is_made_of_tiny_runs_of_every_row(monkeypatch, capsys):
+    from limner.paper import smoke as smoke_runs
+
+    made = smoke_runs.smoke_results()
+    monkeypatch.setattr(smoke_runs, "smoke_results", lambda: made)
+    ranks = [("plain", "MedR R@1 R@5 R@10"), ("refined", "MedR R@1 R@5 R@10")]
+    for name in ("cmcm-4", "cmcm-5"):
+        header, rows = grid(shown(name, capsys))
+        due = [f"{block}: {figure}" for block, figures in ranks for figure in figures.split()]
+        due += [f"refined minus plain: {figure}" for figure in ranks[0][1].split()]
+        assert header == ["model", *due]
+        assert list(rows) == ["Base", "CMCA", "CMCM-NoAttn", "CMCM"]
+        for row, cells in rows.items():
+            # without relations there is nothing to refine
+            number = 4 if row in ("Base", "CMCA") else 12
+            assert all(INTERVAL.fullmatch(cell) for cell in cells[:number]), (name, row, cells)
+            assert cells[number:] == [""] * (12 - number), (name, row, cells)
+
+    header, rows = grid(shown("cmcm-7", capsys))
+    systems = ("CMCA", "CMCM", "CMCM refined")
+    assert header == ["relation", *[f"{one}: {figure}" for one in systems for figure in ranks[0][1].split()]]
+    assert len(rows) == 2 * 13
+    for row, cells in rows.items():
+        if "(0 queries)" in row:
+            assert cells == ["–"] * 12
+        else:
+            assert all(INTERVAL.fullmatch(cell) for cell in cells), (row, cells)
+    assert sum("(0 queries)" not in row for row in rows) > 13
+
+    header, rows = grid(shown("cmcm-8", capsys))
+    names = header[1:]
+    assert len(names) == 13
+    assert list(rows) == [
+        "prevalence (chance)",
+        "text only",
+        "CMCM-NoAttn",
+        "CMCM",
+        r"CMCM\_c (own relation)",
+    ]
+    assert all(INTERVAL.fullmatch(cell) for cell in rows["prevalence (chance)"])
+    for row in ("CMCM-NoAttn", "CMCM"):
+        for cell, share in zip(rows[row], rows["prevalence (chance)"], strict=True):
+            # average precision has no meaning where no test pair is positive
+            assert cell == "–" if share.startswith("0.00") else INTERVAL.fullmatch(cell), (row, cell)
+    assert {*rows["text only"], *rows[r"CMCM\_c (own relation)"]} == {"–"}
+
+
+NUMBER = r"[-−]?\d+\.\d+"
+INTERVAL = re.compile(rf"{NUMBER}[\\*†]* \[{NUMBER}, {NUMBER}\]")
+
+
+def shown(name, capsys):
+    run(table, name, "--smoke", "--resamples", 50)
+    return capsys.readouterr().out
+
+
+def grid(markdown):
+    """Header, and first cell → other cells, of the one table of a page; all rows are as wide."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    cut = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    header, ruler, rows = cut[0], cut[1], cut[2:]
+    assert set("".join(ruler)) == set("-:")
+    assert {len(row) for row in rows} == {len(header)}
+    assert len({row[0] for row in rows}) == len(rows)
+    return header, {row[0]: row[1:] for row in rows}
+
+
+def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
+    for weight in (0.1, 0.4):
+        one = result("CMCM", 2.0, refined=weight, data="cite++")
+        about = one.about.model_copy(update={"config": {"loss": {"relation_weight": weight}}})
+        write_result(one.model_copy(update={"about": about}), tmp_path / "runs" / str(weight))
+    words = ("--runs", tmp_path / "runs", "--data", "cite++", "--resamples", 50)
+    run(figure, "cmcm-8", *words, "--to", tmp_path / "8.svg")
+    drawn = (tmp_path / "8.svg").read_text()
+    assert "limner, 95 % interval" in drawn
+    assert "the paper's" in drawn
+    with pytest.raises(DataError, match="same system"):
+        run(table, "cmcm-4", *words)

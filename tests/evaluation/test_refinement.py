@@ -1,0 +1,193 @@
+"""Refinement against the plain loop over pairs, and the facts the specification states about it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from limner.errors import ConfigError, NumericsError, ShapeError
+from limner.evaluation.refinement import (
+    STRENGTHS,
+    THRESHOLDS,
+    Computed,
+    OuterSum,
+    Refinement,
+    choose,
+    confidence,
+    gaps,
+    refine,
+)
+
+
+def made(*, n=6, m=9, c=3, dim=5, seed=0, spread=2.0):
+    """Unit vectors, a linear layer on [t; v], cosines and both terms."""
+    rng = np.random.default_rng(seed)
+    texts, images = rng.standard_normal((n, dim)), rng.standard_normal((m, dim))
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    images /= np.linalg.norm(images, axis=1, keepdims=True)
+    weight, bias = rng.standard_normal((c, 2 * dim)) * spread, rng.standard_normal(c)
+    terms = OuterSum(
+        (texts @ weight[:, :dim].T + bias).astype(np.float32), (images @ weight[:, dim:].T).astype(np.float32)
+    )
+    return texts, images, weight, bias, (texts @ images.T).astype(np.float32), terms
+
+
+def by_loops(texts, images, weight, bias, strength):
+    """(N, M) Σ_c exp(λ|σ(z) − ½|), pair by pair in double precision."""
+    found = np.empty((len(texts), len(images)))
+    for i, text in enumerate(texts):
+        for j, image in enumerate(images):
+            z = weight @ np.concatenate([text, image]) + bias
+            found[i, j] = sum(math.exp(strength * abs(1 / (1 + math.exp(-v)) - 0.5)) for v in z)
+    return found
+
+
+def order(scores):
+    return np.argsort(-scores, axis=1, kind="stable")
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.13, 3.0])
+@pytest.mark.parametrize("spread", [0.01, 2.0, 60.0])
+def test_confidence_equals_loops(strength, spread):
+    texts, images, weight, bias, _, terms = made(spread=spread)
+    due = by_loops(texts, images, weight, bias, strength)
+    np.testing.assert_allclose(confidence(terms, strength), due, rtol=2e-5)
+    logits = terms.text_terms[:, None] + terms.image_terms
+    computed = Computed(lambda q, p: logits[np.ix_(q, p)], np.arange(6), np.arange(9), 3)
+    np.testing.assert_allclose(confidence(computed, strength), due, rtol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_relation_is_the_distance_from_one_half(seed):
+    # "add" with one relation is |σ(z) − ½| itself, from both branches of the exponential and from tanh.
+    texts, images, weight, bias, _, terms = made(c=1, seed=seed, spread=20.0)
+    joined = np.concatenate(np.broadcast_arrays(texts[:, None], images[None]), axis=2)
+    due = np.abs(1 / (1 + np.exp(-(joined @ weight.T + bias)[..., 0])) - 0.5)
+    np.testing.assert_allclose(confidence(terms, 1.0, "add"), due, rtol=0, atol=1e-4)
+    logits = terms.text_terms[:, None] + terms.image_terms
+    computed = Computed(lambda q, p: logits[np.ix_(q, p)], np.arange(6), np.arange(9), 1)
+    np.testing.assert_allclose(confidence(computed, 1.0, "add"), due, rtol=0, atol=1e-4)
+
+
+def test_blocks_of_rows_equal_one_block(monkeypatch):
+    *_, terms = made(n=23, m=7)
+    whole = confidence(terms, 0.2)
+    monkeypatch.setattr("limner.evaluation.refinement._BLOCK_CELLS", 15)
+    np.testing.assert_array_equal(confidence(terms, 0.2), whole)
+
+
+@pytest.mark.parametrize("reach", [30.0, 79.0, 500.0, 1e30])
+def test_saturated_logits_stay_finite_and_within_bounds(reach):
+    terms = OuterSum(np.float32([[reach], [-reach], [0]]), np.float32([[reach], [-reach], [0]]))
+    found = confidence(terms, 2.0)
+    sure, unsure = math.exp(1.0), 1.0
+    due = [[sure, unsure, sure], [unsure, sure, sure], [sure, sure, unsure]]
+    np.testing.assert_allclose(found, due, rtol=1e-4)
+
+
+def test_the_gap_is_that_of_a_sort():
+    *_, scores, _ = made(n=40, m=11)
+    ordered = np.sort(scores, axis=1)
+    np.testing.assert_allclose(gaps(scores), ordered[:, -1] - ordered[:, -2], atol=1e-7)
+    assert gaps(np.float32([[0.5, 0.5, 0.1]]))[0] == 0
+    assert gaps(np.float32([[0.5]]))[0] == np.inf
+
+
+def test_a_threshold_of_zero_leaves_everything_as_it_is():
+    *_, scores, terms = made()
+    np.testing.assert_array_equal(refine(scores, terms, Refinement(0.2, 0.0)), scores)
+
+
+def test_a_strength_of_zero_multiplies_by_the_number_of_relations():
+    *_, scores, terms = made()
+    refined = refine(scores, terms, Refinement(0.0, np.inf))
+    np.testing.assert_allclose(refined, scores * 3, rtol=1e-6)
+    np.testing.assert_array_equal(order(refined), order(scores))
+
+
+def test_an_infinite_threshold_ranks_by_the_product():
+    texts, images, weight, bias, scores, terms = made(seed=4)
+    due = scores * by_loops(texts, images, weight, bias, 2.0)
+    refined = refine(scores, terms, Refinement(2.0, np.inf))
+    np.testing.assert_allclose(refined, due, rtol=1e-4)
+    assert (order(refined) != order(scores)).any()
+
+
+def test_the_mean_over_relations_ranks_as_the_sum():
+    texts, images, weight, bias, scores, terms = made(seed=5)
+    mean = by_loops(texts, images, weight, bias, 2.0) / 3
+    np.testing.assert_array_equal(order(refine(scores, terms, Refinement(2.0, np.inf))), order(scores * mean))
+
+
+def test_only_difficult_queries_change():
+    scores = np.float32([[0.9, 0.1, 0.0], [0.5, 0.45, 0.0]])
+    terms = OuterSum(np.zeros((2, 1), np.float32), np.float32([[0], [9], [0]]))
+    refined = refine(scores, terms, Refinement(0.5, 0.1))
+    np.testing.assert_array_equal(refined[0], scores[0])
+    assert order(refined)[1, 0] == 1
+    assert order(refine(scores, terms, Refinement(0.5, 0.04)))[1, 0] == 0
+
+
+def test_adding_helps_where_the_score_is_negative_and_multiplying_hurts():
+    scores = np.float32([[-0.50, -0.51]])
+    terms = OuterSum(np.zeros((1, 1), np.float32), np.float32([[0], [9]]))  # confident about the second
+    assert order(refine(scores, terms, Refinement(0.1, np.inf, "add")))[0, 0] == 1
+    assert order(refine(scores, terms, Refinement(0.1, np.inf)))[0, 0] == 0
+    sure = 1 / (1 + math.exp(-9)) - 0.5
+    added = refine(scores, terms, Refinement(0.1, np.inf, "add"))
+    np.testing.assert_allclose(added, [[-0.5, -0.51 + 0.1 * sure]], rtol=1e-6)
+
+
+def ranks(scores):
+    """Rank of picture i for query i, ties by mean."""
+    true = np.diagonal(scores)[:, None]
+    return 1 + (scores > true).sum(1) + ((scores == true).sum(1) - 1) / 2
+
+
+def test_choice_equals_trying_everything():
+    *_, scores, terms = made(n=9, m=9, seed=8)
+    tried = []
+    for strength in STRENGTHS[::6]:
+        for threshold in THRESHOLDS:
+            found = ranks(refine(scores, terms, Refinement(strength, threshold)))
+            tried.append((np.median(found), -np.mean(1 / found), threshold, strength))
+    *_, threshold, strength = min(tried)
+    assert choose(scores, terms, ranks, strengths=STRENGTHS[::6]) == Refinement(strength, threshold)
+
+
+def test_where_refinement_hurts_none_is_chosen():
+    scores = np.float32([[0.5, 0.45], [0.45, 0.5]])
+    wrong = np.float32([[[0], [9]], [[9], [0]]])  # confident about the wrong picture each time
+    logits = Computed(lambda q, p: wrong[np.ix_(q, p)], np.arange(2), np.arange(2), 1)
+    assert choose(scores, logits, ranks, strengths=(0.5,)).threshold == 0
+    right = wrong[:, ::-1]
+    logits = Computed(lambda q, p: right[np.ix_(q, p)], np.arange(2), np.arange(2), 1)
+    close = np.float32([[0.45, 0.5], [0.5, 0.45]])
+    assert choose(close, logits, ranks, strengths=(0.5,)) == Refinement(0.5, 0.1)
+
+
+def test_the_grid_is_that_of_the_specification():
+    assert len(STRENGTHS) == 40
+    assert (STRENGTHS[0], STRENGTHS[-1]) == pytest.approx((0.01, 0.2))
+    assert list(THRESHOLDS) == [0, 0.02, 0.05, 0.1, 0.2, np.inf]
+
+
+def test_what_does_not_fit_is_refused():
+    *_, scores, terms = made()
+    with pytest.raises(ShapeError, match="do not fit"):
+        refine(scores[:, :4], terms, Refinement())
+    with pytest.raises(NumericsError, match="score is not finite"):
+        refine(np.full_like(scores, np.nan), terms, Refinement())
+    with pytest.raises(NumericsError, match="picture term"):
+        OuterSum(terms.text_terms, terms.image_terms * np.float32("nan"))
+    with pytest.raises(ShapeError):
+        OuterSum(terms.text_terms, terms.image_terms[:, :2])
+    with pytest.raises(ConfigError, match="did you mean 'add'"):
+        Refinement(form="ad")
+    with pytest.raises(ConfigError, match="at least 0"):
+        Refinement(threshold=float("nan"))
+    with pytest.raises(ConfigError, match="nothing to choose"):
+        choose(scores, terms, ranks, strengths=())
+    logits = Computed(lambda q, p: np.zeros((len(q), len(p), 2), np.float32), np.arange(6), np.arange(9), 3)
+    with pytest.raises(ShapeError, match="logits have shape"):
+        refine(scores, logits, Refinement(0.1, np.inf))

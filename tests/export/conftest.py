@@ -1,0 +1,173 @@
+"""Small pictures of every awkward kind, and storyboards made of them."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from limner.records import BoardStep, Candidate, Caption, Picture, PictureRef, Step, Story, Storyboard
+
+ARABIC = "جاءت السلحفاة لزيارة أنانسي وقت العشاء."
+
+
+def picture_of(path: Path, *, caption: str = "", credit: str = "", licence: str = "") -> Picture:
+    with Image.open(path) as image:
+        width, height = image.size
+        kind = image.format or ""
+        if image.getexif().get(0x0112, 1) >= 5:
+            width, height = height, width
+    identity = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Picture(
+        id=identity,
+        paths=(str(path),),
+        width_px=width,
+        height_px=height,
+        format=kind,
+        size_bytes=path.stat().st_size,
+        phash="0" * 16,
+        group=identity,
+        captions=(Caption(text=caption, source="sidecar"),) if caption else (),
+        credit=credit,
+        license=licence,
+    )
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
+    """Name → picture; "turned" is stored lying (EXIF 6), and upright its red half is above."""
+    folder = tmp_path_factory.mktemp("collection")
+    lying = Image.new("RGB", (300, 200), "blue")
+    lying.paste("red", (0, 0, 150, 200))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010E] = "SECRET-DESCRIPTION"
+    lying.save(folder / "turned.jpg", quality=95, exif=exif, comment=b"SECRET-COMMENT")
+    Image.new("RGB", (900, 60), "green").save(folder / "wide.png")
+    Image.new("RGB", (40, 700), "orange").save(folder / "tall.png")
+    Image.new("RGBA", (120, 90), (255, 0, 0, 0)).save(folder / "clear.png")
+    Image.new("CMYK", (160, 120), (0, 255, 255, 0)).save(folder / "cmyk.jpg")
+    Image.new("RGB", (200, 150), "purple").save(folder / "it's (a) [näive] %20 & #1.jpg")
+    return {
+        "turned": picture_of(
+            folder / "turned.jpg", caption="A red roof", credit="Ana Lima", licence="CC BY 4.0"
+        ),
+        "wide": picture_of(folder / "wide.png"),
+        "tall": picture_of(folder / "tall.png", credit="B. Person"),
+        "clear": picture_of(folder / "clear.png"),
+        "cmyk": picture_of(folder / "cmyk.jpg"),
+        "odd": picture_of(folder / "it's (a) [näive] %20 & #1.jpg", caption="An odd name"),
+    }
+
+
+def candidate(picture: Picture, *, matched: tuple[str, ...] = ()) -> Candidate:
+    return Candidate(
+        picture=picture, score=1.5, channels={"captions": 2.0, "labels": -0.5}, pull=0.25, matched=matched
+    )
+
+
+MakeBoard = Callable[..., Storyboard]
+
+
+@pytest.fixture(scope="session")
+def make_board(pictures: dict[str, Picture]) -> MakeBoard:
+    """A function that makes a storyboard.
+
+    ``make_board(texts, title=…, direction=…, captions=…)`` takes one picture after the other; without
+    texts it makes the sample: decoded, pinned, given, blank, wide, tall.
+    """
+
+    def build(
+        texts: list[str] | None = None,
+        *,
+        title: str = "The red roof",
+        direction: str = "ltr",
+        language: str = "en",
+        alt: str = "",
+        reason: str = "Its words fit.",
+        swap: Picture | None = None,
+    ) -> Storyboard:
+        rivals = (candidate(pictures["odd"]), candidate(pictures["clear"]))
+        sample = texts is None
+        texts = texts or [
+            "Once there was a red roof.\n\nIt leaked.",
+            "A pinned step.",
+            "A given step.",
+            "Nothing fits here.",
+            "A wide plain.",
+            "A tall tower.",
+        ]
+        names = ["turned", "cmyk", "odd", None, "wide", "tall"] if sample else ["turned"] * len(texts)
+        origins = ["decoded", "pinned", "given", "blank", "decoded", "decoded"]
+        steps = []
+        for position, name in enumerate(names):
+            chosen = None if name is None else candidate(pictures[name], matched=("roof",))
+            if swap is not None and chosen is not None and position == 0:
+                chosen = chosen.model_copy(update={"picture": swap})
+            steps.append(
+                BoardStep(
+                    position=position,
+                    chosen=chosen,
+                    origin=origins[position] if sample else "decoded",
+                    reason="No picture is likely enough." if chosen is None else reason,
+                    probability=0.1 if chosen is None else 0.8,
+                    gap=None if chosen is None else 0.69,
+                    runners_up=rivals,
+                )
+            )
+        given = (PictureRef(target="odd.jpg", alt=alt or "Given words"),)
+        story = Story(
+            id="sample",
+            title=title,
+            steps=tuple(
+                Step(
+                    text=text,
+                    title="A wall" if place == 1 else "",
+                    pictures=given if place == 2 or alt else (),
+                )
+                for place, text in enumerate(texts)
+            ),
+            language=language,
+            direction=direction,  # type: ignore[arg-type]
+            author="Ana & Co",
+            license="CC BY",
+        )
+        if alt:
+            steps = [step.model_copy(update={"origin": "given"}) for step in steps]
+        return Storyboard(
+            story=story,
+            steps=tuple(steps),
+            decoder="chain",
+            library="my-library",
+            channels=("captions", "labels"),
+            settings={"by": "step", "min_score": None, "repeat": False},
+            objective=3.25,
+            version="0.1.0",
+        )
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def board(make_board: MakeBoard) -> Storyboard:
+    return make_board()
+
+
+@pytest.fixture(scope="session")
+def arabic_board(make_board: MakeBoard) -> Storyboard:
+    return make_board([ARABIC, ARABIC], title="السلحفاة", direction="rtl", language="ar")
+
+
+@pytest.fixture(scope="session")
+def model_board(board: Storyboard) -> Storyboard:
+    """The sample as a trained model leaves it: relations where there is a picture, attention everywhere."""
+    relations = {"temporal_after": 0.81, "visible": 0.55, "<b>Mood</b>": 0.6, "story": 0.2}
+    steps = []
+    for step in board.steps:
+        words = board.story.steps[step.position].text.replace(".", " .").split()
+        total = len(words) * (len(words) + 1) / 2
+        attention = tuple((word, (len(words) - place) / total) for place, word in enumerate(words))
+        held = relations if step.chosen else {}
+        steps.append(step.model_copy(update={"relations": held, "attention": attention}))
+    return board.model_copy(update={"steps": tuple(steps), "channels": ("model",)})

@@ -1,0 +1,108 @@
+"""Explanations and credits: the words for what the storyboard holds."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limner.export.wording import (
+    alt_text,
+    explain,
+    highlighted,
+    paragraphs,
+    picture_alt,
+    picture_credits,
+    shares_of,
+    signed,
+    step_numbers,
+)
+from limner.pages import carried
+
+
+@pytest.mark.parametrize(
+    ("nats", "said"), [(2, "+2.00"), (-0.5, "−0.50"), (0, "0.00"), (-0.001, "0.00"), (0.005001, "+0.01")]
+)
+def test_signed(nats: float, said: str) -> None:
+    assert signed(nats) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "due"),
+    [
+        ("The cat.", ("cat",), [("The ", False), ("cat", True), (".", False)]),
+        ("Cats concatenate", ("cat",), [("Cats concatenate", False)]),
+        ("CAT cat", ("cat",), [("CAT", True), (" ", False), ("cat", True)]),
+        ("red roof", ("red", "red roof"), [("red roof", True)]),
+        ("a+b (c)", ("a+b",), [("a+b", True), (" (c)", False)]),
+        ("عنكبوت صغير", ("صغير",), [("عنكبوت ", False), ("صغير", True)]),
+        ("", ("x",), []),
+        ("x", ("", " "), [("x", False)]),
+    ],
+)
+def test_highlighted(text: str, words: tuple[str, ...], due: list[tuple[str, bool]]) -> None:
+    assert list(highlighted(text, words)) == due
+
+
+@given(st.text(max_size=60), st.lists(st.text(max_size=8), max_size=4))
+def test_highlighted_loses_nothing(text: str, words: list[str]) -> None:
+    assert "".join(piece for piece, _ in highlighted(text, tuple(words))) == text
+
+
+def test_paragraphs() -> None:
+    assert paragraphs("a\nb\n\n c \r\n \r\nd\n\n\n") == ("a\nb", "c", "d")
+    assert paragraphs(" x ") == ("x",)
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_paragraphs_lose_no_words(text: str) -> None:
+    assert " ".join(paragraphs(text)).split() == carried(text).split()
+
+
+def test_shares_are_fractions_of_the_largest(board) -> None:
+    shares = shares_of(board.steps[0].chosen)
+    assert [(share.nats, share.extent) for share in shares] == [(2.0, 1.0), (-0.5, 0.25), (0.25, 0.125)]
+    empty = board.steps[0].chosen.model_copy(update={"channels": {}, "pull": 0.0})
+    assert shares_of(empty) == ()
+    level = board.steps[0].chosen.model_copy(update={"channels": {"clip": 0.0}, "pull": 0.0})
+    assert [share.extent for share in shares_of(level)] == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("gap", "said"),
+    [
+        (math.log(2), "0.69 nats behind (odds 2.0 to 1)"),
+        (-math.log(20), "3.00 nats ahead (odds 20 to 1)"),
+        (0.0, "level with it"),
+        (500.0, "odds far more than 1000 to 1"),
+        (None, "Runner-up: it's"),
+    ],
+)
+def test_gap_in_words(board, gap: float | None, said: str) -> None:
+    assert said in explain(board.steps[0].model_copy(update={"gap": gap})).rivalry
+
+
+@pytest.mark.parametrize(("value", "said"), [(0.0, "under 1 %"), (0.5, "50 %"), (1.0, "over 99 %")])
+def test_probability_in_words(board, value: float, said: str) -> None:
+    assert said in explain(board.steps[0].model_copy(update={"probability": value})).probability
+
+
+def test_blank_has_no_evidence(board) -> None:
+    blank = explain(board.steps[3])
+    assert (blank.shares, blank.total, blank.rivalry) == ((), None, "")
+    assert blank.lines()[0] == "Left blank. No picture is likely enough."
+
+
+def test_alternative_texts(board, pictures) -> None:
+    texts = [alt_text(step, board.story) for step in board.steps]
+    assert texts[:4] == ["A red roof", "Picture for step 2; no description", "Given words", ""]
+    labelled = pictures["wide"].model_copy(update={"labels": (("lion", 0.6), ("dog", 0.1))})
+    assert picture_alt(labelled, "Picture") == "Picture; no description, perhaps: lion, dog"
+
+
+def test_credits_once_per_picture(make_board) -> None:
+    (credit,) = picture_credits(make_board(["a", "b", "c"]))
+    assert credit.steps == (1, 2, 3)
+    assert credit.line == "Ana Lima · CC BY 4.0"
+    assert step_numbers(credit.steps) == "steps 1, 2, 3"
+    assert step_numbers((2,)) == "step 2"

@@ -1,0 +1,137 @@
+"""Dispatch by suffix, and what no export may do to files that are there."""
+
+import os
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from limner.errors import ConfigError, DataError, MissingError
+from limner.export import SUFFIXES, check, export
+from limner.records import Storyboard
+
+BINARY = {".pdf": b"%PDF", ".pptx": b"PK", ".html": b"<!doctype html>", ".json": b"{", ".md": b"# "}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_each_suffix_writes_its_format(board: Storyboard, tmp_path: Path, suffix: str) -> None:
+    done = export(board, tmp_path / f"out{suffix.upper()}")
+    assert done.path.read_bytes().startswith(BINARY[suffix])
+    assert done.warnings == ()
+    assert len(done.pictures) == (5 if suffix == ".md" else 0)
+
+
+@pytest.mark.parametrize("name", ["out.htm", "out", "out.docx"])
+def test_unknown_suffix(board: Storyboard, tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=r"unknown output format .* choices: \.html"):
+        export(board, tmp_path / name)
+    with pytest.raises(ConfigError):
+        check(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_failure_leaves_what_was_there(make_board, pictures, tmp_path: Path, suffix: str) -> None:
+    gone = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "gone.jpg"),)})
+    broken = make_board(swap=gone)
+    if suffix == ".json":
+        broken = broken.model_copy(update={"objective": float("nan")})
+    out = tmp_path / f"out{suffix}"
+    out.write_text("before")
+    with pytest.raises((DataError, ValueError)) as caught:
+        export(broken, out, overwrite=True)
+    if suffix != ".json":
+        assert "step 1" in str(caught.value)
+        assert "gone.jpg" in str(caught.value)
+    assert out.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx"])
+def test_an_unreadable_picture_is_named(make_board, pictures, tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "bad.jpg").write_bytes(b"not a picture")
+    bad = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "bad.jpg"),)})
+    with pytest.raises(DataError, match=r"step 1.*bad\.jpg"):
+        export(make_board(swap=bad), tmp_path / f"out{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx", ".md"])
+def test_a_changed_picture_is_reported(make_board, pictures, tmp_path: Path, suffix: str) -> None:
+    Image.new("RGB", (30, 20)).save(tmp_path / "new.png")
+    other = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "new.png"),)})
+    done = export(make_board(swap=other), tmp_path / f"out{suffix}")
+    assert len(done.warnings) == 1
+    assert "step 1" in done.warnings[0]
+    assert "changed" in done.warnings[0]
+
+
+def test_existing_file_needs_leave(board: Storyboard, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    out.write_text("mine")
+    with pytest.raises(DataError, match="exists already"):
+        export(board, out)
+    assert out.read_text() == "mine"
+    export(board, out, overwrite=True)
+    assert out.read_text().startswith("{")
+
+
+def test_folders_are_refused(board: Storyboard, tmp_path: Path) -> None:
+    (tmp_path / "out.html").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        export(board, tmp_path / "out.html", overwrite=True)
+    with pytest.raises(MissingError, match="does not exist"):
+        export(board, tmp_path / "no" / "out.html")
+
+
+@pytest.mark.parametrize("link", ["same", "symbolic", "hard"])
+def test_never_onto_a_picture(make_board, pictures, tmp_path: Path, link: str) -> None:
+    original = tmp_path / ("out.html" if link == "same" else "original.png")
+    Image.new("RGB", (8, 8)).save(original, "PNG")
+    before = original.read_bytes()
+    out = tmp_path / "out.html"
+    if link == "symbolic":
+        out.symlink_to(original)
+    elif link == "hard":
+        os.link(original, out)
+    mine = pictures["turned"].model_copy(update={"paths": (pictures["turned"].path, str(original))})
+    with pytest.raises(DataError, match="of the collection"):
+        export(make_board(swap=mine), out, overwrite=True)
+    assert original.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_originals_are_untouched(board: Storyboard, pictures, tmp_path: Path, suffix: str) -> None:
+    def state() -> list[tuple[bytes, int, int]]:
+        files = [Path(picture.path) for picture in pictures.values()]
+        return [(file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode) for file in files]
+
+    before = state()
+    export(board, tmp_path / f"out{suffix}")
+    assert state() == before
+
+
+def test_steps_must_be_those_of_the_story(board: Storyboard, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"expected \[0, 1, 2, 3, 4, 5\]"):
+        export(board.model_copy(update={"steps": board.steps[1:]}), tmp_path / "out.html")
+
+
+def test_umask_decides_who_may_read(board: Storyboard, tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        export(board, tmp_path / "out.json")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("suffix", ["md", "pptx"])
+def test_predictions_of_a_model_are_told_in_every_text(model_board, tmp_path: Path, suffix: str) -> None:
+    out = export(model_board, tmp_path / f"out.{suffix}").path
+    if suffix == "md":
+        text = out.read_text(encoding="utf-8")
+    else:
+        from pptx import Presentation
+
+        text = "\n".join(slide.notes_slide.notes_text_frame.text for slide in Presentation(str(out)).slides)
+    assert text.count("The picture shows the result of this step (81 %).") == 5
+    assert text.count("Words the model looked at most: ") == 6

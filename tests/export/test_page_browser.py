@@ -1,0 +1,47 @@
+"""The page in a real browser: no request, no error, no sideways scrolling, and usable by keyboard."""
+
+from pathlib import Path
+
+import pytest
+
+from limner.export import export
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 800, 1400])
+@pytest.mark.parametrize("name", ["board", "arabic_board", "model_board"])
+def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme: str) -> None:
+    out = export(request.getfixturevalue(name), tmp_path / "page.html").path
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda made: asked.append(made.url) if not made.url.startswith("data:") else None)
+    page.goto(out.as_uri())
+    for summary in page.query_selector_all("summary"):
+        summary.focus()
+        page.keyboard.press("Enter")
+    shut = page.evaluate("document.querySelectorAll('details:not([open])').length")
+    assert shut == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    assert page.evaluate(
+        "[...document.images].filter(i => !i.closest('nav, .rivals'))"
+        ".every(i => Math.abs(i.clientWidth * i.naturalHeight / i.clientHeight / i.naturalWidth - 1) < 0.08)"
+    )
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"
+    assert dark == (scheme == "dark")
+    assert said == []
+    assert asked == [out.as_uri()]
+    page.close()
+
+
+def test_first_tab_skips_to_the_story(browser, board, tmp_path: Path) -> None:
+    page = browser.new_page()
+    page.goto(export(board, tmp_path / "page.html").path.as_uri())
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the story"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().top") >= 0
+    page.close()

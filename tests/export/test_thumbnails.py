@@ -1,0 +1,122 @@
+"""Copies: the right size, way up, colours, and nothing of the camera's metadata."""
+
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageCms
+
+from limner.errors import DataError
+from limner.pictures.thumbnails import MAX_SIDE_PX, fitted, locate, shrink
+from limner.records import Picture
+
+
+def pixels(copy) -> Image.Image:
+    return Image.open(io.BytesIO(copy.data)).convert("RGB")
+
+
+def record(picture: Picture, path: Path | str, **more: object) -> Picture:
+    return picture.model_copy(update={"paths": (str(path),), **more})
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000), st.integers(1, 2_000_000))
+def test_fitted_keeps_bounds_and_aspect(width: int, height: int, area: int) -> None:
+    wide, high = fitted(width, height, area)
+    assert 1 <= wide <= min(width, MAX_SIDE_PX)
+    assert 1 <= high <= min(height, MAX_SIDE_PX)
+    assert wide * high <= area or min(wide, high) == 1
+    if min(wide, high) > 50:
+        assert wide / high == pytest.approx(width / height, rel=0.03)
+
+
+def test_fitted_by_hand() -> None:
+    assert fitted(4000, 3000, 1_200_000) == (1264, 948)
+    assert fitted(200, 100, 1_200_000) == (200, 100)
+    assert fitted(30_000, 10, 1_200_000) == (3000, 1)
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "JPEG"])
+def test_upright_and_without_metadata(pictures, kind: str) -> None:
+    copy = shrink(pictures["turned"], "step 1", area_px=60_000, kind=kind)
+    image = pixels(copy)
+    assert image.size == (copy.width_px, copy.height_px) == (200, 300)
+    red = image.getpixel((100, 10))
+    assert red[0] > 200
+    assert red[2] < 60
+    raw = Image.open(io.BytesIO(copy.data))
+    assert dict(raw.getexif()) == {}
+    assert not set(raw.info) & {"exif", "comment", "icc_profile", "xmp"}
+    assert b"SECRET" not in copy.data
+    assert copy.uri.startswith(f"data:image/{kind.lower()};base64,")
+
+
+def test_transparent_is_white(pictures) -> None:
+    assert pixels(shrink(pictures["clear"], "step 1", area_px=10_000)).getpixel((5, 5)) == (255, 255, 255)
+
+
+def test_cmyk_red_is_red(pictures) -> None:
+    red = pixels(shrink(pictures["cmyk"], "step 1", area_px=10_000)).getpixel((5, 5))
+    assert red[0] > 200
+    assert red[2] < 80
+
+
+def test_a_profile_is_applied(pictures, tmp_path: Path) -> None:
+    # A profile whose channels are swapped in effect is hard to make; Lab-like wide profiles are not at
+    # hand either, so the sRGB profile must change nothing and a damaged one must do no harm.
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for name, profile in (("srgb.png", srgb), ("damaged.png", b"no profile")):
+        Image.new("RGB", (20, 20), (200, 100, 50)).save(tmp_path / name, icc_profile=profile)
+        copy = shrink(record(pictures["cmyk"], tmp_path / name), "step 1", area_px=400, quality=95)
+        for found, due in zip(pixels(copy).getpixel((10, 10)), (200, 100, 50), strict=True):
+            assert abs(found - due) <= 6
+
+
+def test_large_jpegs_are_decoded_small(pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from limner.pictures import decode as images
+
+    Image.new("RGB", (4000, 3000), "gray").save(tmp_path / "large.jpg")
+    decoded = []
+    real = images.decode
+
+    def spy(*args: object, **named: object) -> images.Decoded:
+        decoded.append(real(*args, **named))
+        return decoded[-1]
+
+    monkeypatch.setattr(images, "decode", spy)
+    large = record(pictures["cmyk"], tmp_path / "large.jpg", width_px=4000, height_px=3000)
+    copy = shrink(large, "step 1", area_px=1_200_000)
+    assert (copy.width_px, copy.height_px) == (1264, 948)
+    assert decoded[0].rgb.size == (2000, 1500)
+
+
+def test_a_changed_file_is_said(pictures, tmp_path: Path) -> None:
+    Image.new("RGB", (9, 9)).save(tmp_path / "other.png")
+    assert shrink(pictures["cmyk"], "step 4", area_px=100).warnings == ()
+    (said,) = shrink(record(pictures["cmyk"], tmp_path / "other.png"), "step 4", area_px=100).warnings
+    assert said.startswith("step 4: ")
+
+
+def test_the_first_file_that_is_there(pictures, tmp_path: Path) -> None:
+    there = pictures["cmyk"].path
+    picture = pictures["cmyk"].model_copy(update={"paths": (str(tmp_path / "gone.jpg"), there)})
+    assert locate(picture, "step 1") == Path(there)
+    with pytest.raises(DataError, match=r"step 7: the picture .*gone\.jpg is not there"):
+        locate(record(picture, tmp_path / "gone.jpg"), "step 7")
+
+
+@pytest.mark.parametrize("errors", ["backslashreplace", "surrogateescape-backslash"])
+def test_names_that_are_not_utf8(pictures, tmp_path: Path, errors: str) -> None:
+    name = b"caf\xe9.png"
+    try:
+        path = Path(str(tmp_path) + "/" + name.decode("utf-8", "surrogateescape"))
+        Image.new("RGB", (9, 9)).save(path)
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    shown = (
+        name.decode("utf-8", "backslashreplace")
+        if errors == "backslashreplace"
+        else name.decode("utf-8", "surrogateescape").encode("utf-8", "backslashreplace").decode()
+    )
+    assert locate(record(pictures["cmyk"], f"{tmp_path}/{shown}"), "step 1") == path

@@ -1,0 +1,246 @@
+"""Search against a plain float scan of everything."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from boards import space, unit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limner.arrays import scores
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.library.gallery import Gallery, Space, moments
+from limner.library.search import Index, search
+from limner.storyboard.channels import EncodedChannel, Evidence
+
+
+def gallery_of(**spaces):
+    count = len(next(iter(spaces.values())).matrix)
+    ids = [str(row) for row in range(count)]
+    return Gallery(ids, ids, spaces)
+
+
+def plain(gallery, channels, exclude=None):
+    """(N, M) float64 totals by the definition, channel by channel, and the shares."""
+    total, shares = 0.0, {}
+    for channel in channels:
+        stored = gallery.spaces[channel.space]
+        cosines = channel.texts.astype(np.float64) @ stored.matrix.astype(np.float64).T
+        seen = cosines[:, stored.present]
+        std = seen.std(axis=1) if seen.shape[1] else np.zeros(len(cosines))
+        mean = seen.mean(axis=1) if seen.shape[1] else np.zeros(len(cosines))
+        z = (cosines - mean[:, None]) / std[:, None] if (std > 1e-6).all() else np.zeros_like(cosines)
+        e = channel.evidence
+        share = np.where(stored.present, e.slope * cosines + e.z_slope * z + e.offset, 0.0)
+        shares[channel.name] = share
+        total = total + share
+    return (total if exclude is None else np.where(exclude, -np.inf, total)), shares
+
+
+def world(seed, count, width=24, texts=4, clusters=5):
+    """Clustered vectors, a tenth of the pictures without captions, two channels."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(clusters, width))
+    labels = centres[rng.integers(0, clusters, count)] + 0.4 * rng.normal(size=(count, width))
+    captions = rng.normal(size=(count, width)) + 1.0
+    gallery = gallery_of(labels=space(labels), captions=space(captions, rng.random(count) > 0.1))
+    channels = [
+        EncodedChannel("labels", "labels", Evidence(slope=8, z_slope=0.7, offset=-1), unit(centres[:texts])),
+        EncodedChannel(
+            "captions",
+            "captions",
+            Evidence(slope=3, z_slope=1.2, offset=-2),
+            unit(rng.normal(size=(texts, width)) + 0.5),
+        ),
+    ]
+    return gallery, channels
+
+
+@pytest.mark.parametrize(
+    ("count", "k", "block"), [(3000, 20, 512), (3000, 20, 100_000), (7, 20, 3), (1, 1, 1)]
+)
+def test_equals_a_scan_of_everything(count, k, block):
+    gallery, channels = world(1, count)
+    hits = search(gallery, channels, k, block_rows=block)
+    total, shares = plain(gallery, channels)
+    width = min(k, count)
+    order = np.argsort(-total, axis=1, kind="stable")[:, :width]
+    assert hits.rows.shape == (4, width)
+    assert hits.rows.dtype == np.int64
+    assert hits.scores.dtype == np.float32
+    assert (hits.rows == order).all()
+    assert hits.scores == pytest.approx(np.take_along_axis(total, order, axis=1), abs=1e-3)
+    for name, share in shares.items():
+        assert hits.shares[name] == pytest.approx(np.take_along_axis(share, order, axis=1), abs=1e-3)
+        assert (hits.present[name] == gallery.spaces[name].present[order]).all()
+    assert sum(hits.shares.values()) == pytest.approx(hits.scores, abs=1e-5)
+    due = np.log(np.exp(total).mean(axis=1))
+    assert hits.evidence == pytest.approx(due, abs=0.05)
+
+
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 300), k=st.integers(1, 40), block=st.integers(1, 400))
+@settings(deadline=None, max_examples=25)
+def test_nothing_is_lost_whatever_the_blocks(seed, count, k, block):
+    gallery, channels = world(seed, count, width=6)
+    rng = np.random.default_rng(seed)
+    exclude = rng.random(count) < 0.2
+    hits = search(gallery, channels, k, block_rows=block, exclude=exclude)
+    total, _ = plain(gallery, channels, exclude)
+    width = min(k, int((~exclude).sum()))
+    assert hits.rows.shape == (4, width)
+    due = -np.sort(-total, axis=1)[:, :width]
+    assert hits.scores == pytest.approx(due, abs=2e-3)
+    assert not exclude[hits.rows].any()
+    assert all(len(set(row)) == width for row in hits.rows)
+
+
+def test_rounding_that_hides_the_best_is_found_out():
+    """Rows that differ by less than bfloat16 can tell: the bound must send the search back."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=64)
+    vectors = unit(base + 0.004 * rng.normal(size=(4000, 64)))
+    gallery = gallery_of(visual=space(vectors))
+    channel = EncodedChannel("visual", "visual", Evidence(slope=1, z_slope=0, offset=0), unit(base)[None])
+    hits = Index(gallery, block_rows=500).search([channel], 5, oversample=1)
+    exact = scores(channel.texts, gallery.spaces["visual"].matrix.astype(np.float32))
+    assert hits.scores[0] == pytest.approx(-np.sort(-exact[0])[:5], abs=1e-7)
+
+
+def test_equal_scores_come_in_order_of_row():
+    vectors = np.tile(unit(np.random.default_rng(2).normal(size=(3, 16))), (50, 1))
+    gallery = gallery_of(visual=space(vectors))
+    channel = EncodedChannel("visual", "visual", Evidence(slope=4, z_slope=1, offset=0), unit(vectors[:3]))
+    hits = search(gallery, [channel], 10, block_rows=40)
+    assert hits.rows.tolist() == [list(range(start, 150, 3))[:10] for start in range(3)]
+
+
+def test_absent_channel_neither_helps_nor_hurts():
+    vectors = np.eye(3)
+    gallery = gallery_of(captions=space(vectors, [True, True, False]))
+    channel = EncodedChannel(
+        "captions", "captions", Evidence(slope=10, z_slope=0, offset=-5), np.eye(3, dtype=np.float32)[:1]
+    )
+    hits = search(gallery, [channel], 3)
+    assert hits.rows.tolist() == [[0, 2, 1]]
+    assert hits.scores[0] == pytest.approx([5, 0, -5])
+    assert hits.present["captions"].tolist() == [[True, False, True]]
+    assert hits.evidence == pytest.approx(np.log(np.mean(np.exp([5, 0, -5]))), abs=1e-3)
+
+
+def test_no_spread_switches_the_standardised_part_off():
+    gallery = gallery_of(visual=space(np.ones((20, 4))))
+    channel = EncodedChannel("v", "visual", Evidence(slope=1, z_slope=100, offset=0), unit([[1.0, 0, 0, 0]]))
+    assert search(gallery, [channel], 2).scores == pytest.approx(0.5, abs=1e-3)
+
+
+def test_empty_and_fully_excluded_galleries_return_nothing():
+    channel = EncodedChannel("v", "v", Evidence(slope=1, z_slope=1, offset=0), np.eye(2, dtype=np.float32))
+    for gallery, exclude in (
+        (gallery_of(v=space(np.zeros((0, 2)))), None),
+        (gallery_of(v=space(np.eye(2))), np.ones(2, dtype=bool)),
+    ):
+        hits = search(gallery, [channel], 5, exclude=exclude)
+        assert hits.rows.shape == (2, 0)
+        assert np.isneginf(hits.evidence).all()
+
+
+def test_given_rows_score_as_in_the_search():
+    gallery, channels = world(4, 200)
+    index = Index(gallery)
+    hits = index.search(channels, 10)
+    scored = index.score(channels, hits.rows[2])
+    assert scored.scores[2] == pytest.approx(hits.scores[2], abs=1e-5)
+    assert scored.present["captions"].tolist() == hits.present["captions"][2].tolist()
+
+
+def test_read_only_memory_map_gives_the_same(tmp_path):
+    gallery, channels = world(5, 400)
+    mapped = {}
+    for name, stored in gallery.spaces.items():
+        np.save(tmp_path / f"{name}.npy", stored.matrix)
+        mapped[name] = Space(np.load(tmp_path / f"{name}.npy", mmap_mode="r"), stored.present)
+    found = search(Gallery(gallery.ids, gallery.groups, mapped), channels, 15, block_rows=64)
+    due = search(gallery, channels, 15)
+    assert (found.rows == due.rows).all()
+    assert found.scores == pytest.approx(due.scores, abs=1e-5)
+
+
+def test_wrong_input_is_named():
+    gallery, channels = world(6, 30)
+    with pytest.raises(ConfigError, match="k is 0"):
+        search(gallery, channels, 0)
+    with pytest.raises(ConfigError, match="at least one"):
+        search(gallery, [], 3)
+    with pytest.raises(ConfigError, match="no name twice"):
+        search(gallery, [channels[0], channels[0]], 3)
+    with pytest.raises(ConfigError, match="block_rows"):
+        search(gallery, channels, 3, block_rows=0)
+    with pytest.raises(ShapeError, match="exclude"):
+        search(gallery, channels, 3, exclude=np.zeros(4, dtype=bool))
+    even = Evidence(slope=1, z_slope=0, offset=0)
+    with pytest.raises(DataError, match="did you mean 'labels'"):
+        search(gallery, [EncodedChannel("x", "label", even, channels[0].texts)], 3)
+    with pytest.raises(ShapeError, match="texts"):
+        search(gallery, [channels[0], EncodedChannel("x", "captions", even, channels[1].texts[:2])], 3)
+    with pytest.raises(ShapeError, match="matrix"):
+        search(gallery, [EncodedChannel("x", "labels", even, np.zeros((4, 3), np.float32))], 3)
+    with pytest.raises(NumericsError, match="text vector"):
+        search(gallery, [EncodedChannel("x", "labels", even, np.full((4, 24), np.nan, np.float32))], 3)
+    with pytest.raises(NumericsError, match="not finite"):
+        search(gallery, [EncodedChannel("x", "labels", Evidence(slope=np.inf, z_slope=0, offset=0),
+                                        channels[0].texts)], 3)  # fmt: skip
+    spoilt = gallery.spaces["labels"].matrix.copy()
+    spoilt[12, 3] = np.nan
+    bad = gallery_of(labels=Space(spoilt, np.ones(30, dtype=bool)))
+    for z_slope in (0.0, 1.0):
+        channel = EncodedChannel(
+            "x", "labels", Evidence(slope=1, z_slope=z_slope, offset=0), channels[0].texts
+        )
+        with pytest.raises(NumericsError, match="not finite"):
+            search(bad, [channel], 3)
+
+
+@given(seed=st.integers(0, 10**6), count=st.integers(1, 60), cone=st.sampled_from([0.0, 1.0, 30.0]))
+@settings(deadline=None, max_examples=25)
+def test_moments_equal_those_of_the_cosines(seed, count, cone):
+    rng = np.random.default_rng(seed)
+    present = rng.random(count) < 0.8
+    stored = space(rng.normal(size=(count, 5)) + cone, present)
+    texts = unit(rng.normal(size=(3, 5)))
+    mean, std = moments(stored, block_rows=int(rng.integers(1, 80))).of_cosines(texts)
+    cosines = texts.astype(np.float64) @ stored.matrix[present].astype(np.float64).T
+    if not present.any():
+        assert (mean == 0).all()
+        assert (std == 0).all()
+        return
+    assert mean == pytest.approx(cosines.mean(axis=1), abs=1e-6)
+    assert std == pytest.approx(cosines.std(axis=1), rel=1e-4, abs=2e-6)
+
+
+@pytest.mark.parametrize("pictures", [0, 7])
+def test_no_text_finds_nothing(pictures):
+    gallery, channels = world(1, pictures, texts=0)
+    hits = Index(gallery, block_rows=3).search(channels, 5)
+    assert len(hits.rows) == len(hits.scores) == len(hits.evidence) == 0
+
+
+def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch):
+    rng = np.random.default_rng(3)
+    stored = space(unit(rng.normal(size=(300, 8))))
+    names = [str(row) for row in range(300)]
+    index = Index(Gallery(names, names, {"a": stored}))
+    channel = EncodedChannel(
+        "a", "a", Evidence(slope=2.0, z_slope=1.0, offset=-1.0), unit(rng.normal(size=(3, 8)))
+    )
+    rows = np.unique(index.search([channel], 20).rows)
+    due = Index(index.gallery).score([channel], rows)
+    every = Index(index.gallery).score([channel], np.arange(300))
+    again = index.score([channel], np.arange(300))
+    np.testing.assert_allclose(again.scores, every.scores, atol=1e-6)
+    monkeypatch.setattr("limner.library.search.exact_scores", None)
+    found = index.score([channel], rows)
+    np.testing.assert_allclose(found.scores, due.scores, atol=1e-6)
+    np.testing.assert_array_equal(found.present["a"], due.present["a"])
+    with pytest.raises(TypeError):
+        index.score([replace(channel)], rows)

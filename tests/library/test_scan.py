@@ -1,0 +1,42 @@
+"""The pass over blocks in threads, and the pool of best values."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limner.library.gallery import Pool, over_blocks
+
+
+@pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])
+def test_every_row_comes_once_and_in_order(rows, block):
+    met = list(over_blocks(rows, block, lambda start, stop: list(range(start, stop))))
+    assert [start for start, _ in met] == list(range(0, rows, block))
+    assert [row for _, some in met for row in some] == list(range(rows))
+
+
+def test_failure_comes_through_and_threads_are_set_back():
+    before = torch.get_num_threads()
+
+    def fail(start, stop):
+        if start >= 5:
+            raise ValueError(f"block {start}")
+        return stop
+
+    with pytest.raises(ValueError, match="block 5"):
+        list(over_blocks(100, 1, fail))
+    assert torch.get_num_threads() == before
+
+
+@given(seed=st.integers(0, 10**6), kept=st.integers(1, 30), blocks=st.integers(1, 8))
+@settings(deadline=None, max_examples=40)
+def test_pool_keeps_the_best(seed, kept, blocks):
+    values = np.random.default_rng(seed).normal(size=(blocks, 25)).astype(np.float32)
+    pool = Pool(kept)
+    for number, some in enumerate(values):
+        pool.add(some, 25 * number)
+    best, rows = pool.best()
+    due = np.sort(values.ravel())[::-1][:kept]
+    assert np.array_equal(np.sort(best)[::-1], due)
+    assert np.array_equal(values.ravel()[rows], best)

@@ -1,0 +1,158 @@
+"""Models of sequences and a same-document metric in a library: steps hear each other, and pins lead."""
+
+import json
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from limner.cli.index import index
+from limner.cli.main import run as limner
+from limner.cli.train import train
+from limner.datasets.pairs import Pair, PairSet
+from limner.errors import CheckpointError, ConfigError, DataError
+from limner.evaluation.validation import FILE, fit_pull, read_pull
+from limner.library.library import Library
+from limner.records import Storyboard
+from limner.storyboard.calibration import load
+from limner.storyboard.channels import EncodedChannel
+from limner.storyboard.illustrator import Illustrator
+from limner.storyboard.trained import DOCUMENT, MODEL, TrainedRun, run_channels
+from limner.training.corpus import ArrayRows, corpus_of
+
+pytestmark = pytest.mark.slow
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+VRSS = CONFIGS / "vrss" / "picturebook" / "vrss.toml"
+METRIC = CONFIGS / "document" / "picturebook" / "document.toml"
+TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
+
+
+@pytest.fixture(scope="session")
+def story_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "vrss"
+    with redirect_stdout(StringIO()):
+        train(VRSS, to=folder, set_=("data.vectors=random", "data.picture_px=32"), smoke=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def metric_run(tmp_path_factory):
+    """Not a smoke run, which has one validation story."""
+    folder = tmp_path_factory.mktemp("runs") / "document"
+    small = ("data.stories=40", "data.picture_px=32", "loop.epochs=2", "data.batch=8", "model.dim=8")
+    with redirect_stdout(StringIO()):
+        train(METRIC, to=folder, set_=small)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def told(tmp_path_factory, book, story_run, metric_run):
+    """The drawings, indexed with both runs."""
+    folder = tmp_path_factory.mktemp("libraries") / "told"
+    with redirect_stdout(StringIO()):
+        index(book, library=folder, encoder=("colour",), model=story_run, metric=metric_run)
+    return folder
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "tale.md"
+    path.write_text("# A tale\n\n" + "\n\n---\n\n".join(TEXTS) + "\n")
+    return path
+
+
+def test_steps_hear_their_story(told, story_run):
+    opened, run = Library.open(told), TrainedRun.open(story_run)
+    (channel,) = run_channels(run, opened)
+    encoded = EncodedChannel.encode(channel, TEXTS)
+    np.testing.assert_allclose(encoded.texts, run.model.encode_stories([TEXTS])[0], atol=1e-6)
+    assert np.abs(encoded.texts[:1] - run.model.encode_text(TEXTS[:1])).max() > 1e-6
+
+
+def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
+    asked = Illustrator.open(told, model=story_run, metric=metric_run)
+    options = asked.options()
+    assert options.pair_space == DOCUMENT
+    assert options.pair_evidence == read_pull(metric_run)
+    assert options.pair_weight == load().pull("visual").weight(options.decoder, (MODEL,)) > 0
+    assert Illustrator.open(told, model=story_run).options().pair_space == "colour"
+    assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
+
+
+def test_a_pin_leads_the_rest(told, text, tmp_path, story_run, metric_run):
+    """With a heavy pull, the other pictures are those that the metric puts nearest to the pinned one."""
+    opened, run = Library.open(told), TrainedRun.open(metric_run)
+    gallery = opened.gallery([DOCUMENT])
+    vectors = np.asarray(gallery.space(DOCUMENT).matrix, np.float32)
+    for pinned in (0, 3):
+        out = tmp_path / f"{pinned}.json"
+        words = ["illustrate", str(text), "--library", str(told), "-o", str(out)]
+        words += ["--model", str(story_run), "--metric", str(metric_run), "--allow-repeats"]
+        words += ["--pin", f"1={gallery.ids[pinned]}", "--set", "pair_weight=1000"]
+        assert limner(words) == 0
+        board = Storyboard.model_validate_json(out.read_text(), strict=False)
+        near = vectors @ vectors[pinned] * np.sign(read_pull(run.folder).slope)
+        others = [step.chosen.picture.id for step in board.steps[1:]]
+        for other in others:
+            assert near[list(gallery.ids).index(other)] >= np.sort(near)[-3]
+
+
+def test_the_pull_tells_stories_apart():
+    class Plain:
+        def encode_image(self, values):
+            return np.asarray(values, np.float32)
+
+    rng = np.random.default_rng(0)
+    pairs, rows = [], []
+    for number in range(60):
+        centre = rng.standard_normal(8)
+        for place in range(4):
+            vector = centre + 0.8 * rng.standard_normal(8)
+            rows.append(vector / np.linalg.norm(vector))
+            name = f"{number}-{place}"
+            split = "train" if number < 5 else "val"
+            told = {"split": split, "group": str(number), "seq": str(number), "pos": place}
+            pairs.append(Pair(id=name, text=f"words {name}", image=name, **told))
+    pictures = ArrayRows([pair.id for pair in pairs], np.array(rows, np.float32))
+    corpus = corpus_of(PairSet("made", (), tuple(pairs)), pictures)
+    found = fit_pull(Plain(), corpus)
+    assert found.slope > 3
+    # ‖ratio‖ is even where both kinds are as likely, whatever their number: cosines of either kind, by hand
+    values, stories = np.array(rows[20:]), np.repeat(np.arange(55), 4)
+    cosines = values @ values.T
+    same = stories[:, None] == stories
+    even = -found.offset / found.slope
+    own, other = cosines[same & ~np.eye(220, dtype=bool)], cosines[~same]
+    near = [np.mean(np.abs(part - even) < 0.1) for part in (own, other)]
+    assert 0.5 < near[0] / near[1] < 2
+    loners = [pair.model_copy(update={"seq": pair.id}) for pair in pairs]
+    with pytest.raises(DataError, match="of one story"):
+        fit_pull(Plain(), corpus_of(PairSet("made", (), tuple(loners)), pictures))
+
+
+def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run, library):
+    with pytest.raises(ConfigError, match="give it with --metric"):
+        index(tmp_path, library=tmp_path / "lib", model=metric_run)
+    with pytest.raises(ConfigError, match="give it with --model"):
+        index(tmp_path, library=tmp_path / "lib", metric=story_run)
+    with pytest.raises(ConfigError, match="give it with --metric"):
+        run_channels(TrainedRun.open(metric_run), Library.open(told))
+    with pytest.raises(DataError, match="--metric"):
+        Illustrator.open(library, metric=metric_run).options()
+    assert limner(["measure", str(metric_run)]) != 0
+    with redirect_stdout(StringIO()):
+        train(METRIC, to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)
+    with pytest.raises(CheckpointError, match="No such file"):
+        read_pull(tmp_path / "smoke")
+    kept = (metric_run / FILE).read_bytes()
+    for content in (b"", b"{}", b"\xff", json.dumps({"slope": "x", "z_slope": 0, "offset": 0}).encode()):
+        (metric_run / FILE).write_bytes(content)
+        with pytest.raises(CheckpointError, match="run limner train to its end"):
+            read_pull(metric_run)
+    (metric_run / FILE).unlink()
+    with pytest.raises(CheckpointError, match="run limner train to its end"):
+        read_pull(metric_run)
+    (metric_run / FILE).write_bytes(kept)

@@ -1,0 +1,209 @@
+"""Words inside real files: EXIF, IPTC, XMP and PNG text as cameras and editors write them."""
+
+import io
+import struct
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from limner.pictures.decode import decode
+from limner.pictures.metadata import embedded, exif_time, read_xmp
+
+
+def words_of(kind="JPEG", **options):
+    stream = io.BytesIO()
+    Image.new("RGB", (16, 16), (9, 9, 9)).save(stream, kind, **options)
+    return embedded(decode(stream.getvalue()).loaded)
+
+
+def texts(words, source=None):
+    return [caption.text for caption in words.captions if source is None or caption.source == source]
+
+
+def exif(tags, inner=None):
+    block = Image.Exif()
+    for tag, value in tags.items():
+        block[tag] = value
+    for tag, value in (inner or {}).items():
+        block.get_ifd(0x8769)[tag] = value
+    return block
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_exif_fields(kind):
+    block = exif(
+        {
+            0x010E: "Grandma kneads the dough",
+            0x013B: "Ada Ndlovu",
+            0x8298: "CC BY 4.0",
+            0x9C9B: "Baking day\0".encode("utf-16-le"),
+            0x9C9E: "bread;kitchen\0".encode("utf-16-le"),
+        },
+        {0x9003: "2019:07:21 14:03:55", 0x9011: "+02:00", 0x9286: b"ASCII\0\0\0By the window"},
+    )
+    # Pillow leaves the inner block out when it writes a TIFF by `exif`.
+    inner = {0x8769: dict(block.get_ifd(0x8769))}
+    options = {"tiffinfo": dict(block) | inner} if kind == "TIFF" else {"exif": block}
+    words = words_of(kind, **options)
+    assert texts(words, "exif") == ["Grandma kneads the dough", "Baking day", "By the window"]
+    assert texts(words, "keywords") == ["bread, kitchen"]
+    assert (words.credit, words.license) == ("Ada Ndlovu", "CC BY 4.0")
+    assert words.taken == datetime(2019, 7, 21, 14, 3, 55, tzinfo=timezone(timedelta(hours=2)))
+    assert words.warnings == ()
+
+
+@pytest.mark.parametrize("code", ["utf-16-le", "utf-16-be"])
+def test_user_comment_in_either_byte_order(code):
+    words = words_of(exif=exif({}, {0x9286: b"UNICODE\0" + "Brot über dem Feuer".encode(code)}))
+    assert texts(words) == ["Brot über dem Feuer"]
+
+
+def test_utf8_where_ascii_is_due():
+    assert texts(words_of(exif=exif({0x010E: "Crème brûlée".encode()}))) == ["Crème brûlée"]
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        "OLYMPUS DIGITAL CAMERA",
+        "SONY DSC",
+        "SAMSUNG",
+        "KONICA MINOLTA DIGITAL CAMERA",
+        "DCIM\\100MEDIA",
+        "  ",
+        "---",
+        "hdr",
+    ],
+)
+def test_what_a_camera_writes_is_no_caption(rubbish):
+    assert texts(words_of(exif=exif({0x010E: rubbish}))) == []
+
+
+def test_a_sentence_that_begins_like_rubbish_is_kept():
+    assert texts(words_of(exif=exif({0x010E: "Photoshoot of a Sony DSC beside the sea"}))) != []
+    assert texts(words_of(exif=exif({0x010E: "Samsung heir leaves the court"}))) != []
+
+
+@pytest.mark.parametrize(
+    "moment", ["0000:00:00 00:00:00", "", "    :  :     :  :  ", "2019:13:40 99:00:00", "soon"]
+)
+def test_impossible_times_are_none(moment):
+    assert exif_time(moment) is None
+
+
+def test_time_without_zone_stays_without():
+    assert exif_time("2019:07:21 14:03:55") == datetime(2019, 7, 21, 14, 3, 55)
+
+
+def iptc_segment(*fields):
+    """An APP13 segment as Photoshop writes it."""
+    body = b"".join(b"\x1c" + bytes(number) + struct.pack(">H", len(text)) + text for *number, text in fields)
+    block = b"8BIM\x04\x04\0\0" + struct.pack(">I", len(body)) + body + b"\0" * (len(body) % 2)
+    segment = b"Photoshop 3.0\0" + block
+    return b"\xff\xed" + struct.pack(">H", len(segment) + 2) + segment
+
+
+def with_segment(segment):
+    stream = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(stream, "JPEG")
+    data = stream.getvalue()
+    return embedded(decode(data[:2] + segment + data[2:]).loaded)
+
+
+@pytest.mark.parametrize("code", ["utf-8", "cp1252"])
+def test_iptc_fields(code):
+    words = with_segment(
+        iptc_segment(
+            (2, 120, "Ein Bäcker schiebt Brote in den Ofen".encode(code)),
+            (2, 25, b"bread"),
+            (2, 25, b"oven"),
+            (2, 80, b"Ada Ndlovu"),
+            (2, 110, b"Daily Loaf"),
+            (2, 116, "© Daily Loaf".encode(code)),
+            (2, 55, b"20190721"),
+            (2, 60, b"140355+0000"),
+        )
+    )
+    assert texts(words, "iptc") == ["Ein Bäcker schiebt Brote in den Ofen"]
+    assert texts(words, "keywords") == ["bread, oven"]
+    assert (words.credit, words.license) == ("Ada Ndlovu, Daily Loaf", "© Daily Loaf")
+    assert words.taken == datetime(2019, 7, 21, 14, 3, 55, tzinfo=UTC)
+
+
+XMP = """<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
+<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:photoshop="http://ns.adobe.com/photoshop/1.0/"
+ xmlns:Iptc4xmpCore="http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/" photoshop:Credit="Daily Loaf"
+ photoshop:DateCreated="2019-07-21T14:03:55+02:00">
+<dc:description><rdf:Alt><rdf:li xml:lang="x-default">A baker at the oven</rdf:li>
+<rdf:li xml:lang="de">Ein Bäcker am Ofen</rdf:li></rdf:Alt></dc:description>
+<dc:title><rdf:Alt><rdf:li xml:lang="x-default">Morning batch</rdf:li></rdf:Alt></dc:title>
+<dc:subject><rdf:Bag><rdf:li>bread</rdf:li><rdf:li>oven</rdf:li></rdf:Bag></dc:subject>
+<dc:creator><rdf:Seq><rdf:li>Ada Ndlovu</rdf:li></rdf:Seq></dc:creator>
+<dc:rights><rdf:Alt><rdf:li xml:lang="x-default">CC BY 4.0</rdf:li></rdf:Alt></dc:rights>
+<Iptc4xmpCore:AltTextAccessibility><rdf:Alt>
+<rdf:li xml:lang="x-default">A man holds a peel with loaves</rdf:li>
+</rdf:Alt></Iptc4xmpCore:AltTextAccessibility>
+</rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="w"?>""".encode()
+
+
+def check_xmp(words):
+    assert texts(words, "xmp") == ["A man holds a peel with loaves", "A baker at the oven", "Morning batch"]
+    assert texts(words, "keywords") == ["bread, oven"]
+    assert (words.credit, words.license) == ("Ada Ndlovu, Daily Loaf", "CC BY 4.0")
+    assert words.taken == datetime(2019, 7, 21, 14, 3, 55, tzinfo=timezone(timedelta(hours=2)))
+
+
+def test_xmp_packet():
+    check_xmp(read_xmp(XMP))
+
+
+def test_xmp_in_jpeg():
+    segment = b"http://ns.adobe.com/xap/1.0/\0" + XMP
+    check_xmp(with_segment(b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment))
+
+
+def test_xmp_in_webp():
+    check_xmp(words_of("WEBP", xmp=XMP))
+
+
+def test_xmp_in_png():
+    info = PngInfo()
+    info.add_itxt("XML:com.adobe.xmp", XMP.decode())
+    check_xmp(words_of("PNG", pnginfo=info))
+
+
+def test_xmp_in_tiff():
+    check_xmp(words_of("TIFF", tiffinfo={700: XMP}))
+
+
+def test_xmp_with_entities_is_refused():
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>'
+    words = words_of("WEBP", xmp=bomb)
+    assert words.captions == ()
+    assert "XMP" in words.warnings[0]
+
+
+@pytest.mark.parametrize("packet", [b"<broken", b"\xff\xfe\0garbage", b"<a/>"])
+def test_damaged_xmp_is_a_warning_and_leaves_exif(packet):
+    words = words_of("WEBP", xmp=packet, exif=exif({0x010E: "A baker"}))
+    assert texts(words) == ["A baker"]
+    assert len(words.warnings) == (0 if packet == b"<a/>" else 1)
+
+
+def test_png_text():
+    info = PngInfo()
+    info.add_text("Description", "Two goats on a roof")
+    info.add_text("Author", "Ada Ndlovu")
+    info.add_text("Copyright", "CC0")
+    info.add_text("Software", "drawn by hand")
+    words = words_of("PNG", pnginfo=info)
+    assert texts(words) == ["Two goats on a roof"]
+    assert (words.credit, words.license) == ("Ada Ndlovu", "CC0")
+
+
+def test_one_wording_counts_once():
+    words = words_of("WEBP", xmp=XMP, exif=exif({0x010E: "a baker at the oven."}))
+    assert [text.lower().rstrip(".") for text in texts(words)].count("a baker at the oven") == 1

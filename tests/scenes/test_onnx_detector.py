@@ -1,0 +1,118 @@
+"""Detectors from files: models made up on the spot whose boxes are known, and files that are none."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+from limner.scenes.detections import keep
+from limner.scenes.folder import detector
+from limner.scenes.onnx import OnnxDetector, letterboxed, squashed
+
+openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
+
+
+def made_up(folder, outputs, shape=(1, 3, 32, 32), name="made_up"):
+    """A model that answers every picture with constants; it must use its input, so it adds 0 × its mean."""
+    from openvino import opset13 as ops
+
+    pixels = ops.parameter(list(shape), np.float32, name="images")
+    nothing = ops.multiply(ops.reduce_mean(pixels, np.arange(len(shape)), keep_dims=False), np.float32(0))
+    results = [ops.result(ops.add(ops.constant(value), nothing)) for value in outputs]
+    openvino.save_model(
+        openvino.Model(results, [pixels], name), folder / f"{name}.xml", compress_to_fp16=False
+    )
+    return folder / f"{name}.xml"
+
+
+def yolox_output():
+    output = np.zeros((1, 21, 7), np.float32)
+    output[0, 5] = [0.5, 0.5, 0, 0, 1, 0.75, 0.5]  # stride 8, second cell of the second row: 8 to 16
+    return output
+
+
+def test_boxes_are_fractions_of_the_picture_and_not_of_the_square(tmp_path):
+    finder = OnnxDetector(made_up(tmp_path, [yolox_output()]), ["dog", "cat"])
+    wide, square = finder.detect([Image.new("RGB", (64, 32)), Image.new("RGB", (20, 20))])
+    assert wide.labels == square.labels == ("dog",)
+    assert wide.scores.tolist() == [0.75]
+    # the wide picture takes the upper half of the square
+    np.testing.assert_allclose(wide.boxes, [[0.25, 0.5, 0.5, 1.0]], rtol=1e-6)
+    np.testing.assert_allclose(square.boxes, [[0.25, 0.25, 0.5, 0.5]], rtol=1e-6)
+    assert (finder.classes, finder.side_px, finder.name) == (("dog", "cat"), 32, "made_up")
+
+
+def test_a_picodet_model_is_told_by_its_outputs(tmp_path):
+    counts = (16, 4, 1, 1)
+    scores = [np.zeros((1, count, 2), np.float32) for count in counts]
+    sides = [np.zeros((1, count, 8), np.float32) for count in counts]  # two bins, evenly: half a stride
+    scores[0][0, 5, 1] = 0.5
+    finder = OnnxDetector(made_up(tmp_path, [*scores, *sides]), ["dog", "cat"])
+    (found,) = finder.detect([Image.new("RGB", (64, 32))])
+    assert found.labels == ("cat",)
+    np.testing.assert_allclose(found.boxes, [[0.25, 0.25, 0.5, 0.5]], rtol=1e-6)
+
+
+def test_what_is_wrong_with_a_file_is_one_line(tmp_path, executable_payload):
+    path = made_up(tmp_path, [yolox_output()])
+    with pytest.raises(CheckpointError, match="tells 2 classes apart, but 80 names"):
+        detector(str(path))
+    with pytest.raises(CheckpointError, match="expected \\(1, 3, side, side\\)"):
+        OnnxDetector(made_up(tmp_path, [yolox_output()], shape=(1, 3, 32, 64), name="wide"), ["dog", "cat"])
+    with pytest.raises(CheckpointError, match="read are YOLOX"):
+        OnnxDetector(made_up(tmp_path, [yolox_output()[:, :9]], name="short"), ["dog", "cat"])
+    with pytest.raises(MissingError, match="no detector"):
+        detector(str(tmp_path / "none.onnx"))
+    for content in (b"", b"rubbish", executable_payload(tmp_path / "ran")):
+        (tmp_path / "bad.onnx").write_bytes(content)
+        with pytest.raises(CheckpointError, match="no detector of fixed size") as error:
+            detector(str(tmp_path / "bad.onnx"))
+        assert "\n" not in str(error.value)
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(DataError, match="mode L"):
+        OnnxDetector(path, ["dog", "cat"]).detect([Image.new("L", (8, 8))])
+
+
+def test_fingerprints_change_with_the_names_and_the_file(tmp_path):
+    path = made_up(tmp_path, [yolox_output()])
+    first = OnnxDetector(path, ["dog", "cat"])
+    assert first.fingerprint == OnnxDetector(path, ["dog", "cat"]).fingerprint
+    assert first.fingerprint != OnnxDetector(path, ["cat", "dog"]).fingerprint
+    other = OnnxDetector(made_up(tmp_path, [yolox_output() / 2], name="other"), ["dog", "cat"])
+    assert first.fingerprint != other.fingerprint
+
+
+def test_a_file_is_found_by_its_name_where_weights_lie(tmp_path, monkeypatch):
+    made_up(tmp_path, [yolox_output()])
+    monkeypatch.setenv("LIMNER_WEIGHTS", str(tmp_path))
+    assert detector("made_up.xml", classes=["dog", "cat"]).name == "made_up"
+    with pytest.raises(ConfigError, match="did you mean 'fasterrcnn_resnet50_fpn'"):
+        detector("fasterrcnn_resnet50")
+
+
+def test_pixels_go_in_as_the_families_were_trained():
+    image = Image.new("RGB", (4, 2), (10, 20, 30))
+    pixels, size = letterboxed(image, 8)
+    assert size == (8, 4)
+    assert pixels[:, 0, 0].tolist() == [30, 20, 10]
+    assert (pixels[:, 4:] == 114).all()
+    np.testing.assert_allclose(
+        squashed(image, 8)[:, 7, 7],
+        (np.array([10, 20, 30]) / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225],
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["yolox_nano", "picodet_s_416_coco"])
+def test_a_real_detector_sees_the_people_and_the_dog(shared_data, name):
+    weights = shared_data.parent / "weights" / f"{name}.onnx"
+    if not weights.is_file():
+        pytest.skip(f"no {weights}")
+    folder = shared_data / "flickr8k" / "images"
+    finder = detector(str(weights))
+    with Image.open(folder / "1007129816_e794419615.jpg") as one:
+        (man,) = finder.detect([one.convert("RGB")])
+    kept = keep(man)
+    assert kept.labels[0] == "person"
+    assert kept.boxes[0][2] - kept.boxes[0][0] > 0.4

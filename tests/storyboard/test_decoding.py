@@ -1,0 +1,367 @@
+"""Decoders against enumeration of every choice."""
+
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.storyboard.anchor import leading, pull_of
+from limner.storyboard.decode import decode, max_marginals, pulls
+from limner.storyboard.lattice import BLANK, NoPull, TablePull, assign, lattice, prices
+
+
+def value(problem, decoder, columns, anchor=None):
+    """Objective of one choice by plain loops; −inf when it is not allowed."""
+    total, seen = 0.0, set()
+    world = problem.world() if decoder in {"chain", "beam", "greedy"} else np.zeros(problem.unary.shape)
+    for s, c in enumerate(columns):
+        if c == BLANK:
+            total += problem.blank[s]
+            continue
+        if problem.group[s, c] in seen:
+            return -np.inf
+        seen.add(problem.group[s, c])
+        total += problem.unary[s, c] + world[s, c]
+        if decoder == "anchor":
+            total += problem.pair.block(problem.items[s, [c]], np.array([anchor]))[0, 0]
+    if decoder in {"chain", "beam", "greedy"}:
+        for s in range(1, len(columns)):
+            if columns[s - 1] != BLANK and columns[s] != BLANK:
+                a, b = problem.items[s - 1, columns[s - 1]], problem.items[s, columns[s]]
+                total += problem.pair.block(np.array([a]), np.array([b]))[0, 0]
+    return total
+
+
+def choices(problem):
+    steps, width = problem.unary.shape
+    return product(*[[BLANK, *range(width)]] * steps)
+
+
+def anchors(problem):
+    if len(problem.pinned):
+        return problem.pinned
+    shown = np.unique(problem.items[problem.unary > -np.inf])
+    return shown if len(shown) else [0]  # nothing to show: any will do
+
+
+def enumerate_best(problem, decoder):
+    options = anchors(problem) if decoder == "anchor" else [None]
+    return max(value(problem, decoder, c, a) for c in choices(problem) for a in options)
+
+
+@st.composite
+def problems(draw, repeats=None, locks=True):
+    steps = draw(st.integers(1, 4))
+    width = draw(st.integers(1, 4))
+    total = draw(st.integers(width, 6))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    rounding = draw(st.sampled_from([0, 1, 6]))  # 0 gives many ties
+    items = np.array([rng.permutation(total)[:width] for _ in range(steps)])
+    unary = np.round(rng.normal(size=(steps, width)) * 2, rounding)
+    unary[rng.random(unary.shape) < draw(st.sampled_from([0.0, 0.2]))] = -np.inf
+    table = np.round(rng.normal(size=(total, total)) * draw(st.sampled_from([0.0, 1.0, 3.0])), rounding)
+    table = table + table.T
+    blank = np.round(rng.normal(size=steps) * 2, rounding)
+    blank[rng.random(steps) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = -np.inf
+    groups = rng.integers(0, draw(st.integers(1, total)), size=total)
+    pins = {}
+    if locks and draw(st.booleans()):
+        step = int(rng.integers(steps))
+        column = int(rng.integers(width))
+        pins = {step: None if draw(st.booleans()) or unary[step, column] == -np.inf else column}
+    bans = [] if pins else [int(x) for x in np.flatnonzero(rng.random(total) < 0.15)]
+    return {
+        "unary": unary,
+        "groups": groups,
+        "pair": TablePull(table),
+        "items": items,
+        "blank": blank,
+        "locks": pins,
+        "bans": bans,
+        "allow_repeats": draw(st.booleans()) if repeats is None else repeats,
+    }
+
+
+@pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])
+@given(arguments=problems())
+@settings(deadline=None, max_examples=120)
+def test_exact_decoders_equal_enumeration(decoder, arguments):
+    try:
+        problem = lattice(**arguments)
+    except DataError:
+        return
+    best = enumerate_best(problem, decoder)
+    if best == -np.inf:
+        with pytest.raises(DataError, match="cannot all get"):
+            decode(problem, decoder)
+        return
+    choice = decode(problem, decoder)
+    assert choice.objective == pytest.approx(best, abs=1e-7)
+    anchor = 0 if choice.anchor is None else choice.anchor
+    assert value(problem, decoder, choice.columns, anchor) == pytest.approx(best, abs=1e-7)
+    assert choice.exact
+    assert choice.bound >= choice.objective
+
+
+@given(arguments=problems(), width=st.integers(1, 5))
+@settings(deadline=None, max_examples=100)
+def test_beam_and_greedy_are_honest_and_never_better(arguments, width):
+    try:
+        problem = lattice(**arguments)
+        chain = decode(problem, "chain")
+    except DataError:
+        return
+    for choice in (decode(problem, "beam", beam_width=width), decode(problem, "greedy")):
+        assert value(problem, "beam", choice.columns) == pytest.approx(choice.objective, abs=1e-7)
+        assert choice.objective <= chain.objective + 1e-7
+        assert choice.bound == np.inf
+
+
+@given(arguments=problems(repeats=True))
+@settings(deadline=None, max_examples=60)
+def test_wide_beam_is_exact(arguments):
+    try:
+        problem = lattice(**arguments)
+    except DataError:
+        return
+    beam = decode(problem, "beam", beam_width=5**4)
+    assert beam.objective == pytest.approx(enumerate_best(problem, "chain"), abs=1e-7)
+
+
+@pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])
+@given(arguments=problems(repeats=True))
+@settings(deadline=None, max_examples=60)
+def test_max_marginals_equal_enumeration(decoder, arguments):
+    try:
+        problem = lattice(**arguments)
+    except DataError:
+        return
+    found = max_marginals(problem, decoder)
+    for s, c in np.ndindex(problem.unary.shape):
+        if problem.unary[s, c] == -np.inf:
+            assert found[s, c] == -np.inf
+            continue
+        if decoder == "off":
+            assert found[s, c] == problem.unary[s, c]
+            continue
+        options = anchors(problem) if decoder == "anchor" else [None]
+        due = max(value(problem, decoder, k, a) for k in choices(problem) if k[s] == c for a in options)
+        assert found[s, c] == pytest.approx(due, abs=1e-7)
+
+
+@pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])
+@given(arguments=problems(locks=False), step=st.integers(0, 3), constant=st.floats(-5, 5))
+@settings(deadline=None, max_examples=40)
+def test_a_constant_for_a_step_moves_only_the_value(decoder, arguments, step, constant):
+    try:
+        plain = decode(lattice(**arguments), decoder)
+    except DataError:
+        return
+    step %= len(arguments["unary"])
+    arguments["unary"][step] += constant
+    arguments["blank"][step] += constant
+    moved = decode(lattice(**arguments), decoder)
+    assert moved.objective == pytest.approx(plain.objective + constant, abs=1e-6)
+
+
+@pytest.mark.parametrize("decoder", ["off", "greedy", "beam", "chain", "anchor"])
+def test_order_of_candidates_does_not_matter(decoder):
+    rng = np.random.default_rng(3)
+    unary, table, groups = rng.normal(size=(4, 7)), rng.normal(size=(7, 7)), np.array([0, 1, 2, 3, 3, 4, 5])
+    table += table.T
+    order = rng.permutation(7)
+    plain = decode(lattice(unary, groups, TablePull(table)), decoder)
+    mixed = decode(lattice(unary[:, order], groups[order], TablePull(table[np.ix_(order, order)])), decoder)
+    assert (order[mixed.columns] == plain.columns).all()
+    assert mixed.objective == pytest.approx(plain.objective)
+
+
+@pytest.mark.parametrize("decoder", ["chain", "anchor"])
+def test_without_pull_all_exact_decoders_agree_with_off(decoder):
+    unary = np.random.default_rng(5).normal(size=(5, 9))
+    problem = lattice(unary, np.arange(9) // 2, NoPull())
+    assert decode(problem, decoder).objective == pytest.approx(decode(problem, "off").objective)
+    free = lattice(unary, np.zeros(9, dtype=int), NoPull(), allow_repeats=True)
+    assert (decode(free, decoder).columns == unary.argmax(axis=1)).all()
+
+
+@pytest.mark.parametrize("decoder", ["off", "greedy", "beam", "chain", "anchor"])
+def test_all_tied_uses_each_group_once(decoder):
+    problem = lattice(np.zeros((12, 30)), np.arange(30), TablePull(np.ones((30, 30))))
+    choice = decode(problem, decoder)
+    assert len(set(choice.columns)) == 12
+    assert choice.objective == {"off": 0, "anchor": 12}.get(decoder, 11)
+
+
+def test_one_step_shows_its_best():
+    for decoder in ("off", "greedy", "beam", "chain"):
+        choice = decode(lattice(np.array([[0.0, 2.0, 1.0]]), np.arange(3), NoPull()), decoder)
+        assert choice.columns.tolist() == [1]
+
+
+def test_a_pin_pulls_its_world_in():
+    """Two worlds of three pictures: text prefers world A slightly, the pin is of world B."""
+    world = np.array([0, 0, 0, 1, 1, 1])
+    table = np.where(world[:, None] == world, 1.0, -1.0)
+    unary = np.tile(np.where(world == 0, 0.5, 0.0), (3, 1))
+    for decoder in ("chain", "anchor", "greedy", "beam"):
+        free = decode(lattice(unary, np.arange(6), TablePull(table)), decoder)
+        assert set(world[free.columns]) == {0}
+        problem = lattice(unary, np.arange(6), TablePull(table), locks={1: 4})
+        pinned = decode(problem, decoder)
+        assert pinned.columns[1] == 4
+        assert set(world[pinned.columns]) == {1}, decoder
+    assert set(world[decode(problem, "off").columns[[0, 2]]]) == {0}
+
+
+def test_pull_rescues_and_sinks_a_blank():
+    """A step just below its blank price is shown when its world agrees, blank when not."""
+    unary = np.array([[3.0, -np.inf, -np.inf], [-np.inf, -0.5, -np.inf], [-np.inf, -np.inf, 0.5]])
+    table = np.array([[0.0, 1.0, -1.0], [1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+    problem = lattice(unary, np.arange(3), TablePull(table), blank=np.zeros(3), locks={0: 0})
+    assert decode(problem, "off").columns.tolist() == [0, BLANK, 2]
+    assert decode(problem, "anchor").columns.tolist() == [0, 1, BLANK]
+
+
+def test_pins_may_repeat_but_free_steps_may_not_use_them():
+    unary = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    for decoder in ("off", "greedy", "beam", "chain", "anchor"):
+        choice = decode(lattice(unary, np.arange(2), NoPull(), locks={0: 0, 2: 0}), decoder)
+        assert choice.columns.tolist() == [0, 1, 0]
+
+
+def test_nothing_left_is_blank_or_an_error():
+    unary = np.zeros((2, 2))
+    with pytest.raises(DataError, match="step 1: every candidate is banned"):
+        lattice(unary, np.arange(2), NoPull(), bans=[0, 1])
+    problem = lattice(unary, np.arange(2), NoPull(), bans=[0, 1], blank=np.array([-1.0, -2.0]))
+    for decoder in ("off", "greedy", "beam", "chain", "anchor"):
+        choice = decode(problem, decoder)
+        assert choice.columns.tolist() == [BLANK, BLANK]
+        assert choice.objective == -3.0
+    empty = lattice(np.zeros((2, 0)), np.zeros(0, dtype=int), NoPull(), blank=np.zeros(2))
+    for decoder in ("off", "greedy", "beam", "chain", "anchor"):
+        assert decode(empty, decoder).columns.tolist() == [BLANK, BLANK]
+
+
+def test_wrong_input_is_named():
+    unary = np.zeros((2, 2))
+    with pytest.raises(DataError, match="banned too"):
+        lattice(unary, np.arange(2), NoPull(), locks={0: 1}, bans=[1])
+    with pytest.raises(DataError, match="story has 2 steps"):
+        lattice(unary, np.arange(2), NoPull(), locks={4: 1})
+    with pytest.raises(NumericsError, match="unary"):
+        lattice(np.array([[np.nan]]), np.arange(1), NoPull())
+    with pytest.raises(ShapeError, match="blank"):
+        lattice(unary, np.arange(2), NoPull(), blank=np.zeros(3))
+    problem = lattice(unary, np.arange(2), NoPull())
+    with pytest.raises(ConfigError, match="did you mean 'chain'"):
+        decode(problem, "chian")
+    with pytest.raises(ConfigError, match="marginals"):
+        max_marginals(problem, "beam")
+    with pytest.raises(ConfigError, match="width"):
+        decode(problem, "beam", beam_width=0)
+
+
+def test_bound_stays_valid_when_the_work_is_cut_short():
+    """Every step loves the same few pictures: hard for branch and bound."""
+    rng = np.random.default_rng(0)
+    unary = np.tile(rng.normal(size=12), (8, 1)) + 0.1 * rng.normal(size=(8, 12))
+    table = rng.normal(size=(12, 12)) * 2
+    problem = lattice(unary, np.arange(12), TablePull(table + table.T))
+    full = decode(problem, "chain", limit=100_000)
+    assert full.exact
+    for limit in (1, 5, 20, 80):
+        cut = decode(problem, "chain", limit=limit)
+        assert cut.objective <= full.objective + 1e-9 <= cut.bound + 2e-9
+    one = decode(problem, "anchor", limit=1)
+    assert one.objective <= decode(problem, "anchor").objective <= one.bound + 1e-9
+
+
+def crowded(steps, seed=0, total=60, width=20):
+    """Many steps that want the same pictures, which pull each other."""
+    rng = np.random.default_rng(seed)
+    items = np.array([rng.permutation(total)[:width] for _ in range(steps)])
+    vectors = rng.normal(size=(total, 6))
+    unary = 2 * rng.normal(size=total)[items] + 0.5 * rng.normal(size=items.shape)
+    blank = np.full(steps, -6.0)
+    groups = rng.integers(0, total, size=total)
+    return lattice(unary, groups, TablePull(vectors @ vectors.T), items=items, blank=blank)
+
+
+@pytest.mark.parametrize("steps", [12, 30, 70])
+def test_bounded_anchors_are_those_of_an_assignment_for_every_anchor(steps):
+    problem = crowded(steps)
+    values = [assign(problem.unary + pull_of(problem, a), problem.group, problem.blank)[1] for a in range(60)]
+    found = decode(problem, "anchor")
+    assert found.exact
+    assert found.objective == pytest.approx(max(values), abs=1e-9)
+    assert value(problem, "anchor", found.columns, found.anchor) == pytest.approx(found.objective, abs=1e-9)
+    for limit in (1, 2, 4):
+        cut = decode(problem, "anchor", limit=limit)
+        assert cut.objective <= max(values) + 1e-9 <= cut.bound + 2e-9
+        assert value(problem, "anchor", cut.columns, cut.anchor) == pytest.approx(cut.objective, abs=1e-9)
+
+
+@given(arguments=problems(), seed=st.integers(0, 100))
+@settings(deadline=None, max_examples=80)
+def test_prices_prove_an_assignment_best_and_bound_every_other(arguments, seed):
+    try:
+        problem = lattice(**arguments)
+        group = np.unique(problem.group, return_inverse=True)[1].reshape(problem.group.shape)
+        columns, best = assign(problem.unary, group, problem.blank)
+    except DataError:
+        return
+    found = prices(problem.unary, group, problem.blank, columns)
+    assert (found >= 0).all()
+
+    def bound(unary):
+        return np.maximum((unary - found[group]).max(axis=1), problem.blank).sum() + found.sum()
+
+    assert bound(problem.unary) == pytest.approx(best, abs=1e-7)
+    moved = problem.unary + np.random.default_rng(seed).normal(size=problem.unary.shape)
+    assert assign(moved, group, problem.blank)[1] <= bound(moved) + 1e-7
+
+
+def test_of_very_many_anchors_the_leading_ones_are_tried():
+    problem = crowded(12)
+    assert leading(problem, 60).tolist() == list(range(60))
+    best = problem.items[np.arange(12), problem.unary.argmax(axis=1)]
+    assert set(best) <= set(leading(problem, 20)) <= set(range(60))
+    assert len(leading(problem, 20)) == 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoder", ["anchor", "chain"])
+def test_a_thousand_steps_are_decoded_in_seconds(decoder):
+    problem = crowded(1000, total=3000, width=200)
+    start = time.process_time()
+    found = decode(problem, decoder)
+    assert time.process_time() - start < 60
+    assert found.bound >= found.objective
+    shown = problem.group[np.arange(1000), found.columns][found.columns != BLANK]
+    assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.parametrize("decoder", ["off", "greedy", "chain", "anchor"])
+@given(arguments=problems(repeats=True))
+@settings(deadline=None, max_examples=30)
+def test_pulls_say_what_swapping_one_picture_changes(decoder, arguments):
+    try:
+        problem = lattice(**arguments)
+        choice = decode(problem, decoder)
+    except DataError:
+        return
+    gain = problem.unary + pulls(problem, decoder, choice)
+    for s, c in enumerate(choice.columns):
+        if c == BLANK:
+            continue
+        for other in np.flatnonzero(problem.unary[s] > -np.inf):
+            swapped = choice.columns.copy()
+            swapped[s] = other
+            change = value(problem, decoder, swapped, choice.anchor or 0) - choice.objective
+            assert gain[s, other] - gain[s, c] == pytest.approx(change, abs=1e-7)

@@ -1,0 +1,140 @@
+"""Ordinary texts over captioned photographs, with the shipped calibration: what coherence must not cost."""
+
+import numpy as np
+import pytest
+from boards import Shelf, picture, picture_id, space
+
+from limner.encoders.catalogue import text_encoder
+from limner.library.gallery import Gallery
+from limner.library.search import Index
+from limner.records import Step, Story
+from limner.storyboard import calibration
+from limner.storyboard.channels import EncodedChannel
+from limner.storyboard.illustrate import BoardOptions, choose_pictures
+
+CAPTIONS = {
+    "ball": "A brown dog playing with a tennis ball on a beach",
+    "black": "A black dog runs along the beach",
+    "waves": "A dog jumps over the waves at the sea shore",
+    "puppy": "A white puppy digs a hole in the sand",
+    "shake": "A wet dog shakes the water out of its fur",
+    "sleep": "A dog sleeps on a blanket in the evening sun",
+    "stick": "Two dogs pull at the same stick in shallow water",
+    "drive": "A dog looks out of the window of a car",
+    "crowd": "A crowd cheers at a football match in a stadium",
+    "snow": "Hikers cross a snowy valley below a mountain",
+    "climber": "A climber hangs from a steep red rock face",
+    "market": "An old woman sells vegetables at a street market",
+    "cake": "Children blow out the candles of a birthday cake",
+    "train": "A train crosses a bridge over a river",
+    "skate": "A boy jumps down a stair on his skateboard",
+    "pool": "Dogs and kids play in a swimming pool",
+    "guitar": "A man with a beard plays the guitar on a stage",
+    "horse": "A girl in a helmet rides a horse over a fence",
+    "wedding": "A bride and a groom dance under a tree",
+    "fisher": "A fisherman mends his net beside a boat",
+    "cyclist": "Cyclists race through a wet city street",
+    "kite": "A boy flies a kite on a green hill",
+    "library": "A student reads a thick book in a library",
+    "surgeon": "Two surgeons bend over an operating table",
+}
+DAY = (
+    "We put our dog into the car and drove off.",
+    "At the sea he ran along the beach.",
+    "A brown dog chased a yellow tennis ball.",
+    "Our puppy dug a deep hole in the sand.",
+    "Then two of them fought over one stick in the water.",
+    "He shook himself and made us all wet.",
+    "In the evening he fell asleep on the blanket.",
+    "The football team in red scored twice, and the crowd went wild.",
+)
+RIGHT = ("drive", "black", "ball", "puppy", "stick", "shake", "sleep", "crowd")
+TAX = (
+    "The revised directive obliges member states to transpose the value added tax threshold for small"
+    " enterprises into national law before the end of the fiscal year."
+)
+
+
+@pytest.fixture(scope="module")
+def ask():
+    """Texts → board over the captioned photographs, as limner asks a library by default."""
+    pictures = [picture(name, caption=caption) for name, caption in CAPTIONS.items()]
+    sentences, shipped = text_encoder(), calibration.load()
+    gallery = Gallery(
+        [one.id for one in pictures],
+        [one.group for one in pictures],
+        {"captions": space(sentences.encode_text(list(CAPTIONS.values())))},
+    )
+    index, shelf = Index(gallery), Shelf(pictures)
+    channel = shipped.channel("captions", sentences, "captions")
+    pull = shipped.pull("captions")
+
+    def illustrated(texts, **options):
+        chosen = BoardOptions(
+            pair_space="captions",
+            pair_evidence=pull.evidence,
+            pinned_weight=pull.weight("anchor", ["captions"]),
+            **options,
+        )
+        story = Story(id="text", steps=tuple(Step(text=text) for text in texts))
+        board = choose_pictures(
+            story,
+            index,
+            [channel],
+            shelf,
+            chosen,
+            suitability=shipped.suitable(["captions"]),
+            coherence=shipped.coherent("captions"),
+        )
+        return board, [None if s.chosen is None else _name(s.chosen.picture.id) for s in board.steps]
+
+    illustrated.alone = lambda texts: [
+        list(CAPTIONS)[row]
+        for row in index.search([EncodedChannel.encode(channel, list(texts))], 1).rows[:, 0]
+    ]
+    return illustrated
+
+
+def _name(own):
+    return next(name for name in CAPTIONS if picture_id(name) == own)
+
+
+@pytest.mark.parametrize("decoder", ["anchor", "chain", "off"])
+def test_a_day_at_the_beach_keeps_its_ball_and_its_football_crowd(ask, decoder):
+    board, shown = ask(DAY, decoder=decoder)
+    assert tuple(shown) == RIGHT
+    assert board.settings["context"] < 0.2
+
+
+def test_fixing_a_step_changes_no_other_perfect_step(ask):
+    _, shown = ask(DAY, pins={1: picture_id("waves")})
+    assert shown == [RIGHT[0], "waves", *RIGHT[2:]]
+
+
+def test_a_paragraph_about_a_tax_stays_blank_and_says_why(ask):
+    board, shown = ask([*DAY[:4], TAX])
+    assert shown == [*RIGHT[:4], None]
+    assert board.steps[4].blank == "nothing fits"
+    assert board.steps[4].probability < 0.2
+    assert board.blanks() == {"nothing fits": 1}
+
+
+def test_sentences_with_nothing_in_common_are_read_as_if_alone(ask):
+    texts = [
+        "A train goes over a bridge.",
+        "Kids blow out birthday candles.",
+        "Somebody climbs a steep rock.",
+        "A guitar player with a beard stands on the stage.",
+    ]
+    _, shown = ask(texts)
+    assert shown == ask.alone(texts) == ["train", "cake", "climber", "guitar"]
+
+
+def test_context_can_be_set(ask):
+    board, _ = ask(DAY, context=0.0, pair_weight=0.0)
+    assert (board.settings["context"], board.settings["pair_weight"]) == (0.0, 0.0)
+    full, _ = ask(DAY, context=1.0)
+    assert full.settings["context"] == 1.0
+    assert full.steps[7].chosen is None or not np.isclose(
+        full.steps[7].chosen.score, board.steps[7].chosen.score
+    )

@@ -1,0 +1,131 @@
+"""One opened library for many texts: the command and the studio give the same storyboard."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pytest
+
+from limner.cli.index import index
+from limner.cli.main import run as limner
+from limner.errors import ConfigError, DataError
+from limner.library.library import Library
+from limner.records import Storyboard
+from limner.storyboard import calibration
+from limner.storyboard.illustrate import BoardOptions
+from limner.storyboard.illustrator import Illustrator
+from limner.storyboard.lattice import Decoding
+from limner.studio.engine import Constraints, made
+from limner.text.read import parse_story
+from limner.worlds import PictureBook
+from limner.worlds.files import write
+
+WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
+TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"
+STORY = parse_story(TEXT, format="markdown")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("illustrator")
+    write(
+        folder / "drawn",
+        PictureBook(5).stories(2, pages=(6, 6)),
+        size_px=64,
+        captions="metadata",
+        distractors=4,
+    )
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        index(folder / "drawn", library=folder / "lib", encoder=("colour",))
+    return folder / "lib"
+
+
+def test_a_choice_that_is_not_proven_best_says_so(home, tmp_path, monkeypatch, capsys):
+    text, out = tmp_path / "tale.md", tmp_path / "tale.json"
+    text.write_text(TEXT)
+    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--overwrite"]
+    assert limner(words) == 0
+    assert "nats of the best" not in capsys.readouterr().err
+    assert "gap" not in Storyboard.model_validate_json(out.read_text(), strict=False).settings
+    cut = Decoding(np.arange(4), 10.0, 12.5, anchor=0)
+    monkeypatch.setattr("limner.storyboard.illustrate.decode", lambda *_, **__: cut)
+    assert limner(words) == 0
+    assert "the choice is proven to be within 2.5 nats of the best one" in capsys.readouterr().err
+    assert Storyboard.model_validate_json(out.read_text(), strict=False).settings["gap"] == 2.5
+
+
+@pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])
+def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder):
+    text, out = tmp_path / "tale.md", tmp_path / "tale.json"
+    text.write_text(TEXT)
+    opened = Illustrator.open(home)
+    pinned, banned = opened.catalogue.ids[3], opened.catalogue.ids[5]
+    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--decoder", decoder]
+    assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
+    told = Storyboard.model_validate_json(out.read_text(), strict=False)
+    constraints = Constraints({1: pinned}, {}, (banned,))
+    drafted = made(opened, told.story, BoardOptions(decoder=decoder), constraints)
+    assert drafted == told
+    assert drafted.steps[1].chosen.picture.id == pinned
+
+
+def test_a_second_text_reads_nothing_again(home, monkeypatch):
+    opened = Illustrator.open(home)
+    first = opened.board(STORY)
+    monkeypatch.setattr(Library, "gallery", None)
+    monkeypatch.setattr(Library, "summary", None)
+    monkeypatch.setattr("limner.storyboard.illustrator.channels_of", None)
+    monkeypatch.setattr("limner.library.search.moments", None)
+    assert opened.board(STORY) == first
+    other = opened.board(parse_story("A boat sails home.", format="plain"))
+    assert other.steps[0].chosen is not None
+    assert opened.search("a cake", 3)[0].picture.id in opened.catalogue
+
+
+def test_threads_share_what_is_loaded(home):
+    opened = Illustrator.open(home)
+    with ThreadPoolExecutor(4) as pool:
+        boards = list(pool.map(lambda _: opened.board(STORY), range(4)))
+        seen = set(pool.map(lambda _: id(opened.index), range(4)))
+    assert all(board == boards[0] for board in boards)
+    assert len(seen) == 1
+
+
+def test_it_stays_what_the_library_was_when_opened(home, tmp_path):
+    folder = tmp_path / "lib"
+    shutil.copytree(home, folder)
+    opened = Illustrator.open(folder)
+    before = opened.board(STORY)
+    shutil.rmtree(folder)
+    assert opened.board(STORY) == before
+
+
+def test_what_does_not_fit_is_said(home, tmp_path):
+    opened = Illustrator.open(home)
+    with pytest.raises(ConfigError, match="steps count from 1"):
+        opened.options({"pins": {0: None}})
+    with pytest.raises(ConfigError, match="steps count from 1"):
+        opened.options(pins={0: "cake.jpg"})
+    with pytest.raises(DataError, match=r"no picture 'cake\.jpg'"):
+        opened.options(bans=("cake.jpg",))
+    with pytest.raises(ConfigError, match="only a trained run knows relations"):
+        opened.board(STORY, relations="action")
+    Library(tmp_path / "lib")
+    empty = Illustrator.open(tmp_path / "lib")
+    assert empty.channel_names == ()
+    with pytest.raises(DataError, match="holds no picture yet"):
+        empty.search("a cake", 3)
+
+
+def test_a_space_without_a_vector_does_not_say_how_strongly_a_pin_pulls(home):
+    """Every library has a space for captions; one without words must pin as pixels do."""
+    illustrator = Illustrator.open(home)
+    held = illustrator.library.summary()
+    wordless = {space: 0 if space in ("captions", "multilingual") else n for space, n in held.vectors.items()}
+    weights = calibration.load().pull("looks").weights
+    for vectors, strongest in ((held.vectors, "captions"), (wordless, "base")):
+        illustrator.__dict__["_held"] = held.model_copy(update={"vectors": vectors, "captioned": 0})
+        chosen = illustrator.options({"pair_space": "looks"})
+        assert chosen.pinned_weight == weights[strongest]["anchor"]

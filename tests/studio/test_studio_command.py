@@ -1,0 +1,169 @@
+"""``limner studio``: what it opens, refuses and prints, without a server."""
+
+import subprocess
+import sys
+
+import pytest
+from starlette.testclient import TestClient
+
+from limner.cli.main import run as limner
+from limner.errors import DataError, MissingError
+from limner.studio.app import create_app, opened
+from limner.studio.services import Studio
+from limner.web import serving
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What would have been served."""
+    calls = []
+
+    def serve(app, bound, guard, *, browse=None, ready=None):
+        calls.append((app, bound, guard, browse))
+        ready()
+        bound.listener.close()
+
+    monkeypatch.setattr(serving, "serve", serve)
+    return calls
+
+
+def test_it_prints_where_it_is_and_opens_the_browser(started, drawn_library, tmp_path, capsys):
+    words = ["studio", "--library", str(drawn_library), "--projects", str(tmp_path / "p"), "--port", "0"]
+    assert limner(words) == 0
+    app, bound, guard, browse = started[0]
+    assert capsys.readouterr().out == f"limner studio: http://127.0.0.1:{bound.port}/\n"
+    assert browse == f"http://127.0.0.1:{bound.port}/"
+    assert guard.token is None
+    with TestClient(app, base_url=browse) as client:
+        assert client.get("/api/library").json()["writable"] is True
+    assert limner([*words, "--no-browser"]) == 0
+    assert started[1][3] is None
+
+
+def test_beyond_this_machine_the_address_holds_a_token(started, drawn_library, tmp_path, capsys):
+    words = ["studio", "--library", str(drawn_library), "--projects", str(tmp_path), "--port", "0"]
+    assert limner([*words, "--host", "0.0.0.0"]) == 0  # noqa: S104
+    app, bound, guard, _ = started[0]
+    assert guard.token == bound.token is not None
+    assert f"?token={bound.token}" in capsys.readouterr().out
+    with TestClient(app) as client:
+        assert client.get("/api/library").json()["writable"] is False
+
+
+def test_a_text_is_opened_once(started, drawn_library, tmp_path, text, capsys):
+    file = tmp_path / "day.md"
+    file.write_text(text)
+    words = ["studio", "--library", str(drawn_library), "--projects", str(tmp_path / "p"), "--port", "0"]
+    for _ in range(2):
+        assert limner([*words, "--text", str(file)]) == 0
+    first, second = (line.rpartition("/projects/")[2] for line in capsys.readouterr().out.splitlines())
+    assert first == second
+    with TestClient(started[0][0]) as client:
+        (project,) = client.get("/api/projects").json()
+        assert (project["id"], project["title"]) == (first, "A day")
+    file.write_text(text + "\n---\n\nMore.\n")
+    assert limner([*words, "--text", str(file)]) == 0
+    assert capsys.readouterr().out.strip().rpartition("/projects/")[2] != first
+
+
+def test_projects_are_in_the_library_unless_told_otherwise(started, drawn_library, tmp_path, text):
+    import shutil
+
+    shutil.copytree(drawn_library, tmp_path / "lib")
+    file = tmp_path / "day.md"
+    file.write_text(text)
+    assert limner(["studio", "--library", str(tmp_path / "lib"), "--text", str(file), "--port", "0"]) == 0
+    assert len([one for one in (tmp_path / "lib" / "projects").iterdir() if one.is_dir()]) == 1
+
+
+def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
+    picture = workshop.engine.illustrator().catalogue.pictures(
+        workshop.engine.illustrator().catalogue.ids[:1]
+    )[0]
+    outside = tmp_path / "own.png"
+    from PIL import Image
+
+    Image.new("RGB", (9, 9), "teal").save(outside)
+    file = tmp_path / "shown.md"
+    file.write_text(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n\n![]({outside})\n\n---\n\nThird.\n")
+    said = []
+    project = workshop.get(opened(file, workshop, said.append))
+    assert project.board.steps[0].origin == "given"
+    assert project.board.steps[0].chosen.picture.id == picture.id
+    assert project.board.steps[1].origin != "given"
+    assert any("step 2 shows a picture outside the library" in line for line in said)
+
+
+@pytest.mark.parametrize("name", ["story.json", "story.docx", "story.png"])
+def test_texts_that_are_none(workshop, tmp_path, name):
+    file = tmp_path / name
+    file.write_text("{}")
+    with pytest.raises(DataError, match="the studio opens texts"):
+        opened(file, workshop, print)
+
+
+def test_a_text_that_is_not_there(workshop, tmp_path):
+    with pytest.raises(MissingError, match="expected a text file"):
+        opened(tmp_path / "no.md", workshop, print)
+
+
+@pytest.mark.parametrize(
+    ("words", "due"),
+    [
+        (["--library", "no-such-folder"], "no picture library here"),
+        (["--library", "{lib}", "--port", "70000"], "expected 0 to 65535"),
+        (["--library", "{lib}", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+        (["--library", "{lib}", "--model", "no-such-run"], "no-such-run"),
+    ],
+)
+def test_what_it_refuses_in_one_line(started, drawn_library, capsys, words, due):
+    assert limner(["studio", "--no-browser", *(word.format(lib=drawn_library) for word in words)]) != 0
+    told = capsys.readouterr().err.splitlines()
+    assert due in told[-1]
+    assert started == []
+
+
+def test_without_the_extra_it_says_how_to_get_it(drawn_library):
+    code = (
+        "import sys; sys.modules['fastapi'] = None\n"
+        "from limner.cli.main import run\n"
+        f"sys.exit(run(['studio', '--library', {str(drawn_library)!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == 'limner: studio: fastapi is not installed; run: pip install "limner[studio]"\n'
+
+
+def test_the_openapi_document_names_every_path_and_loads_nothing(drawn_engine, tmp_path):
+    with TestClient(create_app(Studio.of(drawn_engine, tmp_path / "p", tmp_path / "t"))) as client:
+        document = client.get("/openapi.json").json()
+        assert document["openapi"].startswith("3.")
+        paths = {
+            "/api/library",
+            "/api/library/pictures",
+            "/api/library/folders",
+            "/api/pictures/{picture}/thumbnail",
+            "/api/pictures/{picture}/file",
+            "/api/jobs/{job}",
+            "/api/jobs/{job}/events",
+            "/api/jobs/{job}/cancel",
+            "/api/search",
+            "/api/illustrate",
+            "/api/projects",
+            "/api/projects/{project}",
+            "/api/projects/{project}/edits",
+            "/api/projects/{project}/undo",
+            "/api/projects/{project}/redo",
+            "/api/projects/{project}/steps/{step}/candidates",
+            "/api/projects/{project}/export",
+            "/api/projects/{project}/preferences",
+            "/api/preferences",
+        }
+        assert paths <= set(document["paths"])
+        for path in document["paths"].values():
+            for verb in path.values():
+                assert verb["summary"]
+                assert verb["description"]
+                assert "default" in verb["responses"]
+        for page in ("/docs", "/redoc"):
+            assert client.get(page).status_code == 404

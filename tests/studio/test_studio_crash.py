@@ -1,0 +1,171 @@
+"""Nothing that was answered is lost, wherever the server dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from limner import files
+from limner.studio.edits import Blank, Retext, Retitle
+from limner.studio.projects import Projects
+from limner.studio.workshop import Workshop
+
+
+class DiedError(BaseException):
+    """The process is gone: nothing that catches errors sees it."""
+
+
+def dying_after(calls, monkeypatch):
+    """Let the program die in the middle of its n-th write: before the file is named, or right after."""
+    count = {"left": calls}
+    replace = os.replace
+    fsync = os.fsync
+
+    def tick():
+        count["left"] -= 1
+        if count["left"] == 0:
+            raise DiedError
+
+    def dying_fsync(handle):
+        tick()
+        fsync(handle)
+
+    def dying_replace(source, target, **options):
+        tick()
+        replace(source, target, **options)
+        tick()
+
+    monkeypatch.setattr(files.os, "fsync", dying_fsync)
+    monkeypatch.setattr(files.Path, "replace", dying_replace)
+
+
+@pytest.mark.parametrize(
+    "edit", [Blank(kind="blank", step=1), Retext(kind="retext", text="New words.")], ids=str
+)
+def test_dying_at_any_moment_of_an_edit_leaves_the_old_or_the_new(workshop, text, edit, drawn_engine):
+    made = workshop.create(text, format="markdown")
+    died = 0
+    for moment in range(1, 40):
+        with pytest.MonkeyPatch.context() as patch:
+            dying_after(moment, patch)
+            try:
+                after = workshop.edit(made.id, made.revision, edit)
+            except DiedError:
+                after = None
+        again = Workshop(drawn_engine, Projects(workshop.projects.folder))
+        found = again.get(made.id)
+        if after is not None:
+            assert found == after
+            break
+        died += 1
+        assert found.revision in (made.revision, made.revision + 1)
+        if found.revision == made.revision:
+            assert found == made
+        else:
+            made = again.undo(found.id, found.revision)
+        assert again.summaries()[0].id == made.id
+    assert died >= 4
+
+
+def test_a_project_that_was_never_whole_is_no_project(workshop, text, monkeypatch):
+    dying_after(3, monkeypatch)
+    with pytest.raises(DiedError):
+        workshop.create(text, format="markdown")
+    monkeypatch.undo()
+    assert workshop.summaries() == []
+    made = workshop.create(text, format="markdown")
+    assert [one.id for one in workshop.summaries()] == [made.id]
+
+
+def test_the_lock_is_shared_by_processes(workshop, text):
+    made = workshop.create(text, format="markdown")
+    lock = workshop.projects.folder / made.id / "lock"
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom limner.files import locked\n"
+        "with locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(1)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        changed = workshop.edit(made.id, 1, Retitle(kind="retitle", title="After"))
+        assert other.poll() is not None or other.wait(0.5) == 0
+    assert changed.title == "After"
+
+
+class Server:
+    """``limner studio`` in a process of its own."""
+
+    def __init__(self, library, projects):
+        command = [sys.executable, "-c", "from limner.cli.main import main; main()"]
+        command += ["studio", "--library", str(library), "--projects", str(projects), "--no-browser"]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [*command, "--port", "0"], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        line = self.process.stdout.readline()
+        assert line.startswith("limner studio: http://127.0.0.1:"), line
+        self.url = line.split()[-1].rstrip("/")
+
+    def ask(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(  # noqa: S310
+            self.url + path, data, {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def end(self, number):
+        self.process.send_signal(number)
+        self.process.stdout.close()
+        return self.process.wait(60)
+
+
+@pytest.mark.slow
+def test_killing_the_server_in_the_middle_of_edits_loses_nothing(drawn_library, tmp_path, text):
+    projects = tmp_path / "projects"
+    project = None
+    for round_ in range(2):
+        server = Server(drawn_library, projects)
+        if project is None:
+            project = server.ask("/api/projects", {"text": text, "format": "markdown"})
+        else:
+            found = server.ask(f"/api/projects/{project['id']}")
+            # What was answered is there; one more edit may have reached the disk before its answer left.
+            assert found["revision"] - project["revision"] in (0, 1)
+            if found["revision"] == project["revision"]:
+                assert found == project
+            project = found
+        answered = [project]
+
+        def work(server=server, answered=answered):
+            for number in range(10_000):
+                now = answered[-1]
+                edit = {"kind": ("blank", "unlock", "lock")[number % 3], "step": number % 4}
+                try:
+                    body = {"revision": now["revision"], "edit": edit}
+                    answered.append(server.ask(f"/api/projects/{now['id']}/edits", body))
+                except (OSError, urllib.error.URLError, ValueError):
+                    return
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        until = time.monotonic() + 60
+        while len(answered) < 5 + round_ and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.03 * round_)
+        assert server.end(signal.SIGKILL) == -signal.SIGKILL
+        worker.join()
+        assert len(answered) >= 4
+        project = answered[-1]
+    server = Server(drawn_library, projects)
+    found = server.ask(f"/api/projects/{project['id']}")
+    assert found["revision"] - project["revision"] in (0, 1)
+    undone = server.ask(f"/api/projects/{project['id']}/undo", {"revision": found["revision"]})
+    assert undone["can_redo"]
+    assert server.end(signal.SIGINT) == 0

@@ -1,0 +1,131 @@
+"""Every exporter over HTTP: a whole file with alt text, credits and the pictures chosen."""
+
+import io
+import json
+import re
+import zipfile
+
+import pytest
+from bs4 import BeautifulSoup
+from PIL import Image
+from pptx import Presentation
+from pypdf import PdfReader
+
+from limner.records import Storyboard
+from limner.studio.pictures import exported, file_stem
+
+
+def download(guarded, project, kind):
+    answer = guarded.get(f"/api/projects/{project['id']}/export", params={"format": kind})
+    assert answer.status_code == 200, answer.text
+    name = re.search(r'attachment; filename="([^"]+)"', answer.headers["content-disposition"])[1]
+    return answer, name
+
+
+def captions(project):
+    return [step["chosen"]["picture"]["captions"][0]["text"] for step in project["board"]["steps"]]
+
+
+def test_html(guarded, project):
+    answer, name = download(guarded, project, "html")
+    assert name == "A-day.html"
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    page = BeautifulSoup(answer.text, "html.parser")
+    alts = [one["alt"] for one in page.find_all("img") if one.get("alt")]
+    for caption in captions(project):
+        assert any(caption in alt for alt in alts)
+    assert "limner" in page.get_text()
+    assert "A fox looks out." in page.get_text()
+
+
+def test_markdown_comes_with_its_pictures(guarded, project, drawn):
+    answer, name = download(guarded, project, "md")
+    assert (name, answer.headers["content-type"]) == ("A-day.zip", "application/zip")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        text = archive.read("A-day.md").decode()
+        links = re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", text)
+        assert len(links) == 4
+        due = [step["chosen"]["picture"] for step in project["board"]["steps"]]
+        for (alt, link), picture in zip(links, due, strict=True):
+            assert alt
+            with open(picture["paths"][0], "rb") as file:  # noqa: PTH123
+                assert archive.read(link) == file.read()
+        assert set(archive.namelist()) == {"A-day.md", *(link for _, link in links)}
+
+
+def test_slides(guarded, project):
+    answer, name = download(guarded, project, "pptx")
+    assert name == "A-day.pptx"
+    slides = Presentation(io.BytesIO(answer.content)).slides
+    pictures = [shape for slide in slides for shape in slide.shapes if shape.shape_type == 13]
+    described = [shape._element.nvPicPr.cNvPr.get("descr") for shape in pictures]
+    for caption in captions(project):
+        assert any(caption in (one or "") for one in described)
+
+
+def test_pdf(guarded, project):
+    answer, name = download(guarded, project, "pdf")
+    assert (name, answer.headers["content-type"]) == ("A-day.pdf", "application/pdf")
+    pages = PdfReader(io.BytesIO(answer.content)).pages
+    assert "A fox looks out." in " ".join(page.extract_text() for page in pages).replace("\n", " ")
+    assert sum(len(page.images) for page in pages) >= 4
+
+
+def test_json_is_the_board(guarded, project):
+    answer, name = download(guarded, project, "json")
+    assert name == "A-day.json"
+    found = Storyboard.model_validate(json.loads(answer.text))
+    assert found == Storyboard.model_validate(project["board"])
+
+
+def test_what_cannot_be_exported(guarded, project):
+    url = f"/api/projects/{project['id']}/export"
+    assert guarded.get(url, params={"format": "docx"}).status_code == 422
+    assert guarded.get(url.replace(project["id"], "0" * 16)).status_code == 404
+
+
+def test_a_text_without_a_title_gets_that_of_the_project(guarded):
+    body = {"text": "A fox.", "format": "plain", "title": "Größe & Glück / 雨"}
+    made = guarded.post("/api/projects", json=body).json()
+    answer, name = download(guarded, made, "html")
+    assert name == "Groe-Gluck-.html" or name.isascii()
+    assert (
+        "filename*=UTF-8''Gr%C3%B6%C3%9Fe-Gl%C3%BCck-%E9%9B%A8.html" in answer.headers["content-disposition"]
+    )
+    assert "Größe &amp; Glück / 雨" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("title", "due"),
+    [
+        ("A day", "A-day"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("  ", "storyboard"),
+        ("...", "storyboard"),
+        ('a"b\r\nc', "a-b-c"),
+        ("x" * 300, "x" * 80),
+        ("雨" * 100, "雨" * 26),
+        ("_-_", "storyboard"),
+    ],
+)
+def test_titles_as_file_names(title, due):
+    assert file_stem(title) == due
+
+
+def test_nothing_is_left_in_the_temporary_folder(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "kept").touch()
+    made = exported(Storyboard.model_validate(project["board"]), "T", "md")
+    assert made.name == "T.zip"
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith("limner")] == []
+
+
+def test_an_export_carries_no_camera_data(guarded, project):
+    answer, _ = download(guarded, project, "pptx")
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        media = [name for name in archive.namelist() if name.startswith("ppt/media/")]
+        assert media
+        for name in media:
+            with Image.open(io.BytesIO(archive.read(name))) as image:
+                assert not image.getexif()

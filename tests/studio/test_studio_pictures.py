@@ -1,0 +1,188 @@
+"""Pictures over HTTP: only those of the library, only their very content, thumbnails never beside them."""
+
+import hashlib
+import io
+import os
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from limner.library.ingest import index
+from limner.library.library import Library
+from limner.studio.app import create_app
+from limner.studio.engine import Engine
+from limner.studio.pictures import SIDES, cache_folder, side_for
+from limner.studio.services import Studio
+
+
+def files_in(folder):
+    return {
+        one: (one.stat().st_mtime_ns, one.stat().st_size)
+        for one in sorted(folder.rglob("*"))
+        if one.is_file()
+    }
+
+
+@pytest.fixture
+def album(tmp_path):
+    """A few pictures of a test's own, among them one on its side and one that is no square."""
+    folder = tmp_path / "album"
+    folder.mkdir()
+    rng = np.random.default_rng(3)
+    for number, size in enumerate([(600, 300), (300, 900), (40, 40)]):
+        pixels = rng.integers(0, 255, (6, 6, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC).save(folder / f"IMG_{number}.png")
+    turned = Image.new("RGB", (80, 40), "red")
+    exif = turned.getexif()
+    exif[0x0112] = 6
+    exif[0x010E] = "a secret place"
+    turned.save(folder / "turned.jpg", exif=exif)
+    return folder
+
+
+@pytest.fixture
+def asking(album, tmp_path):
+    """A studio over the album, without the guard."""
+    index([album], tmp_path / "lib")
+    with TestClient(
+        create_app(Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache"))
+    ) as client:
+        yield client
+
+
+def ids(asking):
+    return {one["name"]: one["id"] for one in asking.get("/api/library/pictures").json()["items"]}
+
+
+def test_the_file_is_the_picture_itself(asking, album):
+    for name, picture in ids(asking).items():
+        answer = asking.get(f"/api/pictures/{picture}/file")
+        assert answer.content == (album / name).read_bytes()
+        assert answer.headers["content-type"] == ("image/jpeg" if name.endswith("jpg") else "image/png")
+        assert "sandbox" in answer.headers["content-security-policy"]
+        assert answer.headers["content-disposition"].startswith("inline;")
+        again = asking.get(f"/api/pictures/{picture}/file", headers={"if-none-match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+def test_a_thumbnail_is_upright_small_without_metadata_and_made_once(asking, album, tmp_path):
+    before = files_in(album)
+    found = ids(asking)
+    due = {"IMG_0.png": (256, 128), "IMG_1.png": (85, 256), "IMG_2.png": (40, 40), "turned.jpg": (40, 80)}
+    for name, size in due.items():
+        answer = asking.get(f"/api/pictures/{found[name]}/thumbnail?side=250")
+        assert answer.headers["content-type"] == "image/webp"
+        assert "immutable" in answer.headers["cache-control"]
+        assert "private" in answer.headers["cache-control"]
+        with Image.open(io.BytesIO(answer.content)) as image:
+            assert image.format == "WEBP"
+            assert np.abs(np.array(image.size) - size).max() <= 1
+            assert not image.getexif()
+        assert b"secret" not in answer.content
+        kept = tmp_path / "cache" / found[name][:2] / f"{found[name]}-256.webp"
+        assert kept.read_bytes() == answer.content
+        kept.write_bytes(b"kept")
+        assert asking.get(f"/api/pictures/{found[name]}/thumbnail?side=256").content == b"kept"
+        tag = {"if-none-match": answer.headers["etag"]}
+        assert asking.get(f"/api/pictures/{found[name]}/thumbnail?side=256", headers=tag).status_code == 304
+    assert files_in(album) == before
+    for side in (0, 1601, -5):
+        assert asking.get(f"/api/pictures/{found['IMG_0.png']}/thumbnail?side={side}").status_code == 422
+
+
+def test_few_different_sides_are_made():
+    assert {side_for(asked) for asked in range(1, 1601)} == set(SIDES)
+    assert all(side_for(asked) >= asked for asked in range(1, 1601))
+
+
+def test_a_cache_that_cannot_be_written_costs_no_picture(asking, tmp_path):
+    (tmp_path / "cache").write_text("a file is in the way")
+    picture = next(iter(ids(asking).values()))
+    answer = asking.get(f"/api/pictures/{picture}/thumbnail")
+    assert answer.status_code == 200
+    assert answer.content[:4] == b"RIFF"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "0" * 64,
+        "..",
+        "../../../etc/passwd",
+        "..%2f..%2f..%2fetc%2fpasswd",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "IMG_0.png",
+        "0" * 63,
+        "0" * 65,
+        "0" * 64 + "%00",
+        "0" * 64 + "%0a",
+        "' OR 1=1 --",
+        "F" * 64,
+    ],
+)
+def test_no_path_leads_out(asking, name):
+    for what in ("", "/file", "/thumbnail"):
+        answer = asking.get(f"/api/pictures/{name}{what}")
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert b"root:" not in answer.content
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/..%2f..%2fcli.py", "/static/%2e%2e/%2e%2e/cli.py"]
+)
+def test_static_files_are_those_of_the_studio_alone(asking, path):
+    answer = asking.get(f"/static{path}")
+    assert answer.status_code == 404
+    assert b"import" not in answer.content
+
+
+def test_what_took_the_place_of_a_picture_is_never_handed_out(asking, album, tmp_path):
+    found = ids(asking)
+    secret = tmp_path / "secret.png"
+    Image.new("RGB", (9, 9), "black").save(secret)
+    (album / "IMG_0.png").unlink()
+    (album / "IMG_0.png").symlink_to(secret)
+    (album / "IMG_1.png").write_bytes(secret.read_bytes())
+    (album / "IMG_2.png").unlink()
+    os.mkfifo(album / "IMG_2.png")
+    for name in ("IMG_0.png", "IMG_1.png", "IMG_2.png"):
+        for what in ("file", "thumbnail"):
+            answer = asking.get(f"/api/pictures/{found[name]}/{what}")
+            assert answer.status_code == 422
+            assert answer.headers["content-type"] == "application/problem+json"
+            detail = answer.json()["detail"]
+            assert "changed since it was indexed" in detail or "not there" in detail
+    assert not list((tmp_path / "cache").rglob("*.webp"))
+
+
+def test_a_second_copy_serves_where_the_first_is_gone(album, tmp_path):
+    (album / "copy").mkdir()
+    shutil.copy(album / "IMG_0.png", album / "copy" / "IMG_0.png")
+    index([album], tmp_path / "lib")
+    (album / "IMG_0.png").unlink()
+    with TestClient(
+        create_app(Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache"))
+    ) as asking:
+        picture = hashlib.sha256((album / "copy" / "IMG_0.png").read_bytes()).hexdigest()
+        assert asking.get(f"/api/pictures/{picture}/file").status_code == 200
+        assert asking.get(f"/api/pictures/{picture}").json()["paths"] == 2
+
+
+def test_the_cache_is_never_among_the_pictures(album, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    index([album], tmp_path / "lib")
+    assert cache_folder(Library.open(tmp_path / "lib")) == tmp_path / "lib" / "thumbnails"
+    index([album], album / "lib")
+    inside = Library.open(album / "lib")
+    place = cache_folder(inside)
+    assert place.is_relative_to(tmp_path / "caches" / "limner")
+    assert not place.is_relative_to(album)
+    (tmp_path / "link").symlink_to(album)
+    index([tmp_path / "link"], album / "lib2")
+    assert not cache_folder(Library.open(album / "lib2")).is_relative_to(album)

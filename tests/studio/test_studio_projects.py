@@ -1,0 +1,308 @@
+"""Projects over HTTP: made, changed, undone, redone, removed, and what is refused."""
+
+import json
+import threading
+
+import pytest
+
+from limner.records import Storyboard
+from limner.studio.engine import Constraints, made
+from limner.studio.projects import Projects
+
+
+def shown(project):
+    return [step["chosen"] and step["chosen"]["picture"]["id"] for step in project["board"]["steps"]]
+
+
+def states(project):
+    return [step["state"] for step in project["steps"]]
+
+
+def other(guarded, project, step):
+    """A picture that no step shows."""
+    url = f"/api/projects/{project['id']}/steps/{step}/candidates?limit=20"
+    return guarded.get(url).json()["items"][-1]["picture"]["id"]
+
+
+def test_a_text_becomes_a_project(guarded, project, text):
+    assert project["title"] == "A day"
+    assert (project["revision"], project["schema_version"]) == (1, 1)
+    assert (project["text"], project["format"], project["by"]) == (text, "markdown", None)
+    assert states(project) == ["free"] * 4
+    assert (project["can_undo"], project["can_redo"]) == (False, False)
+    board = Storyboard.model_validate(project["board"])
+    assert [step.text for step in board.story.steps][2] == "Snow falls."
+    assert guarded.get(f"/api/projects/{project['id']}").json() == project
+    (listed,) = guarded.get("/api/projects").json()
+    assert listed["id"] == project["id"]
+    assert listed["steps"] == 4
+    assert set(listed["cover"]) == {one for one in shown(project) if one}
+
+
+def test_the_board_is_that_of_illustrate(guarded, project, text):
+    asked = {"text": text, "format": "markdown", "options": {"min_probability": 0}}
+    board = guarded.post("/api/illustrate", json=asked).json()
+    assert board == project["board"]
+    assert len(guarded.get("/api/projects").json()) == 1
+
+
+def test_choosing_locks_and_the_others_are_decoded_around_it(guarded, project, edit, studio):
+    picture = other(guarded, project, 1)
+    assert picture not in shown(project)
+    changed = edit(project, kind="choose", step=1, picture=picture)
+    assert shown(changed)[1] == picture
+    assert states(changed) == ["free", "locked", "free", "free"]
+    assert changed["revision"] == 2
+    assert (changed["can_undo"], changed["can_redo"]) == (True, False)
+    due = made(
+        studio.engine.illustrator(),
+        Storyboard.model_validate(project["board"]).story,
+        studio.workshop.projects.read(project["id"]).state.options,
+        Constraints({1: picture}, {}),
+    )
+    assert Storyboard.model_validate(changed["board"]) == due
+    assert changed["board"]["steps"][1]["origin"] == "pinned"
+
+
+def test_lock_unlock_blank_and_swap(project, edit):
+    before = shown(project)
+    assert None not in before
+    locked = edit(project, kind="lock", step=0)
+    assert states(locked)[0] == "locked"
+    assert shown(locked)[0] == before[0]
+    blank = edit(locked, kind="blank", step=2)
+    assert states(blank) == ["locked", "free", "blank", "free"]
+    assert shown(blank)[2] is None
+    swapped = edit(blank, kind="swap", a=0, b=2)
+    assert states(swapped) == ["blank", "free", "locked", "free"]
+    assert (shown(swapped)[0], shown(swapped)[2]) == (None, before[0])
+    free = edit(swapped, kind="unlock", step=0)
+    free = edit(free, kind="unlock", step=2)
+    assert states(free) == ["free"] * 4
+    assert shown(free) == before
+
+
+def test_locking_a_blank_keeps_it_blank(project, edit):
+    blank = edit(project, kind="blank", step=3)
+    assert states(edit(blank, kind="lock", step=3))[3] == "blank"
+
+
+def test_a_banned_picture_is_shown_nowhere(project, edit):
+    picture = shown(project)[0]
+    locked = edit(project, kind="lock", step=0)
+    banned = edit(locked, kind="ban", picture=picture)
+    assert picture not in shown(banned)
+    assert banned["bans"] == [picture]
+    assert states(banned)[0] == "free"
+    again = edit(banned, kind="choose", step=0, picture=picture)
+    assert shown(again)[0] == picture
+    assert again["bans"] == []
+    unbanned = edit(edit(again, kind="ban", picture=picture), kind="unban", picture=picture)
+    assert unbanned["bans"] == []
+
+
+def test_options_and_title(project, edit):
+    off = edit(project, kind="options", options={"decoder": "off", "allow_repeats": True})
+    assert off["board"]["decoder"] == "off"
+    assert off["options"]["allow_repeats"] is True
+    assert off["options"]["min_probability"] is None
+    never = edit(off, kind="options", options={"min_probability": 0})
+    assert shown(never) == shown(project)
+    assert never["options"]["decoder"] == "anchor"
+    named = edit(never, kind="retitle", title="  Ein Tag  ")
+    assert named["title"] == "Ein Tag"
+    assert named["board"] == never["board"]
+    assert edit(named, kind="retitle", title=" ")["title"] == "Untitled"
+
+
+def test_a_new_text_keeps_what_was_fixed_where_the_words_stay(project, edit):
+    picture = shown(project)[1]
+    locked = edit(edit(project, kind="lock", step=1), kind="blank", step=2)
+    words = ("New.", "A fox looks out.", "The rabbit bakes a cake.", "A boat sails.")
+    text = "# A day\n\n" + "\n\n---\n\n".join(words) + "\n"
+    moved = edit(locked, kind="retext", text=text)
+    assert states(moved) == ["free", "free", "locked", "free"]
+    assert shown(moved)[2] == picture
+    assert moved["notes"] == ["1 locked or blank steps are free now: their words have changed"]
+    assert moved["text"] == text
+    sentences = edit(moved, kind="retext", text="One fox. Two boats.", format="plain", by="sentence")
+    assert (len(sentences["steps"]), sentences["by"], sentences["format"]) == (2, "sentence", "plain")
+    assert edit(sentences, kind="retext", text="One fox. Two boats.", by=None)["by"] is None
+
+
+def test_undo_and_redo_bring_back_the_very_same(guarded, project, edit):
+    seen = [project]
+    seen.append(edit(seen[-1], kind="blank", step=0))
+    seen.append(edit(seen[-1], kind="retitle", title="Other"))
+    seen.append(edit(seen[-1], kind="choose", step=1, picture=other(guarded, seen[-1], 1)))
+    url = f"/api/projects/{project['id']}"
+
+    def same(found, due):
+        volatile = ("revision", "updated_at", "can_undo", "can_redo")
+        assert {k: v for k, v in found.items() if k not in volatile} == {
+            k: v for k, v in due.items() if k not in volatile
+        }
+
+    now = seen[-1]
+    for due in reversed(seen[:-1]):
+        now = guarded.post(f"{url}/undo", json={"revision": now["revision"]}).json()
+        same(now, due)
+    assert (now["can_undo"], now["can_redo"]) == (False, True)
+    assert guarded.post(f"{url}/undo", json={"revision": now["revision"]}).status_code == 400
+    for due in seen[1:]:
+        now = guarded.post(f"{url}/redo", json={"revision": now["revision"]}).json()
+        same(now, due)
+    assert guarded.post(f"{url}/redo", json={"revision": now["revision"]}).status_code == 400
+    now = guarded.post(f"{url}/undo", json={"revision": now["revision"]}).json()
+    branched = edit(now, kind="lock", step=3)
+    assert not branched["can_redo"]
+    assert branched["revision"] == 4 + 3 + 3 + 1 + 1
+
+
+def test_a_stale_revision_changes_nothing(guarded, project, edit):
+    changed = edit(project, kind="blank", step=0)
+    refused = edit(project, 409, kind="blank", step=1)
+    assert refused["type"] == "urn:limner:stale-revision"
+    for act in ("undo", "redo"):
+        answer = guarded.post(f"/api/projects/{project['id']}/{act}", json={"revision": 1})
+        assert answer.status_code == 409
+    assert guarded.get(f"/api/projects/{project['id']}").json() == changed
+
+
+def test_of_many_at_once_exactly_one_wins(guarded, project):
+    def change(step):
+        body = {"revision": 1, "edit": {"kind": "blank", "step": step}}
+        answers.append(guarded.post(f"/api/projects/{project['id']}/edits", json=body).status_code)
+
+    answers: list[int] = []
+    threads = [threading.Thread(target=change, args=(number % 4,)) for number in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sorted(answers) == [200] + [409] * 7
+    assert guarded.get(f"/api/projects/{project['id']}").json()["revision"] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"kind": "blank", "step": 4}, 422),
+        ({"kind": "blank", "step": -1}, 422),
+        ({"kind": "swap", "a": 0, "b": 9}, 422),
+        ({"kind": "choose", "step": 0, "picture": "f" * 64}, 422),
+        ({"kind": "choose", "step": 0, "picture": "../../etc/passwd"}, 422),
+        ({"kind": "ban", "picture": "0" * 64}, 422),
+        ({"kind": "relation", "step": 0, "relation": "action"}, 400),
+        ({"kind": "options", "options": {"decoder": "magic"}}, 422),
+        ({"kind": "options", "options": {"pins": {"0": None}}}, 422),
+        ({"kind": "retext", "text": "   "}, 422),
+        ({"kind": "retext", "text": "x" * 2_000_001}, 422),
+        ({"kind": "dance"}, 422),
+        ({"kind": "blank", "step": 0, "more": 1}, 422),
+        ({}, 422),
+    ],
+    ids=str,
+)
+def test_a_change_that_cannot_be_leaves_the_project_as_it_is(guarded, project, edit, change, status):
+    refused = edit(project, status, **change)
+    assert refused["detail"]
+    assert guarded.get(f"/api/projects/{project['id']}").json() == project
+
+
+def test_a_relation_that_is_none_any_more(project, edit):
+    assert edit(project, kind="relation", step=0, relation=None)["steps"][0]["relation"] is None
+
+
+def test_candidates_begin_with_what_the_step_would_show(guarded, project):
+    url = f"/api/projects/{project['id']}/steps/1/candidates"
+    items = guarded.get(url, params={"limit": 8}).json()["items"]
+    ids = [one["picture"]["id"] for one in items]
+    assert len(items) == len(set(ids)) == 8
+    assert ids[0] == shown(project)[1]
+    elsewhere = set(shown(project)) - {shown(project)[1]}
+    assert not elsewhere & set(ids)
+    totals = [one["score"] + one["pull"] for one in items[1:]]
+    assert totals == sorted(totals, reverse=True)
+    for one in items:
+        assert sum(one["channels"].values()) == pytest.approx(one["score"], abs=1e-4)
+    assert guarded.get(url.replace("/1/", "/4/")).status_code == 422
+    assert guarded.get(url.replace("/1/", "/-1/")).status_code == 422
+    assert guarded.get(url, params={"limit": 0}).status_code == 422
+    assert guarded.get(url, params={"relation": "action"}).status_code == 400
+
+
+def test_a_removed_project_is_in_the_trash_whole(guarded, project, studio):
+    folder = studio.workshop.projects.folder
+    before = (folder / project["id"] / "project.json").read_bytes()
+    assert guarded.delete(f"/api/projects/{project['id']}").status_code == 204
+    assert guarded.get(f"/api/projects/{project['id']}").status_code == 404
+    assert guarded.delete(f"/api/projects/{project['id']}").status_code == 404
+    assert guarded.get("/api/projects").json() == []
+    (kept,) = (folder / "trash").iterdir()
+    assert (kept / "project.json").read_bytes() == before
+    kept.rename(folder / project["id"])
+    assert guarded.get(f"/api/projects/{project['id']}").json() == project
+
+
+@pytest.mark.parametrize(
+    "name", ["0123456789abcdef", "trash", "%2e%2e%2ftrash", "..%2f..%2fetc", "0123456789ABCDEF"]
+)
+def test_projects_that_are_none(guarded, project, name):
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/export"), ("GET", "/preferences")):
+        assert guarded.request(method, f"/api/projects/{name}{path}").status_code in (404, 405, 307)
+    body = {"revision": 1, "edit": {"kind": "blank", "step": 0}}
+    assert guarded.post(f"/api/projects/{name}/edits", json=body).status_code in (404, 405)
+    assert len(guarded.get("/api/projects").json()) == 1
+
+
+def test_a_damaged_project_is_told_and_hides_no_other(guarded, project, text, studio):
+    second = guarded.post(
+        "/api/projects", json={"text": text, "format": "markdown", "title": "Second"}
+    ).json()
+    file = studio.workshop.projects.folder / project["id"] / "project.json"
+    file.write_text(file.read_text()[:-20])
+    listed = guarded.get("/api/projects").json()
+    assert [one["id"] for one in listed] == [second["id"], project["id"]]
+    assert "damaged" in listed[1]["damaged"]
+    refused = guarded.get(f"/api/projects/{project['id']}")
+    assert refused.status_code == 422
+    assert str(file) in refused.json()["detail"]
+
+
+def test_what_a_project_is_on_the_disk(guarded, project, edit, studio):
+    now = project
+    for step in range(4):
+        now = edit(now, kind="blank", step=step)
+    now = edit(now, kind="retext", text="Other words.")
+    folder = studio.workshop.projects.folder / project["id"]
+    stored = json.loads((folder / "project.json").read_text())
+    assert stored["schema_version"] == 1
+    assert stored["revision"] == 6
+    assert [one["act"] for one in stored["log"]] == ["create"] + ["blank"] * 4 + ["retext"]
+    assert "Other words" not in (folder / "project.json").read_text()
+    texts = [one for one in (folder / "parts").iterdir() if one.suffix == ".txt"]
+    assert sorted(one.read_text() for one in texts) == sorted({project["text"], "Other words."})
+    assert not [one for one in folder.rglob("*") if one.name.endswith(".part")]
+    again = Projects(studio.workshop.projects.folder)
+    assert again.read(project["id"]) == studio.workshop.projects.read(project["id"])
+
+
+def test_the_history_forgets_the_oldest_states_and_their_parts(workshop, text, monkeypatch):
+    monkeypatch.setattr("limner.studio.workshop.UNDO_STEPS", 3)
+    from limner.studio.edits import Retext
+
+    now = workshop.create(text, format="markdown")
+    for number in range(5):
+        now = workshop.edit(now.id, now.revision, Retext(kind="retext", text=f"Words {number}."))
+    stored = workshop.projects.read(now.id)
+    assert [one.revision for one in stored.states] == [4, 5, 6]
+    assert len(stored.log) == 6
+    names = {one.suffix: [] for one in (workshop.projects.folder / now.id / "parts").iterdir()}
+    for one in (workshop.projects.folder / now.id / "parts").iterdir():
+        names[one.suffix].append(one.name)
+    assert {suffix: len(found) for suffix, found in names.items()} == {".txt": 3, ".json": 3}
+    for _ in range(2):
+        now = workshop.undo(now.id, now.revision)
+    assert now.text == "Words 2."
+    assert not now.can_undo

@@ -1,0 +1,158 @@
+"""A trained run in the studio: relations of its own for every step, and what it predicts."""
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from limner.encoders.remembering import KEPT, LETTERS, Remembering
+from limner.errors import ConfigError
+from limner.library.library import Library
+from limner.library.search import Index
+from limner.storyboard.channels import EncodedChannel
+from limner.storyboard.illustrate import BoardOptions
+from limner.storyboard.trained import (
+    MODEL,
+    RelationDirection,
+    StepRelations,
+    TrainedRun,
+    relation_channel,
+    run_channels,
+)
+from limner.studio.app import create_app
+from limner.studio.engine import Constraints, Engine, made
+from limner.studio.services import Studio
+from limner.text.read import parse_story
+
+TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
+TEXT = "\n\n---\n\n".join(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def engine(library, drawings_run):
+    return Engine(library, model=drawings_run)
+
+
+@pytest.fixture
+def client(engine, tmp_path):
+    with TestClient(create_app(Studio.of(engine, tmp_path / "projects", tmp_path / "cache"))) as client:
+        yield client
+
+
+def shares(index, channel):
+    """Evidence of one channel for three steps over all pictures."""
+    rows = np.arange(len(index.gallery))
+    return index.score([EncodedChannel.encode(channel, TEXTS)], rows).shares[channel.name]
+
+
+def test_every_step_gets_the_evidence_of_its_own_relation(library, drawings_run):
+    run = TrainedRun.open(drawings_run)
+    index = Index(Library.open(library).gallery([MODEL]))
+    first, second = run.relations[:2]
+    found = shares(index, relation_channel(run, [first, None, f"{second}=-2.5"]))
+    np.testing.assert_allclose(found[0], shares(index, RelationDirection(run, first).channel())[0], atol=1e-4)
+    np.testing.assert_array_equal(found[1], 0)
+    due = shares(index, RelationDirection(run, second).channel(-2.5))[2]
+    np.testing.assert_allclose(found[2], due, atol=1e-4)
+    assert np.ptp(found[2]) > 0
+
+
+def test_rows_are_no_longer_than_one(drawings_run):
+    run = TrainedRun.open(drawings_run)
+    rows = StepRelations(run, [f"{run.relations[0]}=7", run.relations[1], None]).encode_text(TEXTS)
+    lengths = np.linalg.norm(rows, axis=1)
+    assert lengths.max() == pytest.approx(1)
+    assert lengths[2] == 0
+    assert StepRelations(run, [f"{run.relations[0]}=0"]).norm == 0
+
+
+def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawings_run):
+    run, story = TrainedRun.open(drawings_run), parse_story(TEXT, format="markdown")
+    name = run.relations[0]
+    every = dict.fromkeys(range(3), name)
+    board = made(engine.illustrator(), story, BoardOptions(), Constraints({}, every))
+    index = Index(Library.open(library).gallery([MODEL]))
+    channels = run_channels(run, Library.open(library), name)
+    scored = index.score(
+        [EncodedChannel.encode(one, TEXTS) for one in channels], np.arange(len(index.gallery))
+    )
+    for step in board.steps:
+        row = list(index.gallery.ids).index(step.chosen.picture.id)
+        assert step.chosen.score == pytest.approx(float(scored.scores[step.position, row]), abs=1e-3)
+        assert set(step.chosen.channels) == {"model", "relation"}
+
+
+def test_the_studio_asks_for_relations_and_tells_what_the_run_predicts(client, drawings_run):
+    run = TrainedRun.open(drawings_run)
+    held = client.get("/api/library").json()
+    assert held["relations"] == list(run.relations)
+    assert held["channels"] == ["model"]
+    assert held["model"] == drawings_run.name
+    assert set(held["wording"]["relations"]) == set(run.relations)
+    made = client.post("/api/projects", json={"text": TEXT, "format": "markdown"}).json()
+    step = made["board"]["steps"][0]
+    assert set(step["relations"]) == set(run.relations)
+    assert [word for word, _ in step["attention"]]
+    name = run.relations[0]
+    url = f"/api/projects/{made['id']}"
+    edit = {"kind": "relation", "step": 1, "relation": f"{name}=3"}
+    asked = client.post(f"{url}/edits", json={"revision": 1, "edit": edit}).json()
+    assert [one["relation"] for one in asked["steps"]] == [None, f"{name}=3", None]
+    channels = [one["chosen"]["channels"] for one in asked["board"]["steps"]]
+    assert "relation" not in channels[0] | channels[2]  # what has nothing to say is not named
+    assert channels[1]["relation"] != 0
+    strip = client.get(f"{url}/steps/0/candidates", params={"relation": name, "limit": 3}).json()["items"]
+    assert all(one["channels"]["relation"] != 0 for one in strip)
+    found = client.post("/api/search", json={"text": "a boat", "relation": name}).json()["items"]
+    assert set(found[0]["channels"]) == {"model", "relation"}
+    off = client.post(
+        f"{url}/edits",
+        json={"revision": 2, "edit": {"kind": "relation", "step": 1, "relation": None}},
+    ).json()
+    assert off["board"]["steps"] == made["board"]["steps"]
+
+
+def test_what_a_run_cannot_do_is_said(client, engine):
+    made = client.post("/api/projects", json={"text": TEXT, "format": "markdown"}).json()
+    url = f"/api/projects/{made['id']}/edits"
+    for edit in (
+        {"kind": "relation", "step": 0, "relation": "acton"},
+        {"kind": "options", "options": {"min_probability": 0.5}},
+    ):
+        answer = client.post(url, json={"revision": 1, "edit": edit})
+        assert answer.status_code == 400
+        assert answer.headers["content-type"] == "application/problem+json"
+    with pytest.raises(ConfigError, match="did you mean 'action'"):
+        relation_channel(engine.model, ["acton"])
+
+
+class Counting:
+    """A text encoder that counts."""
+
+    name, fingerprint, dim = "counting", "1", 2
+
+    def __init__(self):
+        self.calls = []
+
+    def encode_text(self, texts):
+        self.calls.append(list(texts))
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def test_texts_are_encoded_once_and_the_oldest_forgotten():
+    counting = Counting()
+    encoder = Remembering(counting)
+    assert (encoder.name, encoder.fingerprint, encoder.dim) == ("counting", "1", 2)
+    first = encoder.encode_text(["a", "b"])
+    assert encoder.encode_text(["a", "b"]) is first
+    assert not first.flags.writeable
+    encoder.encode_text(["b", "a"])  # another story
+    assert counting.calls == [["a", "b"], ["b", "a"]]
+    for number in range(KEPT - 1):
+        encoder.encode_text([str(number)])
+    encoder.encode_text(["b", "a"])
+    assert len(counting.calls) == KEPT + 1
+    encoder.encode_text(["a", "b"])
+    assert counting.calls[-1] == ["a", "b"]
+    for _ in range(2):
+        encoder.encode_text(["x" * (LETTERS + 1)])
+    assert [len(one[0]) for one in counting.calls[-2:]] == [LETTERS + 1] * 2

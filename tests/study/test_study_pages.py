@@ -1,0 +1,302 @@
+"""The pages of a study over HTTP: consent first, blind, one vote a page, and a way to come back."""
+
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from starlette.testclient import TestClient
+
+from limner.study.app import Desk, study_app
+from limner.study.assignment import Plan, check_ids, units
+from limner.study.pages import Wording, read_answers
+from limner.study.records import check_votes, read_study
+from limner.study.votes import VoteBase, public_id
+from limner.web.security import Guard, Guarded
+
+HERE = "http://127.0.0.1:8420"
+ORIGIN = {"origin": HERE}
+HTML = {"accept": "text/html"}
+
+
+@contextmanager
+def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0):
+    files = read_study(folder)
+    plan = Plan(
+        files.study.sha256, units(files.items, check_ids(files.key)), files.study.raters_per_item, limit
+    )
+    base = VoteBase.open(folder, files.study, **({"clock": clock} if clock else {}))
+    desk = Desk(base, plan, Wording.of(files.study), folder / "pictures", invitation, hold_s)
+    app = Guarded(study_app(desk), Guard(port=8420))
+
+    def client():
+        return TestClient(app, base_url=HERE, follow_redirects=False, headers=ORIGIN | HTML)
+
+    try:
+        yield client, desk, files
+    finally:
+        base.close()
+
+
+def fields(page: str) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
+
+
+def begin(client, token=""):
+    page = client.get("/", params={"token": token} if token else {})
+    answer = client.post("/begin", data={**fields(page.text), "consent": "yes"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
+    return client
+
+
+def rate(client, value="1"):
+    """Answer the page that is open; False when there is none."""
+    page = client.get("/rate").text
+    unit = fields(page).get("unit")
+    if unit is None:
+        return False
+    names = sorted(set(re.findall(r'name="(answer-\d+)"', page)))
+    answer = client.post("/rate", data={"unit": unit, **dict.fromkeys(names, value)})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
+    return True
+
+
+def test_nothing_before_consent(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s")) as (client, desk, files):
+        visitor = client()
+        first = visitor.get("/")
+        assert files.study.consent in first.text
+        assert files.study.question in first.text
+        assert "set-cookie" not in first.headers
+        assert visitor.get("/rate").headers["location"] == "/"
+        picture = files.items[0].candidates[0].picture
+        assert visitor.get(f"/pictures/{picture}").status_code == 401
+        assert visitor.post("/rate", data={"unit": "i000", "answer-1": "1"}).status_code == 401
+        refused = visitor.post("/begin", data=fields(first.text))
+        assert refused.status_code == 422
+        assert "tick the box" in refused.text
+        assert visitor.post("/begin", data={"rater": "short", "consent": "yes"}).status_code == 400
+        assert desk.votes.raters() == 0
+        form = {**fields(refused.text), "consent": "yes"}
+        cookies = [visitor.post("/begin", data=form).headers["set-cookie"] for _ in range(2)]
+        assert desk.votes.raters() == 1, "a double click makes one rater"
+        assert cookies[0] == cookies[1]
+        assert {"HttpOnly", "SameSite=lax"} <= set(cookies[0].split("; "))
+
+
+def test_a_rater_goes_through_and_is_told_how_far(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 4, checks=1)) as (client, desk, files):
+        rater = begin(client())
+        assert "Page 1 <span>of 4</span>" in rater.get("/rate").text
+        count = 0
+        while rate(rater, "neither"):
+            count += 1
+        assert count == 5
+        done = rater.get("/rate").text
+        assert "Thank you" in done
+        assert "answered 5 pages" in done
+        votes = check_votes(desk.votes.votes(), files.items, "pairwise")
+        assert {vote.answer for vote in votes} == {"neither"}
+        assert len({vote.item for vote in votes}) == 5
+        assert "i005" not in {vote.item for vote in votes}, "the pre-filled pair is not shown"
+
+
+def test_left_and_right_become_first_and_second(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 12, checks=0)) as (client, desk, files):
+        rater = begin(client())
+        items = {item.id: item for item in files.items}
+        seen = {}
+        for _ in range(12):
+            page = rater.get("/rate").text
+            seen[fields(page)["unit"]] = re.findall(r'<img src="/pictures/([^"]+)"', page)
+            assert rate(rater, "2")
+        answers = Counter()
+        for vote in desk.votes.votes():
+            files_of = {one.id: one.picture for one in items[vote.item].candidates}
+            assert [files_of[name] for name in vote.shown_order] == seen[vote.item]
+            assert vote.answer == vote.shown_order[1]
+            answers[vote.answer] += 1
+        assert len(answers) == 2, "both orders occur"
+
+
+def test_ticks_are_stored_in_canonical_order_and_none_is_an_answer(tmp_path, tick_all_study):
+    with served(tick_all_study(tmp_path / "s", 1, steps=3)) as (client, desk, files):
+        rater = begin(client())
+        page = rater.get("/rate").text
+        assert [int(n) for n in re.findall(r'data-step="(\d)"', page)] == [1, 2, 3]
+        form = {"unit": "q0", "answer-1": ["3", "1"], "answer-2": ["none"]}
+        missing = rater.post("/rate", data=form)
+        assert missing.status_code == 422
+        assert missing.text.count("Tick the pictures that fit, or that none does.") == 1
+        assert missing.text.count(" checked") == 3
+        assert desk.votes.votes() == []
+        for wrong in (["none", "1"], ["4"], ["0"], ["p"]):
+            assert rater.post("/rate", data={**form, "answer-3": wrong}).status_code == 422
+        assert rater.post("/rate", data={**form, "answer-3": ["2"]}).status_code == 303
+        by_item = {vote.item: vote for vote in check_votes(desk.votes.votes(), files.items, "tick-all")}
+        first = by_item["s0-0"]
+        assert set(first.answer) == {first.shown_order[2], first.shown_order[0]}
+        assert by_item["s0-1"].answer == ()
+        assert by_item["s0-2"].answer == (by_item["s0-2"].shown_order[1],)
+
+
+def test_double_clicks_and_other_windows_count_once(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 3, checks=0)) as (client, desk, _):
+        rater = begin(client())
+        unit = fields(rater.get("/rate").text)["unit"]
+        with ThreadPoolExecutor(8) as pool:
+            clicks = [
+                pool.submit(rater.post, "/rate", data={"unit": unit, "answer-1": str(1 + n % 2)})
+                for n in range(8)
+            ]
+        assert {click.result().status_code for click in clicks} == {303}
+        assert len(desk.votes.votes()) == 1
+        stands = desk.votes.votes()
+        rater.post("/rate", data={"unit": unit, "answer-1": "neither"})
+        assert desk.votes.votes() == stands
+        # an empty form of a page that is answered leads on
+        assert rater.post("/rate", data={"unit": unit}).headers["location"] == "/rate"
+
+
+def test_resume_by_link_and_by_cookie(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 3, checks=0)) as (client, desk, _):
+        rater = begin(client())
+        rate(rater)
+        here = fields(rater.get("/rate").text)["unit"]
+        link = re.search(r'value="http://127.0.0.1:8420(/resume/[\w-]{24})"', rater.get("/pause").text)[1]
+        assert rater.get("/").headers["location"] == "/rate"
+        elsewhere = client()
+        assert elsewhere.get(link).headers["location"] == "/rate"
+        assert fields(elsewhere.get("/rate").text)["unit"] == here
+        assert desk.votes.raters() == 1
+        for wrong in ("/resume/" + "x" * 24, "/resume/short", "/resume/" + "%2e" * 24):
+            assert client().get(wrong).status_code == 404
+        # who reads votes cannot come back as a rater
+        assert client().get(f"/resume/{desk.votes.votes()[0].rater}").status_code == 404
+
+
+def test_a_page_given_to_another_is_said(tmp_path, pairwise_study):
+    now = [1_700_000_000.0]
+    folder = pairwise_study(tmp_path / "s", 1, raters=1, checks=0)
+    with served(folder, clock=lambda: now[0], hold_s=60) as (client, desk, _):
+        slow, quick = begin(client()), begin(client())
+        slow.get("/rate")
+        assert "Nothing to answer just now" in quick.get("/rate").text
+        now[0] += 61
+        assert rate(quick)
+        gone = slow.post("/rate", data={"unit": "i000", "answer-1": "1"})
+        assert gone.headers["location"] == "/rate?gone=1"
+        assert "Everything has been answered by others" in slow.get("/rate?gone=1").text
+        assert len(desk.votes.votes()) == 1
+
+
+@pytest.mark.parametrize("protocol", ["pairwise", "tick_all"])
+def test_no_byte_tells_a_system_the_key_or_a_check(request, tmp_path, protocol):
+    folder = request.getfixturevalue(f"{protocol}_study")(tmp_path / "s")
+    with served(folder) as (client, _, files):
+        rater = client()
+        sent = []
+
+        def keep(response):
+            sent.append(response.content + str(sorted(response.headers.items())).encode())
+            return response
+
+        secrets = {name for letters in files.key.systems.values() for name in letters.values()}
+        secrets |= {*files.key.systems, *(item.stratum for item in files.items)}
+        secrets |= {files.study.hypotheses[0], files.study.sha256, files.study.key_sha256}
+        keep(rater.get("/"))
+        begin(rater)
+        while True:
+            page = keep(rater.get("/rate"))
+            for name in re.findall(r'src="(/pictures/[^"]+)"', page.text):
+                keep(rater.get(name))
+            keep(rater.get("/pause"))
+            if not rate(rater):
+                break
+        for path in ("/static/study.css", "/static/study.js", "/nothing", "/pictures/x", "/rate?x"):
+            keep(rater.get(path))
+        everything = b"\n".join(sent)
+        assert len(everything) > 10_000
+        assert [name for name in secrets if name.encode() in everything] == []
+        for word in (b"first", b"second"):
+            assert word not in b"".join(re.findall(rb'(?:value|name|class|id|data-\w+)="[^"]*"', everything))
+        for path in ("/key.json", "/study.json", "/items.jsonl", "/votes.sqlite", "/pictures/../key.json"):
+            assert rater.get(path).status_code == 404
+        assert rater.get("/pictures/%2e%2e%2fkey.json").status_code == 404
+        assert rater.get("/static/%2e%2e/%2e%2e/cli.py").status_code == 404
+
+
+def test_a_check_looks_like_any_other_page(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 3, checks=1)) as (client, _, files):
+        rater, shapes = begin(client()), set()
+        checks = check_ids(files.key)
+        seen = set()
+        while True:
+            page = rater.get("/rate").text
+            if "unit" not in fields(page):
+                break
+            seen.add(fields(page)["unit"])
+            form = page[page.index("<fieldset") : page.index("<dialog")]
+            shapes.add(re.sub(r"[0-9a-f]{64}", "PICTURE", form))
+            rate(rater)
+        assert checks <= seen
+        assert len(shapes) == 1
+
+
+def test_by_invitation_elsewhere(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s"), invitation="let-me-in") as (client, desk, _):
+        for wrong in ("/", "/?token=", "/?token=nonsense", "/?token=let-me-i%C3%A9"):
+            refused = client().get(wrong)
+            assert refused.status_code == 401
+            assert "by invitation" in refused.text
+        assert client().post("/begin", data={"rater": "x" * 24, "consent": "yes"}).status_code == 401
+        rater = begin(client(), "let-me-in")
+        assert rate(rater)
+        assert desk.votes.raters() == 1
+
+
+def test_writes_from_other_pages_are_refused(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s")) as (client, desk, _):
+        rater = begin(client())
+        unit = fields(rater.get("/rate").text)["unit"]
+        form = {"unit": unit, "answer-1": "1"}
+        for origin in ("https://evil.example", "null", "http://127.0.0.1:9999"):
+            assert rater.post("/rate", data=form, headers={"origin": origin}).status_code == 403
+        assert rater.get("/rate", headers={"host": "evil.example:8420"}).status_code == 421
+        assert rater.get("/rate").headers["referrer-policy"] == "same-origin"
+        assert "default-src 'self'" in rater.get("/rate").headers["content-security-policy"]
+        assert desk.votes.votes() == []
+
+
+def test_what_raters_read_is_text_and_never_markup(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s")) as (client, _, _):
+        page = begin(client()).get("/rate").text
+        assert "<b>fox" not in page
+        assert "&lt;b&gt;fox" in page or "fox" not in page
+        assert " style=" not in page
+        assert "<script>" not in page
+
+
+def test_errors_are_pages_in_a_browser_and_problems_elsewhere(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s")) as (client, _, _):
+        rater = begin(client())
+        page = rater.post("/rate", data={"unit": "i999"})
+        assert (page.status_code, page.headers["content-type"]) == (400, "text/html; charset=utf-8")
+        assert "no such page" in page.text
+        told = rater.post("/rate", data={"unit": "i999"}, headers={"accept": "*/*"})
+        assert told.headers["content-type"] == "application/problem+json"
+        garbage = rater.post("/rate", content=b"unit=\xff", headers={"content-type": "x/y"})
+        assert garbage.status_code == 400
+        many = rater.post("/rate", content=b"&".join(b"a=%d" % n for n in range(20_000)))
+        assert many.status_code == 400
+
+
+def test_only_places_of_the_page_are_answers(tmp_path, pairwise_study):
+    files = read_study(pairwise_study(tmp_path / "s", 1, checks=0))
+    plan = Plan(files.study.sha256, units(files.items, ()), 3)
+    unit = plan.units["i000"]
+    for values in ([], ["first"], ["1", "2"], ["3"], ["0"], [""], ["１"]):
+        assert read_answers({"answer-1": values}, unit, plan, "r", pairs=True) is None
+    found = read_answers({"answer-1": ["same"]}, unit, plan, public_id("x"), pairs=True)
+    assert found == [("i000", "same", plan.shown_order(public_id("x"), unit.items[0]))]

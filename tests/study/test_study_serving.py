@@ -1,0 +1,139 @@
+"""``limner study serve`` as its own process: killed in the middle, it has every vote it acknowledged."""
+
+import http.cookiejar
+import re
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import pytest
+
+from limner.cli.main import run
+from limner.study.votes import read_stored
+
+
+@contextmanager
+def serving(folder, *options):
+    command = [sys.executable, "-m", "limner", "study", "serve", str(folder), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("study open at "), process.stderr.read()
+        yield process, line.split()[-1].rstrip("/")
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+class Browser:
+    """Cookies, redirects and forms, and no more."""
+
+    def __init__(self, address):
+        self.address, self.cookies = address, http.cookiejar.CookieJar()
+        self.opener = build_opener(HTTPCookieProcessor(self.cookies))
+
+    def ask(self, path, form=None):
+        data = None if form is None else urlencode(form).encode()
+        request = Request(self.address + path, data, {"Origin": self.address})  # noqa: S310
+        with self.opener.open(request, timeout=20) as answer:
+            return answer.read().decode()
+
+    def begin(self):
+        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', self.ask("/")))
+        return self.ask("/begin", {**hidden, "consent": "yes"})
+
+    @staticmethod
+    def unit(page):
+        found = re.search(r'name="unit" value="([^"]+)"', page)
+        return found and found[1]
+
+
+def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
+    folder = pairwise_study(tmp_path / "s", 30, checks=0)
+    acknowledged, raters = [], []
+    enough = threading.Event()
+
+    def rate(browser, name):
+        page = browser.begin()
+        try:
+            while unit := browser.unit(page):
+                page = browser.ask("/rate", {"unit": unit, "answer-1": "1"})
+                acknowledged.append((name, unit))
+                if len(acknowledged) >= 12:
+                    enough.set()
+        except (URLError, ConnectionError, HTTPError, OSError):
+            return
+
+    with serving(folder, "--port", "0") as (process, address):
+        raters = [Browser(address) for _ in range(3)]
+        threads = [threading.Thread(target=rate, args=(one, n)) for n, one in enumerate(raters)]
+        for thread in threads:
+            thread.start()
+        assert enough.wait(60)
+        process.send_signal(signal.SIGKILL)
+        process.wait(20)
+        for thread in threads:
+            thread.join(30)
+    votes = read_stored(folder)
+    stored = {(vote.rater, vote.item) for vote in votes}
+    assert len(stored) == len(votes)
+    assert len(votes) >= len(acknowledged)
+    # at most the one answer of each rater that was under way when the server died is there beyond those
+    assert len(votes) <= len(acknowledged) + len(raters)
+    assert {item for _, item in acknowledged} <= {item for _, item in stored}
+
+    port = address.rpartition(":")[2]
+    with serving(folder, "--port", port) as (_, again):
+        assert again == address
+        for browser in raters:  # the same cookies go on where they were, and finish
+            page = browser.ask("/rate")
+            while unit := browser.unit(page):
+                page = browser.ask("/rate", {"unit": unit, "answer-1": "2"})
+            assert "Thank you" in page
+    after = read_stored(folder)
+    assert len(after) == 90
+    assert len({(vote.rater, vote.item) for vote in after}) == 90
+    assert after[: len(votes)] == votes
+
+
+def test_elsewhere_only_by_invitation(tmp_path, pairwise_study):
+    folder = pairwise_study(tmp_path / "s", 2, checks=0)
+    with serving(folder, "--port", "0", "--host", "0.0.0.0") as (_, told):  # noqa: S104
+        address, token = told.split("/?token=")
+        browser = Browser(address)
+        with pytest.raises(HTTPError, match="401"):
+            browser.ask("/")
+        assert "What you agree to" in browser.ask(f"/?token={token}")
+        hidden = {"rater": "x" * 24, "token": token, "consent": "yes"}
+        assert browser.unit(browser.ask("/begin", hidden))
+        assert browser.unit(browser.ask("/rate")), "whoever has begun needs no token"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--limit", "0"], "--limit 0: expected at least 1"),
+        (["--hold-minutes", "0"], "--hold-minutes 0: expected more than 0"),
+        (["--votes", "mysql://x/y"], "expected the path of an SQLite file or a postgresql:// URL"),
+        (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_what_cannot_be_is_one_line(tmp_path, pairwise_study, capsys, options, told):
+    folder = pairwise_study(tmp_path / "s", 1, checks=0)
+    assert run(["study", "serve", str(folder), *options]) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert told in line
+
+
+def test_no_study_and_an_altered_one_are_refused(tmp_path, pairwise_study, capsys):
+    assert run(["study", "serve", str(tmp_path)]) == 1
+    assert "not there; name a folder that 'limner study create' made" in capsys.readouterr().err
+    folder = pairwise_study(tmp_path / "s", 1, checks=0)
+    (folder / "items.jsonl").write_text((folder / "items.jsonl").read_text().replace("fox", "dog"))
+    assert run(["study", "serve", str(folder)]) == 1
+    assert "altered after the study was registered" in capsys.readouterr().err

@@ -1,0 +1,250 @@
+"""Who may ask a local server, from where, with which token, and how much may be sent."""
+
+import asyncio
+import json
+
+import pytest
+from fastapi import FastAPI, Request
+from starlette.testclient import TestClient
+
+from limner.web import security as problems
+from limner.web.security import HEADERS, Guard, Guarded, hosts_of, is_loopback, new_token
+
+HERE = "http://127.0.0.1:8420"
+TOKEN = "a-token-of-a-test"  # noqa: S105
+
+
+def app():
+    made = FastAPI()
+    problems.install(made)
+
+    @made.get("/")
+    @made.get("/deep/page")
+    def page(request: Request):
+        return {"query": request.url.query}
+
+    @made.post("/")
+    async def write(request: Request):
+        return {"size": len(await request.body())}
+
+    return made
+
+
+def client(base=HERE, **rules):
+    guard = Guard(**{"port": 8420, "cookie": "c-8420", **rules})
+    return TestClient(Guarded(app(), guard), base_url=base, follow_redirects=False)
+
+
+def refused(response, status, kind):
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    told = response.json()
+    assert told["type"] == f"urn:limner:{kind}"
+    assert told["status"] == status
+    assert told["detail"]
+    for name, value in HEADERS.items():
+        assert response.headers[name] == value
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8420", "localhost:8420", "LOCALHOST:8420", "[::1]:8420"])
+def test_our_own_names_are_served(host):
+    answer = client().get("/", headers={"host": host})
+    assert answer.status_code == 200
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example:8420",
+        "127.0.0.1.evil.example:8420",
+        "localhost.evil.example:8420",
+        "127.0.0.1",
+        "127.0.0.1:8421",
+        "127.0.0.1:",
+        "127.0.0.1:08x",
+        "192.168.1.7:8420",
+        "[::2]:8420",
+        "::1",
+        "",
+        "user@127.0.0.1:8420",
+        "127.0.0.1:8420,evil.example",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_foreign_names_are_refused_also_for_reading(host, method):
+    refused(client().request(method, "/", headers={"host": host}), 421, "host")
+
+
+def asked(app, headers, method="GET", parts=(b"",), path="/"):
+    """One request as raw ASGI, with headers that no client would send."""
+    sent = []
+    messages = [
+        {"type": "http.request", "body": part, "more_body": number + 1 < len(parts)}
+        for number, part in enumerate(parts)
+    ]
+
+    async def receive():
+        return messages.pop(0) if messages else {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "scheme": "http",
+        "server": ("127.0.0.1", 8420),
+        "client": ("127.0.0.1", 5),
+        "root_path": "",
+        "http_version": "1.1",
+    }
+    asyncio.run(app(scope, receive, send))
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(body), messages
+
+
+def test_two_hosts_or_none_are_refused():
+    guarded = Guarded(app(), Guard(port=8420))
+    one = (b"host", b"127.0.0.1:8420")
+    assert asked(guarded, [one])[0] == 200
+    assert asked(guarded, [one, (b"host", b"evil.example")])[0] == 421
+    assert asked(guarded, [])[0] == 421
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9"},
+        {"origin": "http://localhost:8420"},
+        {"origin": ""},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_pages_of_others_may_not_write(headers):
+    refused(client().post("/", headers=headers), 403, "origin")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"origin": HERE},
+        {"origin": HERE, "sec-fetch-site": "same-origin"},
+        {"sec-fetch-site": "same-origin"},
+        {"sec-fetch-site": "none"},
+    ],
+)
+def test_our_own_pages_and_programs_may_write(headers):
+    assert client().post("/", headers=headers, content=b"abc").json() == {"size": 3}
+
+
+def test_without_the_token_nothing_is_served():
+    for method in ("GET", "POST"):
+        refused(client(token=TOKEN).request(method, "/deep/page"), 401, "token")
+    refused(client(token=TOKEN).get("/?token=wrong"), 401, "token")
+    refused(client(token=TOKEN).get("/", headers={"cookie": "c-8420=wrong"}), 401, "token")
+    refused(client(token=TOKEN).get("/", headers={"authorization": "Bearer wrong"}), 401, "token")
+    refused(client(token=TOKEN).get("/", headers={"authorization": "Bearer "}), 401, "token")
+    refused(client(token=TOKEN).get("/", headers={"cookie": f"other={TOKEN}"}), 401, "token")
+
+
+def test_the_token_goes_from_the_address_into_a_cookie_that_scripts_cannot_read():
+    asking = client(token=TOKEN)
+    first = asking.get(f"/deep/page?a=1&token={TOKEN}&b=%26")
+    assert first.status_code == 303
+    assert first.headers["location"] == "/deep/page?a=1&b=%26"
+    cookie = first.headers["set-cookie"]
+    assert cookie.startswith(f"c-8420={TOKEN};")
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert asking.get("/deep/page").status_code == 200
+    assert asking.post("/", headers={"origin": HERE}).status_code == 200
+    refused(asking.post("/", headers={"origin": "http://evil.example"}), 403, "origin")
+
+
+def test_the_redirect_leads_to_no_other_server():
+    answer = client(token=TOKEN).get(f"{HERE}//evil.example/x?token={TOKEN}")
+    assert answer.headers["location"] == "/evil.example/x"
+
+
+def test_a_token_in_the_address_does_not_let_write():
+    refused(client(token=TOKEN).post(f"/?token={TOKEN}"), 401, "token")
+
+
+def test_programs_bring_the_token_in_a_header():
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    assert client(token=TOKEN).post("/", headers=headers).status_code == 200
+
+
+def test_open_paths_need_no_token():
+    rules = {"token": TOKEN, "open_paths": ("/deep/",)}
+    assert client(**rules).get("/deep/page").status_code == 200
+    refused(client(**rules).get("/"), 401, "token")
+
+
+def test_beyond_this_machine_addresses_will_do_but_foreign_names_will_not():
+    rules = {"addresses": True, "token": TOKEN}
+    for host in ("192.168.1.7:8420", "[fe80::1]:8420"):
+        answer = client(**rules).get(f"/?token={TOKEN}", headers={"host": host})
+        assert answer.status_code == 303
+    refused(client(**rules).get("/", headers={"host": "evil.example:8420"}), 421, "host")
+
+
+def test_bodies_are_bounded_by_what_is_stated_and_by_what_comes():
+    small = Guard(port=8420, body_bytes=10)
+    host = (b"host", b"127.0.0.1:8420")
+    guarded = Guarded(app(), small)
+    assert asked(guarded, [host], "POST", (b"12345", b"67890"))[1] == {"size": 10}
+    status, told, _ = asked(guarded, [host, (b"content-length", b"11")], "POST", (b"x" * 11,))
+    assert (status, told["type"]) == (413, "urn:limner:too-large")
+    for wrong in (b"-1", b"ten", b"1e9"):
+        assert asked(guarded, [host, (b"content-length", wrong)], "POST")[0] == 413
+    # In pieces and without a stated length: refused as soon as it is too much, the rest is not read.
+    status, told, unread = asked(guarded, [host], "POST", tuple(b"1234" for _ in range(100)))
+    assert (status, told["type"]) == (413, "urn:limner:too-large")
+    assert len(unread) == 97
+
+
+def test_what_is_not_http_gets_no_answer():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    asyncio.run(Guarded(app(), Guard())({"type": "websocket", "headers": []}, receive, send))
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("host", "due"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "192.168.0.2", "example.org", "")),  # noqa: S104
+    ],
+)
+def test_what_only_this_machine_reaches(host, due):
+    assert is_loopback(host) is due
+
+
+def test_names_and_tokens():
+    assert hosts_of("Books.Local", ["[fe80::1]", ""]) == {
+        "127.0.0.1",
+        "localhost",
+        "::1",
+        "books.local",
+        "fe80::1",
+    }
+    assert len({new_token() for _ in range(50)}) == 50
+    assert all(len(new_token()) >= 43 for _ in range(5))
