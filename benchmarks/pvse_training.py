@@ -45,7 +45,7 @@ class Heads(nn.Module):
 
 
 class Plain(nn.Module):
-    """SPEC 3.2 as it is written."""
+    """The heads one by one, as docs/methods/complementary.md §2.1 writes them."""
 
     def __init__(self, words, width, own):
         super().__init__()

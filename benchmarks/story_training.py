@@ -22,7 +22,7 @@ from limner.training.vrss import VrssConfig, prepare
 
 
 class Looped(nn.Module):
-    """The same weights, one story and one step after the other: SPEC 5.3 and 5.4 as they are written."""
+    """The same weights, one story and one step after the other, as docs/methods/vrss.md §2 writes them."""
 
     def __init__(self, model):
         super().__init__()

@@ -21,7 +21,6 @@ def shares(*sentences):
 
 
 def test_a_story_of_five_sentences_and_one_entity():
-    """SPEC 9, check 12."""
     story = ({"cat": "S"}, {"cat": "S"}, {}, {"cat": "O"}, {"cat": "X"})
     assert entity_grid(story) == {"cat": "SS-OX"}
     assert shares(*story) == pytest.approx({"SS-": 1 / 3, "S-O": 1 / 3, "-OX": 1 / 3})

@@ -1,4 +1,4 @@
-"""c-way choice: fair draws, no second right option, stored once, blocks equal loops (SPEC check 16)."""
+"""c-way choice: fair draws, no second right option, stored once, blocks equal loops."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,6 @@ def test_the_draw_depends_on_seed_and_direction_alone():
 
 @pytest.mark.parametrize("c", [2, 5, 20])
 def test_random_scores_are_right_once_in_c_and_constant_ones_exactly(c):
-    """SPEC check 16."""
     count = 2000
     texts, images = plain(count)
     choices = draw_choices(texts, images, c)

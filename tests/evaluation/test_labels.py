@@ -1,4 +1,4 @@
-"""Average precision against values by hand, a loop, scikit-learn and copied rows (SPEC check 17)."""
+"""Average precision against values by hand, a loop, scikit-learn and copied rows."""
 
 import numpy as np
 import pytest

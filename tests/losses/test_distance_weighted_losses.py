@@ -52,7 +52,7 @@ def test_weights_equal_loops_with_duplicates_masked(seed, dim):
 
 
 def test_weights_are_finite_at_1024_dimensions():
-    """SPEC §9, check 7: in single precision, from the closest to the farthest distance."""
+    """In single precision, from the closest to the farthest distance."""
     scores = torch.linspace(-1, 1, 64 * 64, dtype=torch.float32).view(64, 64)
     found = log_weights(scores, others(64), 1024)
     near = others(64) & ((2 - 2 * scores.double()).sqrt() < 1.4)

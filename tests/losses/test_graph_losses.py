@@ -1,4 +1,4 @@
-"""Graph losses against loops, and what each mode can teach (SPEC 9, check 10)."""
+"""Graph losses against loops, and what each mode can teach."""
 
 import pytest
 import torch

@@ -77,7 +77,6 @@ def test_weights_by_hand():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_without_bank_it_equals_a_scalar_reference(seed):
-    """SPEC §9, check 7."""
     scores = score_table(7, seed)
     for neg in (others(7), duplicates(7, seed)):
         for gamma, epsilon in ((30, 0.3), (60, 0.7)):

@@ -37,7 +37,6 @@ def loss_loop(scores, margin, neg, beta):
 
 
 def test_the_best_rank_weighs_1_plus_1_over_b_and_the_worst_2():
-    """SPEC §9, check 7."""
     size = 6
     scores = torch.zeros(size, size, dtype=torch.float64)
     scores.fill_diagonal_(0.5)  # every true item first

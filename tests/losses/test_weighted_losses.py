@@ -53,7 +53,7 @@ def test_equals_loops_with_duplicates_masked(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_weights_of_one_give_half_of_the_mean_reduced_sum_hinge(seed):
-    """SPEC §9, check 6: PVSE takes the mean over B² in each direction."""
+    """PVSE takes the mean over B² in each direction, twice Equation 1 with weights of 1."""
     scores, neg = score_table(8, seed), duplicates(8, seed)
     pvse = sum_hinge(scores, 0.1, neg, "sum") / 8**2
     found = weighted_hinge(scores, torch.ones(8, dtype=torch.float64), 0.1, neg)

@@ -55,7 +55,7 @@ def run(built, stories):
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_story_does_not_depend_on_its_company(name):
-    """Padded steps change nothing (SPEC 9, check 13)."""
+    """Padded steps change nothing."""
     built = model(**VARIANTS[name]).eval()
     together = run(built, STORIES)
     alone = torch.cat([run(built, [story]).means for story in STORIES])
@@ -70,7 +70,7 @@ def test_a_story_does_not_depend_on_its_company(name):
 
 
 def test_the_recurrence_is_the_loop():
-    """SPEC 5.4 story by story and step by step, by the posterior's means."""
+    """docs/methods/vrss.md §2.2 story by story and step by step, by the posterior's means."""
     built = model().eval()
     made = run(built, STORIES)
     row = 0

@@ -1,4 +1,4 @@
-"""The contextual sentence encoder against loops, and what changes what (SPEC 9, check 9)."""
+"""The contextual sentence encoder against loops, and what changes what."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def inputs(seed=1):
 
 
 def alone(own, words, length, keys, place):
-    """One sentence, word by word, by SPEC 4.3."""
+    """One sentence, word by word, by docs/methods/gsda.md §2."""
     states = own.bottom(own.embedding(words[:length])[None])[0][0]
     heard = []
     for state in states:

@@ -9,7 +9,7 @@ from limner.nn.polysemous import GridTower, PieHead, TextTower
 
 
 def by_loop(head, parts, whole, real=None):
-    """SPEC 3.2 item by item and head by head."""
+    """Item by item and head by head, by docs/methods/complementary.md §2.1."""
     first, second = head.first.weight, head.second.weight
     vectors = torch.zeros(len(parts), len(second), whole.shape[1])
     residuals, attention = torch.zeros_like(vectors), torch.zeros(len(parts), len(second), parts.shape[1])

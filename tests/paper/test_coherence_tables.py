@@ -58,7 +58,7 @@ def slow(runs, where, metric, keep=lambda pool: pool.seed is not None, rows=None
 
 
 def test_every_published_figure_has_its_cell():
-    """All numbers of SPEC 7.1's Tables 4, 5, 7 and 8 stand beside ours, ours being absent."""
+    """All numbers of CMCM's Tables 4, 5, 7 and 8 stand beside ours, ours being absent."""
     for name, data in (("cmcm-4", None), ("cmcm-5", None)):
         table = build(name, [], data=data)[0]
         for row in table.rows:

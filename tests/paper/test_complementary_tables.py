@@ -52,14 +52,14 @@ def tables(runs):
 
 
 def test_the_published_figures_are_those_of_the_paper_and_average_as_printed():
-    """SPEC 7.2: all averages were recomputed there, so a typing error would show."""
+    """The paper's averages are those of its rows, so a typing error would show."""
     rows = reference()["complementary-2"]["rows"]
     assert len(rows) == 10
     for name, one in rows.items():
         if name != "distance-weighted":
             eight = [value for data in SETS for value in one[data]]
             assert one["average"] == pytest.approx(statistics.mean(eight), abs=6e-5), name
-    # The caption's points over HAL, SPEC 3.13.
+    # The points over HAL in the caption of Table 2, docs/methods/complementary.md §10.
     gains = {"DIVERSITY": 1.61, "DISCREPANCY": 1.16, "COMBINED-VAL": 2.20, "COMBINED-STATS": 2.16}
     for name, gain in gains.items():
         assert 100 * (rows[name]["average"] - rows["HAL"]["average"]) == pytest.approx(gain, abs=0.006)

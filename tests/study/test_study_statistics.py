@@ -1,4 +1,4 @@
-"""Sign test, t-test, effect size and power against hand values and SPEC 1.11."""
+"""Sign test, t-test, effect size and power against hand values and docs/methods/evaluation.md §9.4."""
 
 import math
 

@@ -104,7 +104,7 @@ RETRIEVER = {"sentences", "of_text", "of_image"}
     ],
 )
 def test_what_graphs_teach(graphs, mode, loss, due):
-    """SPEC 4.6 and 9, check 10: only the soft choice reaches the retriever."""
+    """docs/methods/gsda.md §4.2: only the soft choice reaches the retriever."""
     built = task(corpus(), f"graph={mode}", f"graphs={graphs}", "caption=off")
     assert gradients(built, loss) == due
     assert gradients(built, "ranking") == RETRIEVER
@@ -121,7 +121,7 @@ def test_what_graphs_teach(graphs, mode, loss, due):
     ],
 )
 def test_what_captions_teach(mode, loss, due):
-    """SPEC 4.8: hard retrieval has no path back; the soft choice and the reward have one."""
+    """docs/methods/gsda.md §4.4: hard retrieval has no path back; the soft choice and the reward have one."""
     assert gradients(task(corpus(), "graph=off", f"caption={mode}"), loss) == due
 
 
@@ -266,7 +266,7 @@ def test_keys_of_another_split_are_refused(tmp_path):
 
 
 def test_a_story_does_not_depend_on_its_company():
-    """Padding changes nothing; other sentences do (SPEC 9, check 9)."""
+    """Padding changes nothing; other sentences do."""
     torch.manual_seed(0)
     texts = [["a red fox runs", "two bears", "the whale sings"], ["fox"], ["bears sing", "the fox"]]
     vocabulary = Vocabulary.build([text for story in texts for text in story])

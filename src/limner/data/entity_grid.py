@@ -58,7 +58,7 @@ def transition_shares(grid: Mapping[str, str]) -> NDArray[np.float32]:
     Returns:
         (64,) in the order of `TRANSITIONS`, which is that of the alphabet over ``-OSX``; sums to 1, or to 0
         for fewer than three sentences or no entity.
-    Source: SPEC 6.3 (CRCN, CNSI).
+    Source: CRCN 2015 and CNSI 2018; docs/methods/gsda.md §8.4.
     """
     counts = np.zeros(WIDTH)
     for roles in grid.values():
@@ -77,8 +77,8 @@ def roles_of(sentence: str) -> dict[str, Role]:
 
     Raises:
         MissingError: textblob is not installed.
-    Source: SPEC 6.3. Departs: a rule on phrases in place of a dependency parser, none of which comes with
-        its model in a wheel.
+    Source: CRCN 2015; docs/methods/gsda.md §8.4. Departs: a rule on phrases in place of a parser, none of
+        which comes with its model in a wheel.
     """
     found: dict[str, Role] = {}
     for tokens in _parser()(_POSSESSIVE.sub("", sentence)):

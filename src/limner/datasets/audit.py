@@ -39,7 +39,8 @@ def shared_parts(pairs: Sequence[Pair]) -> tuple[SharedParts, ...]:
 
     Args:
         pairs: with their split, and their group where groups are to be counted.
-    Source: SPEC 1.4; a text of fewer than eight words joins no pairs there and is not counted here.
+    Source: docs/methods/data.md §4.2; a text of fewer than eight words joins no pairs there and is not
+    counted here.
     """
     names: tuple[SplitName, ...] = get_args(SplitName)
     held: dict[str, dict[str, set[Hashable]]] = {}

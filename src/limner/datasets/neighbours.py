@@ -75,8 +75,8 @@ def build_graph(
         ShapeError: sizes differ, or fewer than two rows.
         NumericsError: a vector is not finite.
         MissingError: "hnsw" without usearch.
-    Source: SPEC 3.3. Departs: searched above 200,000 rows, not a million, where comparing all with all takes
-        hours without an accelerator.
+    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: exact up to 200,000 rows, where
+        the authors always search by HNSW.
     """
     if method not in get_args(Method):
         raise ConfigError("neighbours: " + unknown("method", method, get_args(Method)))

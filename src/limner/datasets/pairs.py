@@ -44,7 +44,7 @@ class Pair(Record):
         seq: recipe, story, article or album it belongs to; "" for none.
         pos: place in it, from 0; None for none.
         meta: what else the source states: row number, URL, author, origin of the text.
-    Source: SPEC 1.2.
+    Source: docs/methods/data.md §1.1.
     """
 
     id: str = Field(min_length=1)
@@ -77,7 +77,7 @@ def one_row_per_pair(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     The first row stays and takes, per relation, the majority of those rows that state it; a tie is 1.
     `meta` gains ``copies``. Training of relations uses all rows instead.
 
-    Source: SPEC 1.4.4.
+    Source: docs/methods/data.md §4.4.
     """
     copies: dict[tuple[str, str, str], list[Pair]] = {}
     for pair in pairs:
@@ -158,7 +158,7 @@ def pair_groups(
         sequences: join pairs of one recipe, story, article or album.
     Returns:
         (N,) group numbers, counted by first appearance.
-    Source: SPEC 1.4.2.
+    Source: docs/methods/data.md §4.2.
     """
     least = 0 if strict else min_tokens
     return duplicate_groups([row_keys(row_of(pair), min_tokens=least, sequences=sequences) for pair in pairs])
@@ -173,7 +173,7 @@ def identities(
         pairs: (N,).
     Returns:
         (N,) int64 of the texts and (N,) int64 of the pictures: equal where `text_id` and `image_id` are.
-    Source: SPEC 1.1, the mask of true negatives.
+    Source: docs/methods/index.md §2.2.
     """
     texts = duplicate_groups([[text_id(pair.text)] for pair in pairs])
     images = duplicate_groups([[pair.image_id] for pair in pairs])
@@ -204,7 +204,8 @@ def split_pairs(
     Raises:
         ConfigError: unknown kind, or a share out of range.
         DataError: released, but the files state no split; or too few groups.
-    Source: SPEC 1.4.3. Departs: where a split is released, validation is cut off by group, not by row.
+    Source: docs/methods/data.md §4.3. Departs: where a split is released, validation is cut off by group, not
+    by row.
     """
     if kind not in get_args(SplitKind):
         raise ConfigError(unknown("split", str(kind), get_args(SplitKind)))

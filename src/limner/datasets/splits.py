@@ -55,7 +55,7 @@ class LeakAudit(Record):
 def text_id(text: str) -> str:
     """SHA-256 of the NFC-normalised, lower-cased, whitespace-collapsed text.
 
-    Source: SPEC 1.4.
+    Source: docs/methods/data.md §4.1.
     """
     return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -98,7 +98,7 @@ def row_keys(row: Row, *, min_tokens: int = MIN_TOKENS, sequences: bool = True) 
     """What a row must not be parted over: picture, text of enough tokens, sequence.
 
     Short texts are left out because they would chain unrelated pictures.
-    Source: SPEC 1.4.
+    Source: docs/methods/data.md §4.2.
     """
     keys: list[Hashable] = []
     if row.image:

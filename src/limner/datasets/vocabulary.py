@@ -30,7 +30,7 @@ def release_tokens(text: str) -> list[str]:
     ``\xa0``, ``\t`` and ``\n`` are those characters spelt out with a backslash, as the release has them; real
     tabs, no-break spaces and line breaks stay inside tokens, and an outer space gives an empty token.
 
-    Source: SPEC 1.5.
+    Source: the release of CMCM 2022; docs/methods/data.md §5.1.
     """
     spaced = _MARKS.sub(r" \1 ", text.replace("\\xa0", ""))
     return re.split(r" |\\n", re.sub(r"(?: |\\t)+", " ", spaced))
@@ -39,7 +39,7 @@ def release_tokens(text: str) -> list[str]:
 def default_tokens(text: str) -> list[str]:
     """Tokens as the release cuts them, but parted by any white space, and none empty.
 
-    Source: SPEC 1.5.
+    Source: docs/methods/data.md §5.1.
     """
     return [token for piece in release_tokens(text) for token in piece.split()]
 

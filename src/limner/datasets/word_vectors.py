@@ -29,7 +29,7 @@ class CbowSettings:
         window: words on either side.
         epochs: passes over the texts.
         seed: of all random numbers.
-    Source: SPEC 1.5.
+    Source: the release of CMCM 2022; docs/methods/data.md §5.2.
     """
 
     width: int = 300
@@ -75,7 +75,7 @@ def learn_vectors(
     Raises:
         DataError: no text holds a word of the vocabulary.
         MissingError: gensim is not installed.
-    Source: SPEC 1.5.
+    Source: docs/methods/data.md §5.2.
     """
     try:
         word2vec = import_module("gensim.models").Word2Vec
@@ -216,9 +216,9 @@ def document_vectors(
         ConfigError: a setting is not positive.
         DataError: no word is frequent enough in all texts together.
         MissingError: gensim is not installed.
-    Source: SPEC 1.5, 3.3 (T&K). Departs: the vectors that training leaves, not inferred ones, because
-        gensim's inference starts from Python's hash of the text, which every process makes anew; one worker,
-        because several make every run a different one.
+    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: the vectors that training
+        leaves, not inferred ones, because gensim's inference starts from Python's hash of the text, which
+        every process makes anew; one worker, because several make every run a different one.
     """
     if min(size, min_count, epochs, window) < 1:
         raise ConfigError(
@@ -250,7 +250,8 @@ def document_vectors(
 def words_of(text: str) -> list[str]:
     """The words of a text that count, in order: no tags, stop words or words of one or two letters.
 
-    Source: SPEC 1.5. Departs: letters outside ASCII stay, or texts in many languages would have no word.
+    Source: docs/methods/data.md §5.3. Departs: letters outside ASCII stay, or texts in many languages would
+    have no word.
     """
     from gensim.parsing import preprocessing
 

@@ -69,7 +69,7 @@ def perplexity(
         ShapeError: sizes do not fit.
         DataError: no sentence, or counts that no sentence has.
         NumericsError: a value is not finite, or negative.
-    Source: SPEC 4.8. Tokens weigh alike, so long sentences count for more.
+    Source: docs/methods/evaluation.md §7. Tokens weigh alike, so long sentences count for more.
     """
     size = expect("perplexity", nats=(nats, "S"), tokens=(tokens, "S"), unknown=(unknown, "S"))["S"]
     if not size:

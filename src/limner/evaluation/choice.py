@@ -85,8 +85,8 @@ def draw_choices(
         ConfigError: c below 2.
         ShapeError: the ids differ in number.
         DataError: no pairs, or a pair has fewer than c − 1 possible distractors.
-    Source: SPEC 1.8. Departs: an option that is right for the query through another pair, as with several
-    captions or pictures, is no distractor either.
+    Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is right for the query
+    through another pair, as with several captions or pictures, is no distractor either.
     """
     if c < 2:
         raise ConfigError(f"choices: {c} options, expected at least 2: the right one and a distractor")
@@ -199,7 +199,7 @@ def answer(
     Raises:
         ShapeError: something does not fit.
         NumericsError: a score that an answer depends on is not finite, naming the pair.
-    Source: SPEC 1.8.
+    Source: docs/methods/evaluation.md §4.
     """
     total, width = len(choices), choices.c - 1
     if columns.shape != (total,) or (total and not 0 <= columns.min() <= columns.max() < pictures):

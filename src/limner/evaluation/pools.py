@@ -54,7 +54,7 @@ def draw(
     Raises:
         ConfigError: no such protocol, or a size or count below 1.
         DataError: no queries, or fewer pictures than a pool needs.
-    Source: SPEC 1.7.
+    Source: docs/methods/evaluation.md §2.
     """
     if protocol not in get_args(Protocol):
         raise ConfigError("protocol: " + unknown("protocol", protocol, get_args(Protocol)))

@@ -57,7 +57,7 @@ class Ranking:
             ties: mean counts half of the tied pictures, pessimistic all, optimistic none.
         Raises:
             ConfigError: no such policy.
-        Source: SPEC 1.7.
+        Source: docs/methods/evaluation.md §1.
         """
         share = {"mean": 0.5, "pessimistic": 1.0, "optimistic": 0.0}
         if ties not in share:
@@ -174,7 +174,7 @@ def rank(
         ShapeError: scores and relevance do not fit.
         NumericsError: a score is not finite, naming the row.
         DataError: a query has nothing to find, or the pool names a column twice or beyond M.
-    Source: SPEC 1.7.
+    Source: docs/methods/evaluation.md §1.
     """
     if scores.ndim != 2:
         raise ShapeError(f"rank: scores has shape {scores.shape}, expected (N, M)")
@@ -263,7 +263,7 @@ class _Right:
 
 
 def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
-    """(3, rows): better, equal, tied of SPEC 1.7; better is -1 where nothing is relevant.
+    """(3, rows): better, equal, tied, as in `Ranking`; better is -1 where nothing is relevant.
 
     A relevant picture never scores above the best one, so all that score above are irrelevant and only the
     ties need telling apart. Slices that stay in the cache are compared whole and counted row by row.

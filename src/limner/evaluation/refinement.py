@@ -51,7 +51,7 @@ class OuterSum:
     Attributes:
         text_terms: (N, C) float32, the bias among them.
         image_terms: (M, C) float32.
-    Source: SPEC 1.12, shortcut 1.
+    Source: docs/methods/cmcm.md §2.4.
     """
 
     text_terms: FloatArray
@@ -186,7 +186,7 @@ class Refinement:
         strength: λ, or κ where it adds; 0 leaves every ranking as it is.
         threshold: T; queries whose best two scores lie closer are refined; 0 refines none, infinity all.
         form: "multiply" θ·Σ_c exp(λ|x_c − ½|); "add" θ + κ·mean_c |x_c − ½|, which also helps where θ < 0.
-    Source: SPEC 2.8 (CMCM, Equation 4); "add" is its `sound` alternative.
+    Source: CMCM 2022, Eqs. 4 to 6; docs/methods/cmcm.md §4.2; "add" is ours.
     """
 
     strength: float = 0.13
@@ -231,7 +231,7 @@ def confidence(logits: PairLogits, strength: float, form: Form = "multiply") -> 
         form: "multiply" gives Σ_c exp(λ|x_c − ½|), in [C, C·e^(λ/2)]; "add" mean_c |x_c − ½|, in [0, ½].
     Returns:
         (N, M) float32.
-    Source: SPEC 2.8, step 3; SPEC 1.12, shortcut 2.
+    Source: CMCM 2022, Eqs. 4 and 5; docs/methods/cmcm.md §4.1.
     """
     found = np.empty(logits.shape[:2], dtype=np.float32)
     for rows in _blocks(logits.shape[:2]):
@@ -251,7 +251,7 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
     Raises:
         ShapeError: logits and scores do not fit.
         NumericsError: a score is not finite.
-    Source: SPEC 2.8.
+    Source: CMCM 2022, Eq. 6; docs/methods/cmcm.md §4.2.
     """
     _fitting(scores, logits)
     refined = np.array(scores, dtype=np.float32)
@@ -285,7 +285,7 @@ def choose(
         form: as in `Refinement`.
     Raises:
         ConfigError: nothing to try.
-    Source: SPEC 2.8.
+    Source: docs/methods/cmcm.md §4.3.
     """
     if not strengths or not thresholds:
         raise ConfigError("refinement: nothing to choose from; give strengths and thresholds")

@@ -39,7 +39,7 @@ def average_precision(scores: Values, labels: Labels) -> float:
         ShapeError: lengths differ.
         NumericsError: a score is not finite.
         DataError: no row, no positive, or a label other than 0 and 1.
-    Source: SPEC 1.8.
+    Source: docs/methods/evaluation.md §5.
     """
     runs, truth = _checked(scores, labels)
     every = np.arange(len(truth))
@@ -121,7 +121,7 @@ def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
     Args:
         pairs: (N,) identity of each row's (text, picture) pair.
         labels: (N,).
-    Source: SPEC 1.3.1.
+    Source: docs/methods/evaluation.md §5.
     """
     truth = np.asarray(labels, dtype=np.float64)
     owner, total = group_numbers(pairs)

@@ -255,7 +255,7 @@ def measure(
     Raises:
         ShapeError: the score table does not fit the pairs.
         DataError: a pair has no group or lacks a label.
-    Source: SPEC 1.7, 2.8.
+    Source: docs/methods/evaluation.md §2; docs/methods/cmcm.md §4.2.
     """
     for pair in pairs:
         if not pair.group or any(name not in pair.labels for name in relations):
@@ -422,7 +422,7 @@ def measure_choices(
     Raises:
         ShapeError: the score table does not fit.
         DataError: a pair has no group, too few pairs, or the stored file is damaged.
-    Source: SPEC 1.8.
+    Source: docs/methods/evaluation.md §4.
     """
     lost = next((pair.id for pair in pairs if not pair.group), None)
     if lost is not None or not pairs:

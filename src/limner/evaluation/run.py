@@ -163,7 +163,7 @@ def told_back(
         model: with a captioner.
         pairs: all rows of the part.
         pictures: as the run's corpus holds them.
-    Source: SPEC 4.8; greedy sentences.
+    Source: docs/methods/evaluation.md §7; greedy sentences.
     """
     from limner.evaluation.caption_scores import text_scores
     from limner.evaluation.results import Told

@@ -66,7 +66,7 @@ def head_nouns(text: str) -> list[str]:
 
     Raises:
         MissingError: textblob is not installed.
-    Source: SPEC 5.9.
+    Source: docs/methods/evaluation.md §6.5.
     """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
@@ -116,7 +116,8 @@ def noun_saliency(
     Raises:
         DataError, ShapeError, NumericsError: see `label_scores`.
         MissingError: see `head_nouns`.
-    Source: SPEC 5.9, definition ``noun``. Departs: a linear model on stored features instead of VGG-19.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``noun``. Departs: a linear
+    model on stored features instead of VGG-19.
     """
     nouns = [list(find(text)) for text in texts]
     labels = frequent_nouns(nouns, count)
@@ -141,7 +142,8 @@ def sequence_saliency(
         in_sample: as in `noun_saliency`.
     Raises:
         DataError, ShapeError, NumericsError: see `label_scores`.
-    Source: SPEC 5.9, definition ``sequence``. Departs: a linear model on stored features instead of VGG-19.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``. Departs: a
+    linear model on stored features instead of VGG-19.
     """
     numbers: dict[Hashable, int] = {}
     own = [(numbers.setdefault(story, len(numbers)),) for story in stories]

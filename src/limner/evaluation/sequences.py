@@ -112,7 +112,7 @@ def measure_sequences(
         DataError: a pair has no place in a story.
         ShapeError: scores or features do not fit.
         NumericsError: one of them is not finite.
-    Source: SPEC 4.9, 5.7, 5.9.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.
     """
     steps = steps_of(pairs)
     size = len(steps.names)
@@ -166,7 +166,7 @@ def coherence(
         stories: (N,).
     Returns:
         (N,) cosines, None where a story begins; 1 where a picture is chosen twice in a row.
-    Source: SPEC 4.9, visual coherence.
+    Source: docs/methods/evaluation.md §6.3.
     """
     table = _unit(features)[chosen]
     cosines = (table[1:] * table[:-1]).sum(axis=1).tolist()
@@ -182,7 +182,7 @@ def without_repeats(scores: Scores, stories: Sequence[str]) -> Scores:
         stories: (N,).
     Returns:
         (N, M), a copy.
-    Source: SPEC 5.7, option ``distinct``.
+    Source: docs/methods/evaluation.md §6.2.
     """
     table = np.array(scores, dtype=np.float64)
     used: dict[str, list[int]] = {}

@@ -150,7 +150,8 @@ def mean_hinge(
         margin: score units, > 0.
     Returns:
         Mean of both directions over all wrong pairs; 0 where there are none.
-    Source: SPEC 3.10, which selects by validation loss; SPEC 3.9 with all weights 1 and all pictures at once.
+    Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
+    all weights 1 and all pictures at once.
     """
     true = scores[np.arange(len(scores)), columns]
     total, count = 0.0, 0

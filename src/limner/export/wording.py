@@ -34,7 +34,10 @@ SENTENCES = {
     "meta": "The text tells how the picture was made.",
     "irrelevant": "The text has little to do with the picture.",
 }
-"""Relations of CITE and of Clue, by their names in the picture book. Source: SPEC 1.3.2, 1.3.3."""
+"""Relations of CITE and of Clue, by their names in the picture book.
+
+Source: docs/methods/data.md §2.1, §2.3.
+"""
 
 SPELLINGS = {
     "q2": "expansion",

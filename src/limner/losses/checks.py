@@ -81,7 +81,7 @@ def pair_weights(where: str, alpha: Tensor, size: int) -> Tensor:
     Raises:
         ShapeError: not one weight per pair.
         NumericsError: a weight is not finite or negative.
-    Source: SPEC 1.9: weights are always detached.
+    Source: docs/methods/index.md §4.3.
     """
     expect(where, alpha=(alpha, str(size)))
     finite(where, "weight", alpha)

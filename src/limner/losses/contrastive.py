@@ -98,7 +98,7 @@ def order_energy(texts: Tensor, images: Tensor) -> Tensor:
         (N, M), at least 0; 0 where the picture's vector is nowhere the smaller one.
     Raises:
         ShapeError: widths differ.
-    Source: SPEC 6.3 (CNSI).
+    Source: CNSI 2018; docs/methods/gsda.md §8.3.
     """
     expect("order_energy", texts=(texts, "N D"), images=(images, "M D"))
     return (texts[:, None] - images).clamp(min=0).square().sum(dim=2)
@@ -118,7 +118,8 @@ def sentence_order(texts: Tensor, images: Tensor, margin: float, neg: Tensor) ->
         ShapeError: sizes do not fit.
         NumericsError: a value is not finite.
         ConfigError: margin not positive.
-    Source: SPEC 6.3, stage 1. Departs: duplicates are no candidates.
+    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 1. Departs: duplicates are no
+    candidates.
     """
     where = "sentence_order"
     positive(where, "margin", margin)
@@ -155,7 +156,8 @@ def story_order(
         ShapeError: sizes do not fit.
         NumericsError: a value is not finite.
         ConfigError: margin not positive.
-    Source: SPEC 6.3, stage 2. Departs: stories of any lengths, and duplicates are no candidates.
+    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2. Departs: stories of any lengths, and
+    duplicates are no candidates.
     """
     where = "story_order"
     positive(where, "margin", margin)

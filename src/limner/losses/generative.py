@@ -29,7 +29,7 @@ def gaussian_kl(mean: Tensor, log_variance: Tensor, prior_mean: Tensor, prior_lo
         (S,) at least 0.
     Raises:
         ShapeError: sizes differ.
-    Source: SPEC 5.5: ½ Σ [ln σ²_p/σ²_q + (σ²_q + (μ_q − μ_p)²)/σ²_p − 1].
+    Source: VRSS 2020, Eq. 4; docs/methods/vrss.md §3.1: ½ Σ [ln σ²_p/σ²_q + (σ²_q + (μ_q − μ_p)²)/σ²_p − 1].
     """
     _same(mean, log_variance, prior_mean, prior_log_variance)
     apart = log_variance - prior_log_variance
@@ -48,7 +48,7 @@ def gaussian_nll(target: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
         (S,), which can be far below 0: a density is no probability.
     Raises:
         ShapeError: sizes differ.
-    Source: SPEC 5.5, `literal`.
+    Source: VRSS 2020, Eq. 4; docs/methods/vrss.md §3.1, `literal`.
     """
     _same(target, mean, log_variance)
     terms = log_variance + (target - mean).square() * (-log_variance).exp() + LOG_TWO_PI
@@ -56,7 +56,10 @@ def gaussian_nll(target: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
 
 
 def half_square(target: Tensor, mean: Tensor) -> Tensor:
-    """½‖target − mean‖² of (S, F) and (S, F) → (S,). Source: SPEC 5.5: the density of unit variance."""
+    """½‖target − mean‖² of (S, F) and (S, F) → (S,): the density of unit variance.
+
+    Source: VRSS 2020, Eq. 4; docs/methods/vrss.md §3.1.
+    """
     _same(target, mean)
     return 0.5 * (target - mean).square().sum(dim=1)
 
@@ -87,8 +90,8 @@ def generated_hinge(
         (S,); 0 for a step without a wrong one.
     Raises:
         ShapeError, NumericsError, ConfigError: as `limner.losses.ranking.sum_hinge`; or no such anchor.
-    Source: SPEC 5.6 (VRSS, Equation 5). Departs: s is a similarity, where the paper says distance, and
-        duplicates are not wrong.
+    Source: VRSS 2020, Eq. 5; docs/methods/vrss.md §3.2. Departs: s is a similarity, where the paper says
+        distance, and duplicates are not wrong.
     """
     if anchor not in get_args(Anchor):
         raise ConfigError("generated_hinge: " + unknown("anchor", anchor, get_args(Anchor)))
@@ -115,8 +118,8 @@ def sentence_losses(logits: Tensor, targets: Tensor, tokens: Tensor) -> Tensor:
     Raises:
         ShapeError: sizes do not fit.
         NumericsError: a logit is not finite.
-    Source: SPEC 4.8 (GSDA, Equation 7). Departs: a mean over a sentence's tokens where the paper sums, so
-        that long sentences do not outweigh the retrieval loss.
+    Source: GSDA 2021, Eq. 7; docs/methods/gsda.md §4.4. Departs: a mean over a sentence's tokens where the
+        paper sums, so that long sentences do not outweigh the retrieval loss.
     """
     expect("sentence_losses", logits=(logits, "N V"), targets=(targets, "N"), tokens=(tokens, "S"))
     finite("sentence_losses", "logit", logits)
@@ -137,7 +140,7 @@ def story_losses(losses: Tensor, steps: Tensor) -> Tensor:
     Raises:
         ShapeError: sizes do not fit.
         NumericsError: a loss is not finite.
-    Source: SPEC 4.8.
+    Source: GSDA 2021, Eq. 7; docs/methods/gsda.md §4.4.
     """
     expect("story_losses", losses=(losses, "S"), steps=(steps, "B"))
     finite("story_losses", "loss", losses)

@@ -39,7 +39,8 @@ def straight_through(
     Raises:
         ShapeError: sizes do not fit, or a row has no candidate.
         ConfigError: temperature not positive.
-    Source: SPEC 4.6 `soft`, 4.8 `soft`. Departs: the paper takes the arg max, which has no gradient.
+    Source: docs/methods/gsda.md §4.2, §4.4, mode `soft`. Departs: GSDA 2021 takes the arg max, which has no
+    gradient.
     """
     expect("straight_through", scores=(scores, "S M"), values=(values, "M W"))
     positive("straight_through", "temperature", temperature)
@@ -65,7 +66,7 @@ def neighbour_distance(graphs: Tensor, steps: Tensor, known: Tensor | None = Non
         (S,) in [0, 2]; 0 for the first step of a story.
     Raises:
         ShapeError: sizes do not fit.
-    Source: SPEC 4.6 (GSDA, Equation 5).
+    Source: GSDA 2021, the last term of the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
     """
     later = _later(graphs, steps, known)
     found = graphs.new_zeros(len(graphs))
@@ -92,7 +93,7 @@ def contrastive_neighbours(
     Raises:
         ShapeError: sizes do not fit, or a row of `others` is of the same story.
         ConfigError: margin not positive.
-    Source: SPEC 4.6, ours.
+    Source: docs/methods/gsda.md §4.2, ours.
     """
     positive("contrastive_neighbours", "margin", margin)
     later = _later(graphs, steps, known)

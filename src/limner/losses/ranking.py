@@ -27,7 +27,7 @@ def negatives(text_ids: Tensor, image_ids: Tensor) -> Tensor:
         image_ids: (B,) integers, equal for equal pictures.
     Returns:
         (B, B) bool, symmetric, False on the diagonal.
-    Source: SPEC 1.1.
+    Source: docs/methods/index.md §2.2.
     """
     expect("negatives", text_ids=(text_ids, "B"), image_ids=(image_ids, "B"))
     return (text_ids[:, None] != text_ids) & (image_ids[:, None] != image_ids)
@@ -47,7 +47,7 @@ def sum_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction =
         ShapeError: not square.
         NumericsError: a score is not finite.
         ConfigError: margin not positive, or no such reduction.
-    Source: SPEC 1.9, VSE0. Departs: duplicates are no candidates.
+    Source: VSE++ 2018, its VSE0; docs/methods/index.md §4.1. Departs: duplicates are no candidates.
     """
     table = score_table("sum_hinge", scores, margin, neg)
     by_text, by_image = pair_costs(table, margin, neg)
@@ -68,8 +68,9 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor, reduction: Reduction =
         ShapeError: not square.
         NumericsError: a score is not finite.
         ConfigError: margin not positive, or no such reduction.
-    Source: SPEC 1.9, VSE++; with "mean" SPEC 2.6, `paper` (CMCM, Equation 1). Departs: duplicates are no
-    candidates; the sign is the one that penalises violations, which Equation 1 as printed rewards.
+    Source: VSE++ 2018; docs/methods/index.md §4.2; with "mean" CMCM 2022, Eq. 1; docs/methods/cmcm.md §3.1.
+    Departs: duplicates are no candidates; the sign is the one that penalises violations, which Equation 1 as
+    printed rewards.
     """
     table = score_table("max_hinge", scores, margin, neg)
     by_text, by_image = hardest_costs(table, margin, neg)
@@ -100,8 +101,8 @@ def batch_hard(
         ShapeError: sizes differ, the mask is not symmetric, or no anchor has a wrong candidate (B = 1).
         NumericsError: an embedding is not finite.
         ConfigError: margin not positive, or no such geometry.
-    Source: SPEC 2.6, `release`. Departs: duplicates are no candidates, and anchors left without any do not
-    count in the mean.
+    Source: the release of CMCM 2022; docs/methods/cmcm.md §3.1. Departs: duplicates are no candidates, and
+    anchors left without any do not count in the mean.
     """
     sizes = expect("batch_hard", texts=(texts, "B D"), images=(images, "B D"))
     if geometry not in get_args(Geometry):
@@ -183,7 +184,7 @@ def diversity_loss(residuals: Tensor) -> Tensor:
     Raises:
         ShapeError: not three axes.
         NumericsError: a residual is not finite.
-    Source: SPEC 3.2 (PVSE, diversity loss).
+    Source: PVSE 2019, diversity loss; docs/methods/complementary.md §2.3.
     """
     heads = expect("diversity_loss", residuals=(residuals, "B K H"))["K"]
     finite("diversity_loss", "residual", residuals)
@@ -207,7 +208,7 @@ def domain_loss(x: Tensor, y: Tensor, gamma: float = 0.5) -> Tensor:
         ShapeError: widths differ.
         ConfigError: γ not positive, or a cloud is empty.
         NumericsError: a vector is not finite.
-    Source: SPEC 3.2 (PVSE, maximum mean discrepancy as its code computes it).
+    Source: PVSE 2019, maximum mean discrepancy as its code computes it; docs/methods/complementary.md §2.3.
     """
     sizes = expect("domain_loss", x=(x, "N H"), y=(y, "M H"))
     positive("domain_loss", "gamma", gamma)

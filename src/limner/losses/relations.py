@@ -27,7 +27,8 @@ def class_weights(labels: Tensor, form: Form) -> Tensor:
     Raises:
         DataError: no rows, or a label that is neither 0 nor 1.
         ConfigError: no such form.
-    Source: SPEC 2.5. Departs: 1/p is clipped too, since a relation may be absent from a small training set.
+    Source: CMCM 2022, below Eq. 2, and its release; docs/methods/cmcm.md §3.2. Departs: 1/p is clipped too,
+    since a relation may be absent from a small training set.
     """
     expect("class_weights", labels=(labels, "N C"))
     _known(form)
@@ -53,7 +54,7 @@ def relation_loss(logits: Tensor, labels: Tensor, weights: Tensor, form: Form = 
         ShapeError: sizes differ, or no rows or relations.
         NumericsError: a logit or label is not finite.
         ConfigError: no such form.
-    Source: SPEC 2.5 (CMCM, Equation 2). Departs: the minus sign that Equation 2 lacks.
+    Source: CMCM 2022, Eq. 2; docs/methods/cmcm.md §3.2. Departs: the minus sign that Equation 2 lacks.
     """
     sizes = expect("relation_loss", logits=(logits, "B C"), labels=(labels, "B C"), weights=(weights, "C"))
     _known(form)
@@ -85,7 +86,7 @@ def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
     Raises:
         ShapeError: sizes differ.
         NumericsError: a logit is not finite.
-    Source: SPEC 2.8, `sound`: mismatched pairs with target one half.
+    Source: docs/methods/cmcm.md §3.4, ours: mismatched pairs with target one half.
     """
     expect("indifference_loss", logits=(logits, "B B C"), neg=(neg, "B B"))
     wide = logits if logits.dtype == torch.float64 else logits.float()

@@ -52,8 +52,8 @@ def hal_loss(
         ShapeError: sizes differ, or no such mask.
         NumericsError: a score or weight is not finite, or a weight negative.
         ConfigError: gamma not positive.
-    Source: SPEC 6.6, `own`. Departs: true pairs and duplicates are left out of the sums, which the release
-    only sets to 0 and so lets contribute.
+    Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: true pairs and duplicates
+    are left out of the sums, which the release only sets to 0 and so lets contribute.
     """
     positive("hal_loss", "gamma", gamma)
     table = masked_table("hal_loss", scores, neg)
@@ -102,7 +102,8 @@ def hal_weights(
         NumericsError: a score is not finite.
         ConfigError: a sharpness or `nearest` not positive, or no such form.
         DataError: a row has no usable bank pair.
-    Source: SPEC 6.6. Departs: `nearest` is bound by the bank's size, not by the batch's.
+    Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: `nearest` is bound by the
+    bank's size, not by the batch's.
     """
     positive("hal_weights", "alpha", alpha)
     positive("hal_weights", "beta", beta)
@@ -151,7 +152,7 @@ def hal_alpha(true: Tensor, total: float) -> Tensor:
         NumericsError: a weight is not finite or negative.
         ConfigError: total not positive.
         DataError: all weights are 0.
-    Source: SPEC 6.6, `alpha`.
+    Source: docs/methods/complementary.md §8.3, `alpha`.
     """
     positive("hal_alpha", "total", total)
     held = pair_weights("hal_alpha", true, len(true))
@@ -206,7 +207,7 @@ def neighbour_loss(items: Neighbourhood, margin: float, form: ThomasForm = "trip
         ShapeError: sizes differ, or the mask is not bool and False on its diagonal.
         NumericsError: a similarity is not finite.
         ConfigError: no such form, margin not positive, or `from_near` missing.
-    Source: SPEC 6.5.
+    Source: THOMAS 2020; docs/methods/complementary.md §8.2.
     """
     _known(form)
     positive("neighbour_loss", "margin", margin)
@@ -248,8 +249,8 @@ def thomas_loss(
         ShapeError: sizes differ, or no such masks.
         NumericsError: a similarity is not finite.
         ConfigError: no such form, margin not positive, a weight below 0, or `from_near` missing.
-    Source: SPEC 6.5 (T&K replace the authors' angular loss by the triplet). Departs: each mean is over the
-    truly wrong pairs, duplicates left out.
+    Source: THOMAS 2020; T&K 2022 replace its angular loss by the triplet; docs/methods/complementary.md §8.2.
+    Departs: each mean is over the truly wrong pairs, duplicates left out.
     """
     _known(form)
     if not all(weight >= 0 for weight in weights):
@@ -327,7 +328,8 @@ def log_weights(
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
         ConfigError: dim below 2, or not 0 < closest < farthest < 2.
-    Source: SPEC 6.9: (2 − n) ln d − ((n − 3)/2) ln(1 − d²/4), with d = √(2 − 2s).
+    Source: Wu 2017; docs/methods/complementary.md §8.6:
+    (2 − n) ln d − ((n − 3)/2) ln(1 − d²/4), with d = √(2 − 2s).
     """
     if dim < 2 or not 0 < closest < farthest < 2:
         raise ConfigError(
@@ -368,7 +370,7 @@ def draw(
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
         ConfigError: as in `log_weights`.
-    Source: SPEC 6.9.
+    Source: Wu 2017; docs/methods/complementary.md §8.6.
     """
     found = []
     for table in (scores, scores.t()):
@@ -394,7 +396,7 @@ def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Te
         ShapeError: sizes differ, or what was drawn is not wrong.
         NumericsError: a score is not finite.
         ConfigError: margin not positive.
-    Source: SPEC 6.9, T&K's form.
+    Source: T&K 2022, Section 4.1; docs/methods/complementary.md §8.6.
     """
     table = score_table("distance_weighted", scores, margin, neg)
     costs = [(margin - true + wrong).clamp(min=0) for true, wrong in _pairs(table, drawn, neg)]
@@ -418,7 +420,7 @@ def margin_loss(
         ShapeError: sizes differ, or what was drawn is not wrong.
         NumericsError: a score is not finite.
         ConfigError: beta or width not positive.
-    Source: SPEC 6.9, the original form: [d(a,p) − β + .2]₊ + [β − d(a,n) + .2]₊.
+    Source: Wu 2017; docs/methods/complementary.md §8.6: [d(a,p) − β + .2]₊ + [β − d(a,n) + .2]₊.
     """
     positive("distance_weighted", "beta", beta)
     positive("distance_weighted", "width", width)
@@ -472,7 +474,7 @@ def pair_density(
         NumericsError: a similarity is not finite.
         ConfigError: `nearest` not positive, or no such combination.
         DataError: a row has no usable bank pair.
-    Source: SPEC 6.8, a reconstruction.
+    Source: AMRANI 2021, reconstructed; docs/methods/complementary.md §8.5.
     """
     expect("pair_density", texts=(texts, "B M"), images=(images, "B M"), usable=(usable, "B M"))
     positive("pair_density", "nearest", nearest)
@@ -506,7 +508,7 @@ def amrani_weights(density: Tensor, total: float) -> Tensor:
         NumericsError: a density is not finite or negative.
         ConfigError: total not positive.
         DataError: all densities are 0.
-    Source: SPEC 6.8, a reconstruction.
+    Source: AMRANI 2021, reconstructed; docs/methods/complementary.md §8.5.
     """
     positive("amrani_weights", "total", total)
     held = pair_weights("amrani_weights", density, len(density))
@@ -531,8 +533,9 @@ def mithun_weights(scores: Tensor, neg: Tensor, beta: float = 1.0) -> tuple[Tens
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
         ConfigError: beta below 0.
-    Source: SPEC 6.7. Departs: a query's candidates are its wrong items and the true one, so that B is smaller
-    where the batch holds duplicates; ties share the mean of their ranks.
+    Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4. Departs: a query's candidates are
+    its wrong items and the true one, so that B is smaller where the batch holds duplicates; ties share the
+    mean of their ranks.
     """
     if not beta >= 0:
         raise ConfigError(f"mithun_weights: beta {beta}, expected at least 0")
@@ -560,7 +563,7 @@ def mithun_loss(
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
         ConfigError: margin not positive, beta below 0, or no such reduction.
-    Source: SPEC 6.7, `own`.
+    Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4.
     """
     table = score_table("mithun_loss", scores, margin, neg)
     of_text, of_image = mithun_weights(table, neg, beta)

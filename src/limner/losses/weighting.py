@@ -24,7 +24,10 @@ Reading = Literal["literal", "lambda_both", "lambda_out", "sound"]
 
 
 def combined_val(div: Tensor, dis: Tensor, beta: float, gamma_hat: float) -> Tensor:
-    """β̂·DIV + γ̂·DIS of one modality; the factors are chosen on validation. Source: SPEC 3.8."""
+    """β̂·DIV + γ̂·DIS of one modality; the factors are chosen on validation.
+
+    Source: T&K 2022, Eq. 7; docs/methods/complementary.md §6.3.
+    """
     return beta * div + gamma_hat * dis
 
 
@@ -39,7 +42,7 @@ def combined_stats(
         every_div: scores of both modalities, for the statistics.
         every_dis: the same.
         sound: standardise each measure first.
-    Source: SPEC 3.8 (T&K, Equation 8, read as the products of Table 1 read it).
+    Source: T&K 2022, Eq. 8, read as the products of its Table 1 read it; docs/methods/complementary.md §6.3.
     """
     parts = []
     for own, every in ((div, every_div), (dis, every_dis)):
@@ -83,7 +86,8 @@ def batch_weights(
     Raises:
         ConfigError: no such mode or reading, or λ, Γ or τ out of range.
         NumericsError: a score is not finite.
-    Source: SPEC 3.6, 3.7; the mode replaces what the second softmax takes, also for "x" and "y".
+    Source: T&K 2022, Eqs. 3 and 6; docs/methods/complementary.md §6.1, §6.2; the mode replaces what the
+    second softmax takes, also for "x" and "y".
     """
     if mode not in get_args(Mode):
         raise ConfigError("weighting: " + unknown("mode", mode, get_args(Mode)))
@@ -145,8 +149,9 @@ def weighted_hinge(
         ShapeError: sizes differ, or no such mask.
         NumericsError: a score or weight is not finite, or a weight negative.
         ConfigError: margin not positive.
-    Source: SPEC 3.9 (T&K, Equation 1); weights per direction for SPEC 6.7. Departs: duplicates are no
-    candidates; the divisor stays 2B², so that a batch with duplicates does not weigh its other pairs more.
+    Source: T&K 2022, Eq. 1; docs/methods/complementary.md §7.1, §8.4 for weights per direction. Departs:
+    duplicates are no candidates; the divisor stays 2B², so that a batch with duplicates does not weigh its
+    other pairs more.
     """
     table = score_table("weighted_hinge", scores, margin, neg)
     size = len(table)
@@ -198,7 +203,7 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
         vectors: (n, H) float.
     Returns:
         (n, H).
-    Source: SPEC 3.5.
+    Source: docs/methods/complementary.md §5.
     """
     if vectors.ndim != 2 or len(vectors) != len(matrix.counts):
         raise ShapeError(
@@ -228,7 +233,8 @@ def diversity(
         near: `means` of the vectors, where they are known already.
     Returns:
         (n,), 0 where a row has no neighbour (or, without the diagonal, only one).
-    Source: SPEC 3.5 (T&K, Equation 4), by shortcuts 4, 5 and 9 of SPEC 1.12.
+    Source: T&K 2022, Eq. 4; docs/methods/complementary.md §5.1: the mean of all N² products is the squared
+    length of the mean.
     """
     own = (means(matrix, vectors) if near is None else near).square().sum(dim=1)
     if diagonal == "keep":
@@ -265,8 +271,8 @@ def discrepancy(
         (n,), 0 where nothing is left to compare with.
     Raises:
         ConfigError: no such choice.
-    Source: SPEC 3.5 (T&K, Equation 2), by shortcuts 6 and 7 of SPEC 1.12. The weight of a row that is met is
-        1/N_i · 1/N_j along the way; with N neighbours each that is the mean over N² rows.
+    Source: T&K 2022, Eq. 2; docs/methods/complementary.md §5.2. A row that is met weighs 1/N_i · 1/N_j along
+    the way; with N neighbours each that is the mean over N² rows.
     """
     for name, value, choices in (("own", own, ("keep", "drop")), ("nn", nn, ("multiset", "unique"))):
         if value not in choices:
@@ -295,7 +301,8 @@ def sampled_discrepancy(
         seed: of the draws.
     Returns:
         (n,), in expectation what `discrepancy` gives, where every neighbour has neighbours.
-    Source: SPEC 3.5, `sampled1000`; for comparison only, the exact value is cheaper.
+    Source: T&K 2022, Section 3.5; docs/methods/complementary.md §5.2; for comparison only, the exact value is
+    cheaper.
     """
     if samples < 1:
         raise ConfigError(f"neighbourhoods: {samples} samples, expected at least 1")

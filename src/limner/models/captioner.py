@@ -49,7 +49,8 @@ class CaptionerArchitecture(Config):
         dropout: in every place but word vectors: between layers of both LSTMs, on the encoder's and the
             decoder's outputs and on what the decoder hears.
         word_dropout: on what the decoder's LSTM reads at a word.
-    Source: SPEC 4.8 (GLAC Net). Where the two rates of the decoder, 0.1 and 0.5, belong is our reading.
+    Source: GLAC Net 2018; docs/methods/gsda.md §4.3. Where the two rates of the decoder, 0.1 and 0.5, belong
+    is our reading.
     """
 
     local: int = Field(default=1024, ge=1)
@@ -158,7 +159,7 @@ class Captioner(nn.Module):
         Raises:
             ShapeError: sizes do not fit.
             DataError: a number within a sentence that is no word.
-        Source: SPEC 4.8 (GLAC Net; GSDA, Equation 7).
+        Source: GLAC Net 2018; GSDA 2021, Eq. 7; docs/methods/gsda.md §4.3, §4.4.
         """
         steps, lengths = steps.cpu(), lengths.cpu()
         self._check(features, steps, words, lengths)

@@ -31,7 +31,7 @@ class Architecture(Config):
         pooling: "none" (Base, CMCM-NoAttn), "additive" or "scaled".
         relations: how relations are predicted; "none" for Base and CMCA.
         relations_hidden: width of the hidden layer of "mlp".
-    Source: SPEC 2.2 to 2.4; A1, A6 and A7 of SPEC 8.
+    Source: CMCM 2022; docs/methods/cmcm.md §2.
     """
 
     dim: int = Field(default=1024, ge=1)
@@ -62,7 +62,7 @@ class Joint(NamedTuple):
 class ImageHead(nn.Module):
     """Features → batch norm → linear → unit length, over a trunk that trains with it or over stored features.
 
-    Source: SPEC 2.2.
+    Source: CMCM 2022; docs/methods/cmcm.md §2.1.
     """
 
     def __init__(self, width: int, dim: int, trunk: nn.Module | None = None) -> None:

@@ -36,7 +36,7 @@ class CnsiArchitecture(Config):
         hidden: of the first two recurrent layers over a story.
         dropout: on sentence vectors in the second stage.
         coherence: width of the coherence vector; 0 for NSI.
-    Source: SPEC 6.3.
+    Source: CNSI 2018; docs/methods/gsda.md §8.3.
     """
 
     word_width: int = Field(default=300, ge=1)
@@ -205,7 +205,7 @@ class Cnsi(nn.Module):
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) → (N, M): minus the order energy, in blocks that bound memory.
 
-        Source: SPEC 6.3, retrieval.
+        Source: CNSI 2018; docs/methods/gsda.md §8.3.
         """
         sizes = expect("cnsi.score", texts=(texts, "N D"), images=(images, "M D"))
         found = np.empty((sizes["N"], sizes["M"]), np.float32)

@@ -33,7 +33,7 @@ class GsdaArchitecture(Config):
         dim: D of the joint space.
         hears: "others", "literal" for Equation 2 as printed, or "none": GSDA w/o CSE.
         centre: subtract the training pictures' mean feature before they are projected.
-    Source: SPEC 4.2, 4.3.
+    Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
     """
 
     word_width: int = Field(default=300, ge=1)
@@ -52,7 +52,7 @@ class GraphArchitecture(Config):
         dim: of a graph's vector.
         width: of the hidden layers.
         layers: of the convolution.
-    Source: SPEC 4.5.
+    Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
     """
 
     convolution: Convolution = "bipartite"
@@ -128,7 +128,7 @@ class Gsda(nn.Module):
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
             ShapeError: sizes do not fit.
-        Source: SPEC 4.3 (GSDA, Section 3.1).
+        Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
         """
         return normalize(self.of_text(self.sentences(words, lengths, keys, steps).vectors), dim=1)
 

@@ -32,7 +32,7 @@ class LdaArchitecture(Config):
         visual_words: centres.
         alpha: sum of the symmetric prior over topics, so that each of K has alpha / K.
         eta: symmetric prior of every word under a topic.
-    Source: SPEC 6.10.
+    Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
 
     components: int = Field(default=128, ge=1)
@@ -125,7 +125,7 @@ class Lda(nn.Module):
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, K) and (M, V) → (N, M) mean over a picture's visual words of ln Σ_k θ_k φ_k(w).
 
-        Source: SPEC 6.10.
+        Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
         """
         expect("lda.score", texts=(texts, "N K"), images=(images, "M V"))
         topics = self.topics.cpu().numpy().astype(np.float64)

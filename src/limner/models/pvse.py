@@ -28,7 +28,7 @@ class PvseArchitecture(Config):
         word_width: E.
         image_hidden: of the attention over places.
         text_hidden: of the attention over words.
-    Source: SPEC 3.2.
+    Source: PVSE 2019; docs/methods/complementary.md §2.1.
     """
 
     heads: int = Field(default=3, ge=1)
@@ -62,7 +62,7 @@ def pair_scores(texts: Tensor, images: Tensor) -> Tensor:
         (B, M) cosines; equal maxima share the gradient.
     Raises:
         ShapeError: widths differ.
-    Source: SPEC 3.1, shortcut 8.
+    Source: T&K 2022, Section 3.1; docs/methods/complementary.md §2.2.
     """
     sizes = expect("pair_scores", texts=(texts, "B K H"), images=(images, "M J H"))
     products = texts.flatten(0, 1) @ images.flatten(0, 1).t()

@@ -21,7 +21,7 @@ class CoherenceModule(nn.Module):
     "linear": z = W [t; v] + b, which cannot express that a relation depends on text and picture together.
     "product": W [t; v; t⊙v] + b. "mlp": W₂ ReLU(W₁ [t; v] + b₁) + b₂.
 
-    Source: SPEC 2.4; the last two are its `sound` options.
+    Source: CMCM 2022, Coherence Aware Module; docs/methods/cmcm.md §2.4; the last two are ours.
     """
 
     def __init__(self, dim: int, relations: int, kind: Kind = "linear", hidden: int = 512) -> None:
@@ -58,7 +58,7 @@ class CoherenceModule(nn.Module):
 
         Raises:
             ConfigError: the module is not linear.
-        Source: SPEC 1.12, shortcut 1.
+        Source: docs/methods/cmcm.md §2.4.
         """
         if self.kind != "linear":
             raise ConfigError(

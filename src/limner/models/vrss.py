@@ -47,7 +47,7 @@ class VrssArchitecture(Config):
         centre: subtract the training pictures' mean feature before vectors are compared.
         first_log_variance: where the posterior's log-variances begin; the paper does not say, and at 0 the
             noise of the latents drowns what the texts say.
-    Source: SPEC 5.2, 5.8; D1 to D6 of SPEC 8.
+    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2, §5.
     """
 
     text: Literal["words", "sentences"] = "words"
@@ -154,7 +154,7 @@ class Vrss(nn.Module):
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
             ShapeError: sizes do not fit.
-        Source: SPEC 5.3, 5.4 (VRSS, Equations 1 to 4).
+        Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.1, §2.2.
         """
         read = self.steps(texts, lengths, steps)
         heard = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)

@@ -26,7 +26,7 @@ class VseArchitecture(Config):
         dim: D of the joint space.
         word_width: E.
         no_imgnorm: leave picture vectors as long as they are, as the authors' VSE0.
-    Source: SPEC 6.1.
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1.
     """
 
     dim: int = Field(default=1024, ge=1)

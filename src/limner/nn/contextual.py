@@ -36,9 +36,9 @@ class ContextualEncoder(nn.Module):
     Its attention holds S × L × T × A values, which grows with the stories of a batch, not with the data set:
     160 sentences of 40 words in stories of five, at A = 512, take 66 MB.
 
-    Source: SPEC 4.3 (GSDA, Equations 1 to 4). Departs: attention is over the other sentences and weighs their
-        keys. Equation 2 as printed weighs the word's own state, and, as weights sum to 1, returns it: kept as
-        ``hears="literal"``.
+    Source: GSDA 2021, Eqs. 1 to 4; docs/methods/gsda.md §2. Departs: attention is over the other sentences
+        and weighs their keys. Equation 2 as printed weighs the word's own state, and, as weights sum to 1,
+        returns it: kept as ``hears="literal"``.
     """
 
     def __init__(

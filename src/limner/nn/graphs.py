@@ -136,7 +136,7 @@ def normalised_adjacency(batch: GraphBatch, dtype: torch.dtype = torch.float32) 
     Args:
         batch: whose relations are linked to their subjects and objects.
         dtype: of the values.
-    Source: Kipf & Welling 2017, equation 2; SPEC 4.5.
+    Source: Kipf & Welling 2017, Eq. 2; docs/methods/gsda.md §3.4.
     """
     count = int(batch.labels.shape[0])
     subjects, relations, objects = batch.triples.unbind(dim=1)  # (R,) each
@@ -197,7 +197,7 @@ class GraphEncoder(nn.Module):
         Raises:
             ConfigError: unknown convolution, or a size below 1.
             ShapeError: the label vectors are no matrix.
-        Source: SPEC 4.5.
+        Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
         """
         super().__init__()
         if convolution not in get_args(Convolution):
@@ -238,7 +238,7 @@ class GraphEncoder(nn.Module):
 class BipartiteConvolution(nn.Module):
     """H ← ReLU(D̃^(−½) Ã D̃^(−½) H W), relations being nodes between their subjects and objects.
 
-    Source: Kipf & Welling 2017, equation 2; SPEC 4.5.
+    Source: Kipf & Welling 2017, Eq. 2; docs/methods/gsda.md §3.4.
     """
 
     def __init__(self, start: int, width: int, layers: int) -> None:
@@ -268,7 +268,7 @@ class TripleConvolution(nn.Module):
     A thing in no relation would lose its label, so, as sg2im does, every thing is also "in" the whole
     picture, by a node and a relation of learned vectors.
 
-    Source: Johnson et al. 2018 (sg2im), section 3; SPEC 4.5.
+    Source: Johnson et al. 2018 (sg2im), Section 3; docs/methods/gsda.md §3.4.
     """
 
     def __init__(self, start: int, width: int, layers: int) -> None:
@@ -361,7 +361,7 @@ def word_label_vectors(
     Raises:
         DataError: no word is known at all.
         NumericsError: a vector is not finite.
-    Source: SPEC 4.5.
+    Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
     """
     if not vectors:
         raise DataError("label vectors: no word vectors given; check their file")

@@ -33,7 +33,7 @@ class PieHead(nn.Module):
 
     A = softmax over parts of W₂ tanh(W₁ Xᵀ), R = σ(Linear(A X)), output L2(LayerNorm(global + R)).
 
-    Source: SPEC 3.2 (PVSE's polysemous instance embedding).
+    Source: PVSE 2019, polysemous instance embedding; docs/methods/complementary.md §2.1.
     """
 
     def __init__(self, width: int, hidden: int, heads: int, dim: int) -> None:
@@ -69,7 +69,7 @@ class PieHead(nn.Module):
 
 
 class GridTower(nn.Module):
-    """Grids of picture features → K embeddings. Source: SPEC 3.2."""
+    """Grids of picture features → K embeddings. Source: PVSE 2019; docs/methods/complementary.md §2.1."""
 
     def __init__(self, width: int, hidden: int, heads: int, dim: int, trunk: nn.Module | None = None) -> None:
         """Draw the weights from torch's generator.
@@ -102,7 +102,10 @@ class GridTower(nn.Module):
 
 
 class TextTower(nn.Module):
-    """Texts → K embeddings: a GRU both ways for the whole, heads over the word vectors. Source: SPEC 3.2."""
+    """Texts → K embeddings: a GRU both ways for the whole, heads over the word vectors.
+
+    Source: PVSE 2019; docs/methods/complementary.md §2.1.
+    """
 
     def __init__(
         self, words: int, width: int, hidden: int, heads: int, dim: int, *, vectors: Tensor | None = None

@@ -87,7 +87,8 @@ class SentenceReader(nn.Module):
 class StepEncoder(nn.Module):
     """A reader of single steps, and above it a GRU over steps with bilinear attention of every step to all.
 
-    Source: SPEC 5.3 (VRSS, Section 3.2). The context sees later steps too: Equation 4's "before t" is loose.
+    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2.1. The context sees later steps too: Equation 4's
+    "before t" is loose.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class RowNorm(nn.BatchNorm1d):
 class PictureSequenceEncoder(nn.Module):
     """Features of single pictures joined with a two-layer Bi-LSTM's outputs over their story.
 
-    Source: SPEC 4.8 (GLAC Net, Kim et al. 2018).
+    Source: GLAC Net 2018; docs/methods/gsda.md §4.3.
     """
 
     def __init__(self, image_width: int, *, local: int, hidden: int, joined: int, dropout: float) -> None:

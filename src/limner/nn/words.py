@@ -36,7 +36,7 @@ class AdditiveAttention(nn.Module):
 
     u = tanh(W h + b), e = ⟨q, u⟩, scaled by 1/√H if asked, a = softmax over the real words, Σ a h.
 
-    Source: SPEC 2.3 (modes 1 and 2 of the CMCM release).
+    Source: the release of CMCM 2022, modes 1 and 2; docs/methods/cmcm.md §2.3.
     """
 
     def __init__(self, width: int, *, scaled: bool) -> None:
@@ -68,7 +68,7 @@ class AdditiveAttention(nn.Module):
 class WordEncoder(nn.Module):
     """Embedding → LSTM → pooling → batch norm → linear → unit length.
 
-    Source: SPEC 2.2 and 2.3.
+    Source: CMCM 2022; docs/methods/cmcm.md §2.2, §2.3.
     """
 
     def __init__(

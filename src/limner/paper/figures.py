@@ -33,7 +33,7 @@ def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> "Figure"
 
     Args:
         strengths: λ of every curve.
-    Source: SPEC 2.8.
+    Source: CMCM 2022, Eq. 4; docs/methods/cmcm.md §4.1.
     """
     figure, axes = _figure()
     x = np.linspace(0, 1, 201)
@@ -165,7 +165,7 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
         points: (relation, −p ln p of its prevalence p, median rank, low, high), in any order.
     Raises:
         DataError: no points.
-    Source: SPEC 2.10, item 7.
+    Source: a notebook of the release of CMCM 2022; docs/methods/cmcm.md §6.
     """
     if not points:
         raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
@@ -370,7 +370,7 @@ def attention_maps(stories: Sequence[Attended]) -> "Figure":
     Raises:
         DataError: no story, or one without steps.
         ShapeError: shares do not fit the steps.
-    Source: SPEC 5.10.
+    Source: docs/methods/vrss.md §7.
     """
     if not stories or not all(story.steps for story in stories):
         raise DataError("figure: no story, or one without steps, has no attention to draw; name another")

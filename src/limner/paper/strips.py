@@ -75,7 +75,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
     Raises:
         ConfigError: not two runs.
         DataError: one was not measured, or on other steps.
-    Source: SPEC 5.10. Departs: ranks judge, not people.
+    Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7. Departs: ranks judge, not people.
     """
     from limner.paper.gallery import open_pictures
 
@@ -239,7 +239,8 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
     Raises:
         ConfigError: no run, or no such story.
         DataError: one was not measured, or on other steps.
-    Source: SPEC 4.9 (GSDA, Figure 3). Departs: validation stories, first picture of every step by itself.
+    Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: validation stories, first picture of every
+    step by itself.
     """
     from limner.paper.gallery import open_pictures
 

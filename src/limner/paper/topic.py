@@ -56,7 +56,7 @@ def moved(latents: NDArray[np.floating]) -> NDArray[np.float64]:
     Raises:
         ShapeError: no matrix.
         NumericsError: a value is not finite.
-    Source: SPEC 5.4 for z_0.
+    Source: docs/methods/vrss.md §2.2 for z_0.
     """
     own = _checked(latents)
     found: NDArray[np.float64] = np.linalg.norm(np.diff(own, axis=0, prepend=0), axis=1)

@@ -36,7 +36,7 @@ def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40)
     Raises:
         DataError: nothing to draw.
         NumericsError: a score is not finite.
-    Source: SPEC 3.5, 3.12.
+    Source: docs/methods/complementary.md §9.2.
     """
     from matplotlib.figure import Figure
 
@@ -69,7 +69,7 @@ def agreement(
     Raises:
         ShapeError: lengths differ.
         DataError, NumericsError: too few scores, or one is not finite.
-    Source: SPEC 3.12.
+    Source: docs/methods/complementary.md §9.2.
     """
     from matplotlib.figure import Figure
 
@@ -134,7 +134,7 @@ def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
         gains: ours and the paper's.
     Raises:
         DataError: nothing to draw.
-    Source: SPEC 3.12.
+    Source: docs/methods/complementary.md §9.2.
     """
     from matplotlib.figure import Figure
 
@@ -169,7 +169,7 @@ def training_of_weights(history: Sequence[Mapping[str, float]]) -> "Figure":
         history: per epoch, name → value.
     Raises:
         DataError: nothing was logged.
-    Source: SPEC 3.6, 3.12.
+    Source: docs/methods/complementary.md §6.1, §9.2.
     """
     from matplotlib.figure import Figure
 
@@ -424,7 +424,8 @@ def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.
     Args:
         sides: scores of "image" and "text".
         config: of the run.
-    Source: SPEC 3.6; λ grows with n, so that the mean of a modality's weights is that of a batch.
+    Source: docs/methods/complementary.md §9.2; λ grows with n, so that the mean of a modality's weights is
+    that of a batch.
     """
     import torch
 

@@ -89,7 +89,7 @@ class DetectionRules:
         max_overlap: of two things of one label whose boxes overlap by more (intersection over union), only
             the surer one stays.
         most: things per picture, the surest first.
-    Source: SPEC 4.4.
+    Source: docs/methods/gsda.md §3.1.
     """
 
     min_score: float = MIN_SCORE

@@ -33,7 +33,7 @@ class RelationPrior:
         counts: (O, O, P + 1) int64, subject × object × predicate; at 0 stands the background: overlapping
             ordered pairs + 1, at 1 + p how often predicate p was annotated.
         source: what it was counted from, for people.
-    Source: SPEC 4.4; Zellers et al. 2018 (neural motifs), frequency baseline.
+    Source: Zellers et al. 2018 (neural motifs), frequency baseline; docs/methods/gsda.md §3.2.
     """
 
     classes: tuple[str, ...]
@@ -68,7 +68,7 @@ class RelationPrior:
             object_: one of the classes.
         Raises:
             KeyError: it is none.
-        Source: SPEC 4.4: P = F / ΣF.
+        Source: docs/methods/gsda.md §3.2: P = F / ΣF.
         """
         counts = self.counts[self._place[subject], self._place[object_]]
         return np.asarray(counts / counts.sum(), dtype=np.float64)
@@ -165,7 +165,7 @@ class RelationRules:
         must_overlap: only pairs whose boxes overlap.
         min_related: least probability that there is any relation, in [0, 1].
         most: relations per picture.
-    Source: SPEC 4.4.
+    Source: docs/methods/gsda.md §3.3.
     """
 
     must_overlap: bool = True
@@ -247,7 +247,7 @@ def relate_by_prior(
         objects: things under the prior's names; others get no relation.
         prior: of relations.
         rules: None takes those of the paper's reading.
-    Source: SPEC 4.4.
+    Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.3.
     """
     kept = rules or RelationRules()
     found = []

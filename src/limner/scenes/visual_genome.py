@@ -149,8 +149,8 @@ def count_relations(
         seen: told of every picture read in the counting pass.
     Raises:
         DataError: no relation of the vocabulary.
-    Source: SPEC 4.4; Zellers et al. 2018. Departs: a relationships file knows only things that are in some
-        relation, so the background is counted among those.
+    Source: Zellers et al. 2018; docs/methods/gsda.md §3.2. Departs: a relationships file knows only things
+        that are in some relation, so the background is counted among those.
     """
     chosen = names or _frequent(files, only, read)
     label_place = {name: place for place, name in enumerate(chosen.classes)}

@@ -440,7 +440,7 @@ class RelationDirection:
 
     For the linear module a logit is a text term plus w · v, so among pictures only w · v matters.
 
-    Source: SPEC 1.12, shortcut 1.
+    Source: docs/methods/cmcm.md §2.4.
     """
 
     name = RELATION

@@ -323,7 +323,7 @@ def relations_material(
     Raises:
         ConfigError: no such relation.
         DataError: a run was not measured, retrieves nothing, or saw other texts than the control.
-    Source: SPEC 1.11: a simple random sample per relation among positives.
+    Source: docs/methods/evaluation.md §9.1: a simple random sample per relation among positives.
     """
     runs = {run: _measured(run, part) for run in dict.fromkeys((*tested.values(), control))}
     other = runs[control]
@@ -395,7 +395,7 @@ def sequences_material(
         names: of the true pictures and the two models, if not as measured.
     Raises:
         DataError: a run was not measured on stories, not in this way, or on other steps than the control.
-    Source: SPEC 1.11, tick-all.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §9.3.
     """
     from limner.paper.strips import measured_steps
 

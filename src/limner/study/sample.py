@@ -28,8 +28,8 @@ def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Po
     Raises:
         ConfigError: size or seed out of range.
         DataError: no stratum, or one without ids.
-    Source: SPEC 1.11. Departs: the release kept items that the tested system ranks better; nothing is
-        filtered by outcome here.
+    Source: docs/methods/evaluation.md §9.1. Departs: the release of CMCM 2022 kept items that the tested
+        system ranks better; nothing is filtered by outcome here.
     """
     if seed < 0 or (size is not None and not 1 <= size <= MAX_SIZE):
         raise ConfigError(f"study: size {size}, seed {seed}; expected a size in 1…{MAX_SIZE} and a seed ≥ 0")

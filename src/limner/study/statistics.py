@@ -115,7 +115,8 @@ def mean_test(scores: Sequence[float], level: float = 0.05) -> MeanTest:
     Raises:
         DataError: no scores.
         ConfigError: level outside (0, 1).
-    Source: SPEC 1.11; the interval as in Cumming & Finch 2001, by inverting the noncentral t.
+    Source: CMCM 2022, Human Evaluation; docs/methods/evaluation.md §9.4; the interval as in Cumming & Finch
+    2001, by inverting the noncentral t.
     """
     import numpy as np
     from scipy.stats import ttest_1samp
@@ -171,7 +172,7 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
         n: items, at least 1.
         level: of the test, in (0, 1).
         power: wished, in (0, 1).
-    Source: SPEC 1.11, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
+    Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
     """
     from scipy.stats import norm
 
@@ -187,7 +188,8 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
         power: wished, more than `level`.
     Raises:
         ConfigError: a value out of range.
-    Source: SPEC 1.11: (z_{1−a/2} + z_{1−b}) / √n, by statsmodels, beside the exact one of the t-test.
+    Source: docs/methods/evaluation.md §9.4: (z_{1−a/2} + z_{1−b}) / √n, by statsmodels, beside the exact one
+    of the t-test.
     """
     if n < 3 or not 0 < level < power < 1:
         raise ConfigError(

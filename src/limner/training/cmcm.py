@@ -38,7 +38,7 @@ class LossConfig(Config):
         relation_form: weights and reduction of the relation loss.
         relation_weight: λ_cls.
         indifference_weight: of wrong pairs' relations against one half.
-    Source: SPEC 2.5 to 2.8; A2 and A3 of SPEC 8.
+    Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
     """
 
     ranking: Literal["batch_hard", "max_hinge", "sum_hinge"] = "batch_hard"

@@ -44,7 +44,7 @@ class CnsiConfig(RunConfig):
         sentence_batch: pairs per step of the first stage; ``data.batch`` counts stories, in the second.
         sentence_margin, story_margin: m of either stage, energy units.
         trunk: "stored" features, or fixed colours of "drawings".
-    Source: SPEC 6.3.
+    Source: CNSI 2018; docs/methods/gsda.md §8.3.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -184,7 +184,7 @@ def shuffled_steps(steps: Tensor, rng: np.random.Generator) -> NDArray[np.int64]
         rng: draws; every derangement is equally likely.
     Returns:
         (S,); a story of one step stays as it is.
-    Source: SPEC 6.3, stage 2.
+    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2.
     """
     found, first = [], 0
     for count in steps.tolist():

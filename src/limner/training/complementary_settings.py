@@ -50,7 +50,7 @@ class WeightsConfig(Config):
         kmode, own, nn: see `limner.losses.weighting`; "own" drops returns to the pair itself or keeps them.
         estimator: exact, or the paper's 1,000 drawn neighbours of neighbours.
         start: weights of the first epoch, "uniform" or from a "warm" pass over the training pairs.
-    Source: SPEC 3.4 to 3.8; B1 to B6 of SPEC 8.
+    Source: T&K 2022, Sections 3.2 to 3.4; docs/methods/complementary.md §4 to §6.
     """
 
     lam: float = Field(default=96.0, gt=0)
@@ -75,7 +75,7 @@ class GraphConfig(Config):
         size: N, neighbours of a text.
         method: of the search.
         width, min_count, epochs: of doc2vec.
-    Source: SPEC 3.3.
+    Source: T&K 2022, Sections 3.2 and 3.5; docs/methods/complementary.md §3.
     """
 
     vectors: Literal["doc2vec", "sentences"] = "doc2vec"
@@ -97,7 +97,7 @@ class RivalConfig(Config):
         distance_form: triplet as T&K, or the authors' margin loss.
         distance_dim: n of the weights; None for the width of an embedding.
         nearest: neighbours in the bank, of HAL and AMRANI; None for 250 and 50.
-    Source: SPEC 6.5 to 6.9.
+    Source: docs/methods/complementary.md §8.
     """
 
     hal_bank: bool = False

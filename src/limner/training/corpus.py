@@ -70,7 +70,8 @@ class ArrayRows:
 class FileRows:
     """Files, decoded and cropped to 224 pixels each time; for training a backbone along.
 
-    Source: SPEC 1.6, CMCM `release`: shorter side to 224, random crop in training, centre crop else, no flip.
+    Source: the release of CMCM 2022; docs/methods/data.md §6: shorter side to 224, random crop in training,
+    centre crop else, no flip.
     """
 
     def __init__(self, files: Mapping[str, Path | str], workers: int = 2) -> None:

@@ -56,7 +56,7 @@ class GsdaConfig(RunConfig):
         mixed_epochs: first epochs, in which the true picture is told from with probability one half.
         captioner: see `CaptionerArchitecture`.
         trunk: "stored" features, or fixed colours of "drawings".
-    Source: SPEC 4.2, 4.6 to 4.8.
+    Source: GSDA 2021, Sections 3.5 and 4.1; docs/methods/gsda.md §4, §6.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {

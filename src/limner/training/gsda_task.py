@@ -87,7 +87,7 @@ class GsdaTask:
     ) -> dict[str, Tensor]:
         """How far consecutive pictures lie apart, and in mode "soft" what keeps graphs from being all alike.
 
-        Source: SPEC 4.6.
+        Source: GSDA 2021, the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
         """
         config, known, steps = self._config, ~empty, batch.steps
         if config.graph == "literal_gt":
@@ -106,7 +106,7 @@ class GsdaTask:
     def _caption_terms(self, scores: Tensor, batch: StoryBatch, captioner: Captioner) -> dict[str, Tensor]:
         """What telling the story costs from the pictures of the mode, and what that says to the retriever.
 
-        Source: SPEC 4.8 (GSDA, Equations 6 and 7).
+        Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
         """
         config = self._config
         true = self.model.described(batch.pictures)

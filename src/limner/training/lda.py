@@ -40,7 +40,7 @@ class LdaConfig(RunConfig):
         passes: over all documents, at most, per K.
         sample: local vectors that visual words are learned from, about.
         trunk: "stored" grid features, or cells of the pixels of "drawings".
-    Source: SPEC 6.10.
+    Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -153,7 +153,7 @@ def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
         min_count: rarer words are left out.
     Raises:
         DataError: none is left.
-    Source: SPEC 6.10.
+    Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
     counts = Counter(token for text in texts for token in word_tokens(text))
     kept = sorted((-number, word) for word, number in counts.items() if number >= min_count)
@@ -170,7 +170,7 @@ def visual_words(config: LdaConfig, corpus: Corpus) -> dict[str, Tensor]:
     Raises:
         ShapeError: the stored features are no grids.
         DataError: fewer different local vectors than visual words.
-    Source: SPEC 6.10. Departs: k-means on mini-batches, and on a sample.
+    Source: Feng & Lapata 2010; docs/methods/vrss.md §8. Departs: k-means on mini-batches, and on a sample.
     """
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import PCA

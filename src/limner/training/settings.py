@@ -66,7 +66,7 @@ class RunConfig(Config):
         preset: paper, release or sound.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
-    Source: SPEC 0.3.
+    Source: docs/methods/index.md §3.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {"paper": {}, "release": {}, "sound": {}}

@@ -50,7 +50,7 @@ class VrssConfig(RunConfig):
         kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
         free_nats: KL of a step that costs nothing, against collapse.
         trunk: "stored" features, or fixed colours of "drawings".
-    Source: SPEC 5.2, 5.5, 5.6; D1 to D6 of SPEC 8.
+    Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {

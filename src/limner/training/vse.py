@@ -34,7 +34,8 @@ _PRESET: Mapping[str, Any] = {"loop": _LOOP, "data": {"batch": 128}}
 class VseConfig(RunConfig):
     """One run of VSE0 or VSE++.
 
-    Departs from SPEC 6.1: the rate falls when validation no longer improves, not after epoch 15.
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1. Departs: the rate falls when validation no longer improves,
+    not after epoch 15.
 
     Attributes:
         model: see `VseArchitecture`.

@@ -103,7 +103,10 @@ class SyntheticStory:
         return f"{self.story.id}-{page + 2:02d}"
 
     def graph(self, page: int) -> dict[str, Any]:
-        """Scene graph of a page's picture, by SPEC §1.2; labels, boxes in 0 to 1, index triples."""
+        """Scene graph of a page's picture: labels, boxes in 0 to 1, index triples.
+
+        Source: docs/methods/data.md §1.2.
+        """
         return scene_graph(self.pages[page].scene, self.style, self.image_id(page))
 
     def picture(self, page: int, size_px: int = 384) -> Image.Image:

@@ -34,7 +34,7 @@ VAL_SHARE = 0.1
 def author_key(author: str, source: str, story_id: str) -> Hashable:
     """Who a recipe is by: its author, else its site, else itself.
 
-    Source: SPEC 1.3.7, rule 6.
+    Source: docs/methods/data.md §3.4.
     """
     for kind, name in (("author", author), ("source", source)):
         if plain := " ".join(name.casefold().split()):
@@ -61,7 +61,7 @@ def split_by_author(
         (N,) train, val or test.
     Raises:
         DataError: disjoint, with fewer than three authors.
-    Source: SPEC 1.3.7, rule 6.
+    Source: VRSS 2020, Section 5; docs/methods/data.md §3.4.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for number, author in enumerate(authors):

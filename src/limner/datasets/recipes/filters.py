@@ -110,7 +110,7 @@ def fault_of(text: str, *, english: bool) -> Rule | None:
         english: whether the noun rule applies.
     Raises:
         MissingError: the tagger is not installed.
-    Source: SPEC 1.3.7, rule 3.
+    Source: VRSS 2020, Section 3; docs/methods/data.md §3.3.
     Departs: length is judged first, so that one- and two-word scraps count under it; a token must occur
         twice to be a repeated one, or no text of three words could pass.
     """

@@ -81,7 +81,7 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[Piece]:
 def pieces_of_blocks(blocks: Sequence[Block]) -> list[Piece]:
     """Pieces of a text without explicit steps: each picture closes what stands since the one before.
 
-    Source: SPEC 1.3.7, rule 2.
+    Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
     """
     pieces: list[Piece] = []
     since: list[Block] = []
@@ -105,7 +105,7 @@ def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[Remov
 
     Returns:
         Segments in order, and what was dropped.
-    Source: SPEC 1.3.7, rule 2.
+    Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
     """
     segments: list[Segment] = []
     removed: list[Removed] = []

@@ -29,8 +29,8 @@ def read_cite(source: Source) -> PairSet:
 
     Raises:
         MissingError: no such file.
-        DataError: a row is not as SPEC 1.3.1 says, or too many pictures are missing.
-    Source: SPEC 1.3.1.
+        DataError: a row is not of the form of docs/methods/data.md §2.1, or too many pictures are missing.
+    Source: docs/methods/data.md §2.1.
     """
     file = source.file("data.csv")
     rows = read_table(file, "|", ("Index", "stim_id", *_COLUMNS))
@@ -42,8 +42,8 @@ def read_cite_plus(source: Source) -> PairSet:
 
     Raises:
         MissingError: a file is not there.
-        DataError: a row is not as SPEC 1.3.2 says, or too many pictures are missing.
-    Source: SPEC 1.3.2.
+        DataError: a row is not of the form of docs/methods/data.md §2.2, or too many pictures are missing.
+    Source: docs/methods/data.md §2.2.
     """
     files: tuple[tuple[str, PairSplit], ...] = (("train.csv", "train"), ("test.csv", "test"))
     pairs = [

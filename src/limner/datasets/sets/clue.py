@@ -34,8 +34,8 @@ def read_clue(source: Source, *, model_from: int | None = MODEL_FROM) -> PairSet
             None leaves it out.
     Raises:
         MissingError: a file is not there.
-        DataError: a row is not as SPEC 1.3.3 says, or too many pictures are missing.
-    Source: SPEC 1.3.3 (b).
+        DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
+    Source: docs/methods/data.md §2.3, form (b).
     """
     root = source.place
     pairs: list[Pair] = []
@@ -66,8 +66,8 @@ def read_clue_tsv(
         model_from: as in `read_clue`.
     Raises:
         MissingError: a file is not there.
-        DataError: a row is not as SPEC 1.3.3 says, or too many pictures are missing.
-    Source: SPEC 1.3.3 (a).
+        DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
+    Source: docs/methods/data.md §2.3, form (a).
     """
     file = source.file(TSV_NAME)
     rows = read_table(file, "\t", _COLUMNS, quoted=False)

@@ -64,7 +64,7 @@ def read_coco(source: Source) -> PairSet:
     Raises:
         MissingError: no such file.
         DataError: not of either form, a caption of no picture, or too many pictures are missing.
-    Source: SPEC 1.3.6.
+    Source: docs/methods/data.md §2.6.
     """
     place, every, seed = source.place, source.every, source.seed
     halves = [place / f"captions_{half}.json" for half in HALVES]

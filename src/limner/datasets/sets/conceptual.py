@@ -29,7 +29,7 @@ def read_conceptual(
     Raises:
         MissingError: no such file.
         DataError: not UTF-8, a line is not two filled fields, or too many pictures are missing.
-    Source: SPEC 1.3.6.
+    Source: docs/methods/data.md §2.6.
     """
     file = source.place
     refuse_pickle(file)

@@ -44,7 +44,7 @@ def read_goodnews(
     Raises:
         MissingError: no such file.
         DataError: not JSON, an article of another form or twice, or too many pictures are missing.
-    Source: SPEC 1.3.6.
+    Source: docs/methods/data.md §2.6.
     """
     file = source.file(FILE_NAME)
     refuse_pickle(file)

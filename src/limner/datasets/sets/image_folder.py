@@ -40,7 +40,7 @@ def read_captioned_folder(source: Source) -> PairSet:
         MissingError: no such folder.
         DataError: a table or folder cannot be read, a name is no Unicode, nothing has a caption, or too many
             pictures are missing.
-    Source: SPEC 1.3.6, an image folder with captions.
+    Source: docs/methods/data.md §2.6.
     """
     root = Path(os.fsdecode(source_path(source.place)))
     pairs: list[Pair] = []

@@ -57,7 +57,7 @@ def read_politics(
     Raises:
         MissingError: no such file.
         DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
-    Source: SPEC 1.3.6.
+    Source: docs/methods/data.md §2.6.
     """
     file = source.place
     pairs: list[Pair] = []

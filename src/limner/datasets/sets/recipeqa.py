@@ -42,7 +42,7 @@ def read_recipeqa(
     Raises:
         MissingError: no such file, or the tagger of the filters is not installed.
         DataError: not of the form, no recipe, or too many pictures are missing.
-    Source: SPEC 1.3.4, 1.3.7.
+    Source: docs/methods/data.md §2.4, §3.3.
     """
     counted: Counter[str] = Counter()
     seen: set[str] = set()

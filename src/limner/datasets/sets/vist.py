@@ -42,7 +42,7 @@ def read_vist(
     Raises:
         MissingError: no such file.
         DataError: not of the form, no whole story, or too many pictures are missing.
-    Source: SPEC 1.3.5.
+    Source: docs/methods/data.md §2.5.
     """
     counted: Counter[str] = Counter()
     pairs: list[Pair] = []
