@@ -52,8 +52,11 @@ def test_nothing_cites_a_document_that_is_not_here():
 
 @pytest.mark.parametrize("page", sorted(METHODS.glob("*.md")), ids=lambda page: page.stem)
 def test_the_pages_name_code_that_exists(page):
-    for name in sorted(set(re.findall(r"`(limner(?:\.\w+)+)`", page.read_text(encoding="utf-8")))):
+    text = page.read_text(encoding="utf-8")
+    for name in sorted(set(re.findall(r"`(limner(?:\.\w+)+)`", text))):
         assert exists(name), f"{page.name}: {name}"
+    for place in set(re.findall(r"`((?:src|benchmarks)/[\w./]+)", text)):
+        assert (ROOT / place).exists(), f"{page.name}: {place}"
 
 
 def exists(name):
