@@ -110,8 +110,10 @@ def test_cite_rows_become_pairs(tmp_path):
     assert (first.seq, first.pos) == ("", None)
     assert (second.seq, second.pos) == ("apple-pie-2", 10)
     assert second.meta == {"row": 1, "index": "3", "stim_id": "77_10"}
-    assert found.label_rows().tolist() == [[0, 1, 0, 0, 0, 0, 1], [1, 0, 1, 0, 1, 0, 1]]
-    assert found.label_rows().dtype == np.float32
+    assert [list(pair.labels.values()) for pair in found.pairs] == [
+        [0, 1, 0, 0, 0, 0, 1],
+        [1, 0, 1, 0, 1, 0, 1],
+    ]
     assert not any(pair.split for pair in found.pairs)
 
 
@@ -355,6 +357,6 @@ def test_the_real_cite(shared_data):
     assert len(found.pairs) == 2047
     assert len({pair.seq for pair in found.pairs if pair.seq}) == 259
     assert sum(not pair.seq for pair in found.pairs) == 5
-    assert found.label_rows().mean(0).round(3).tolist() == pytest.approx(
-        [0.830, 0.058, 0.211, 0.131, 0.056, 0.492, 0.201]
-    )
+    assert np.mean([list(pair.labels.values()) for pair in found.pairs], 0).round(
+        3
+    ).tolist() == pytest.approx([0.830, 0.058, 0.211, 0.131, 0.056, 0.492, 0.201])

@@ -492,6 +492,6 @@ def test_a_folder_or_a_circle_of_links_in_place_of_a_file_is_refused_in_one_line
     circle = tmp_path / "circle.csv"
     circle.symlink_to(circle)
     for place in (tmp_path, circle):
-        with pytest.raises(DataError, match="cannot be read") as told:
+        with pytest.raises(DataError, match=r"that can be read|cannot be read") as told:
             read(place)
         assert "\n" not in str(told.value)

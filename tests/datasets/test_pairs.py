@@ -52,7 +52,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("nope", r"p:1: the line: .*JSON"),
+        ("nope", r"p:1: not JSON"),
         ('{"id": "1", "text": "x"}', "image: Field required"),
         ('{"id": "1", "text": "x", "image": "a", "labels": {"Meta": 2}}', "labels.Meta"),
         ('{"id": "1", "text": "x", "image": "a", "split": "dev"}', "split"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from limner.datasets.base import Source
 from limner.datasets.sets import clue
 from limner.datasets.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_json_round_trip_and_every_training_word_is_known(texts, tokeniser):
             assert UNKNOWN not in vocabulary.numbers(text)
 
 
-def test_wrong_vocabularies_are_refused(tmp_path):
+def test_wrong_vocabularies_are_refused():
     with pytest.raises(DataError, match="come twice"):
         Vocabulary(("a", "a"))
     with pytest.raises(ConfigError, match="unknown tokeniser 'relese'; did you mean 'release'"):
@@ -90,12 +90,9 @@ def test_wrong_vocabularies_are_refused(tmp_path):
         Vocabulary(("a",)).batch(["a"], 0)
     with pytest.raises(DataError, match="expected tokeniser and words"):
         Vocabulary.from_json(json.dumps({"words": ["a"]}))
-    with pytest.raises(MissingError, match="not there"):
-        Vocabulary.read(tmp_path / "none.json")
     # an executable payload is not JSON: it is refused, never run
-    (tmp_path / "evil.json").write_bytes(b"cposix\nsystem\n(S'echo bad'\ntR.")
     with pytest.raises(DataError, match="expected tokeniser"):
-        Vocabulary.read(tmp_path / "evil.json")
+        Vocabulary.from_json(b"cposix\nsystem\n(S'echo bad'\ntR.")
 
 
 @pytest.mark.shared

@@ -140,11 +140,6 @@ class PairSet:
             raise DataError(f"{self.name}: no pair of split {name!r}; make one with split_pairs")
         return chosen
 
-    def label_rows(self) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-        """(N, C) float32 labels, 0 or 1, rows as `pairs`, columns as `relations`."""
-        rows = [[pair.labels[name] for name in self.relations] for pair in self.pairs]
-        return np.array(rows, np.float32).reshape(len(self.pairs), len(self.relations))
-
 
 def pair_groups(
     pairs: Sequence[Pair], *, min_tokens: int = MIN_TOKENS, strict: bool = False, sequences: bool = True

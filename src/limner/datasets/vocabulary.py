@@ -7,14 +7,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.errors import ConfigError, DataError, unknown
 
 TokeniserName = Literal["default", "release"]
 PADDING = 0
@@ -159,16 +158,3 @@ class Vocabulary:
             key = ".".join(str(part) for part in first["loc"]) or "the file"
             raise DataError(f"{where}: {key}: {first['msg']}; expected tokeniser and words") from error
         return cls(tuple(saved.words), saved.tokeniser)
-
-    @classmethod
-    def read(cls, path: Path | str) -> "Vocabulary":
-        """Read a vocabulary file.
-
-        Raises:
-            MissingError: no such file.
-            DataError: not a vocabulary.
-        """
-        try:
-            return cls.from_json(Path(path).read_bytes(), str(path))
-        except FileNotFoundError:
-            raise MissingError(f"{path}: not there; build a vocabulary from training texts") from None

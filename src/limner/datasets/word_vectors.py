@@ -1,11 +1,10 @@
 """Vectors of words and of whole texts: learned on training texts by gensim, or read from GloVe's files.
 
-Equal texts and seeds give equal vectors, and they are stored without pickle.
+Equal texts and seeds give equal vectors.
 """
 
-import json
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from limner.datasets.base import refuse_pickle
 from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError
-from limner.files import write_bytes
+from limner.errors import ConfigError, DataError, MissingError
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
@@ -106,41 +104,6 @@ def learn_vectors(
             matrix[number] = model.wv[word]
     matrix[:UNKNOWN] = 0
     return WordVectors(vocabulary, matrix, chosen)
-
-
-def save_vectors(vectors: WordVectors, path: Path | str) -> None:
-    """Write a safetensors file, whole or not at all; vocabulary and settings are JSON in its header."""
-    from safetensors.numpy import save
-
-    about = {"vocabulary": vectors.vocabulary.to_json(), "settings": json.dumps(asdict(vectors.settings))}
-    write_bytes(Path(path), save({"vectors": np.ascontiguousarray(vectors.matrix)}, about))
-
-
-def load_vectors(path: Path | str) -> WordVectors:
-    """Read what `save_vectors` wrote.
-
-    Raises:
-        MissingError: no such file.
-        CheckpointError: not such a file, or its parts do not fit each other.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    if not Path(path).is_file():
-        raise MissingError(f"{path}: not there; learn vectors from training texts first")
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            about = file.metadata() or {}
-            matrix = file.get_tensor("vectors")
-        settings = CbowSettings(**json.loads(about["settings"]))
-        vocabulary = Vocabulary.from_json(about["vocabulary"], str(path))
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a file of word vectors ({error}); learn them again") from error
-    if matrix.dtype != np.float32 or matrix.shape != (len(vocabulary), settings.width):
-        raise CheckpointError(
-            f"{path}: {matrix.dtype} {matrix.shape}, expected float32 {(len(vocabulary), settings.width)}; "
-            "learn them again"
-        )
-    return WordVectors(vocabulary, matrix, settings)
 
 
 Vector = NDArray[np.float32]

@@ -5,12 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from limner.datasets.base import DataSet, Source, register, with_pictures
 from limner.datasets.pairs import Pair, PairSet
-from limner.errors import DataError, MissingError
-from limner.files import write_lines
+from limner.errors import DataError
+from limner.files import json_rows, write_lines
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path | str) -> None:
@@ -44,30 +42,16 @@ def read_pairs(path: Path | str) -> tuple[Pair, ...]:
         MissingError: no such file.
         DataError: the file cannot be read, a line is not a pair, or an id comes twice.
     """
-    source = Path(path)
-    try:
-        text = source.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingError(f"{source}: not there; write pairs with write_pairs") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{source}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    except OSError as error:  # a folder, links in a circle
-        raise DataError(f"{source}: cannot be read ({error.strerror}); give a file of pairs") from error
     pairs: list[Pair] = []
     seen: set[str] = set()
-    # only line feeds end a line: a text may hold other separators, which JSON need not escape
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{source.name}:{number}"
-        try:
-            pair = Pair.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "the line"
-            raise DataError(
-                f"{where}: {key}: {first['msg']}; see limner.datasets.pairs for the form"
-            ) from error
+    rows = json_rows(
+        Path(path),
+        Pair,
+        holds="a file of pairs is written with write_pairs",
+        one="pair",
+        see="limner.datasets.pairs",
+    )
+    for where, pair in rows:
         if pair.id in seen:
             raise DataError(f"{where}: id {pair.id!r} comes twice; give every pair its own")
         seen.add(pair.id)

@@ -29,7 +29,6 @@ class StorySet:
         missing: pictures named but not there, as ``story/page: target``, pages counted from 1.
         wordless: pages left out because they have no words, as ``story/page``.
         empty: ids of stories left out because no page has words.
-        covers: story id → its cover, where one is stated.
     """
 
     folder: Path
@@ -37,7 +36,6 @@ class StorySet:
     missing: tuple[str, ...] = ()
     wordless: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
-    covers: dict[str, PictureRef] | None = None
 
     def split(self, name: Literal["", "train", "val", "test"]) -> tuple[Story, ...]:
         """The stories of one split, in file order.
@@ -94,7 +92,6 @@ def read_stories(folder: Path | str) -> StorySet:
     missing: list[str] = []
     wordless: list[str] = []
     empty: list[str] = []
-    covers: dict[str, PictureRef] = {}
     seen: set[str] = set()
     rows = json_rows(
         root / FILE_NAME,
@@ -116,16 +113,14 @@ def read_stories(folder: Path | str) -> StorySet:
                 steps.append(Step(text=page.text.strip(), pictures=(ref,)))
             else:
                 wordless.append(f"{row.story_id}/{number}")
-        if row.cover:
-            covers[row.story_id] = _picture(where, root, row.cover, None)
-            if covers[row.story_id].path is None:
-                missing.append(f"{row.story_id}/cover: {row.cover}")
+        if row.cover and _picture(where, root, row.cover, None).path is None:
+            missing.append(f"{row.story_id}/cover: {row.cover}")
         if not steps:
             empty.append(row.story_id)
             continue
         stated = row.model_dump(include={"title", "license", "author", "illustrator", "source", "split"})
         stories.append(Story(id=row.story_id, steps=tuple(steps), **stated))
-    return StorySet(root, tuple(stories), tuple(missing), tuple(wordless), tuple(empty), covers)
+    return StorySet(root, tuple(stories), tuple(missing), tuple(wordless), tuple(empty))
 
 
 def _picture(where: str, root: Path, target: str, sha256: str | None) -> PictureRef:
