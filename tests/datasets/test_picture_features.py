@@ -80,5 +80,5 @@ def test_what_cannot_be_extracted_is_refused(tmp_path, data, weights):
     with pytest.raises(ConfigError, match="unknown backbone 'resnet19'; did you mean 'resnet18'"):
         picture_features(data, tmp_path, backbone="resnet19")
     texts = PairSet("made-up", (), (Pair(id="0", text="a", image="http://a/b.jpg"),))
-    with pytest.raises(DataError, match="pair '0' has no picture at hand"):
+    with pytest.raises(DataError, match="pair '0' has no picture"):
         picture_features(texts, tmp_path, backbone="resnet18", weights=weights)

@@ -237,8 +237,7 @@ def build_recipes(
         Print the report as JSON.
     """
     from limner.cli.progress import FetchBar
-    from limner.datasets.recipes.builder import build_recipes as build
-    from limner.datasets.recipes.builder import told
+    from limner.datasets.recipes import builder
     from limner.datasets.transfer import FetchSettings
 
     if not sources:
@@ -254,7 +253,7 @@ def build_recipes(
     )
     try:
         with FetchBar() as bar:
-            report = build(
+            report = builder.build_recipes(
                 sources, to, settings, split=split, seed=seed, fetch=fetch, again=again, progress=bar
             )
     except KeyboardInterrupt:
@@ -263,7 +262,7 @@ def build_recipes(
     if json:
         emit_json(report)
     else:
-        for line in told(report, to):
+        for line in builder.summary(report, to):
             emit(line)
 
 

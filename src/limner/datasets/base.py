@@ -201,9 +201,10 @@ def refuse_pickle(path: Path) -> None:
         raise MissingError(f"{path}: not there; give the file of the annotations") from None
     except IsADirectoryError:
         raise DataError(f"{path}: a folder; expected the file of the annotations") from None
-    except (OSError, ValueError) as error:  # such as links in a circle
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"{path}: {reason}; expected a file that can be read") from None
+    except OSError as error:  # such as links in a circle
+        raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from None
+    except ValueError as error:  # no file can have such a name
+        raise DataError(f"{path}: {error}; expected a file that can be read") from None
     if path.suffix.lower() in PICKLE_SUFFIXES or head in _PICKLE_PROTOCOLS:
         raise DataError(
             f"{path}: a pickle, which runs code when loaded, and is never loaded here;"

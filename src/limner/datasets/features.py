@@ -354,7 +354,7 @@ def picture_features(
 ) -> Features:
     """Features of every different picture of a data set, one row per `Pair.image_id`.
 
-    Where the store is complete the backbone is not loaded, but its weight file must be at hand: its hash is
+    Where the store is complete the backbone is not loaded, but its weight file must be there: its hash is
     part of the key.
 
     Args:
@@ -370,7 +370,7 @@ def picture_features(
         report: called with rows done and rows due.
     Raises:
         ConfigError: no such backbone, or it has no grid.
-        MissingError: its weights are not at hand.
+        MissingError: its weights are not available.
         DataError: the set was read without pictures, or a picture cannot be read.
         CheckpointError: the store does not fit, see `data.features.extract`.
     """
@@ -502,6 +502,6 @@ def _require_pictures(data: PairSet) -> None:
     unread = [pair for pair in data.pairs if not pair.image_hash]
     if unread:
         raise DataError(
-            f"{data.name}: pair {unread[0].id!r} has no picture at hand ({len(unread)} of {len(data.pairs)});"
+            f"{data.name}: pair {unread[0].id!r} has no picture ({len(unread)} of {len(data.pairs)});"
             " give the folder of the pictures"
         )

@@ -36,7 +36,7 @@ class Pair(Record):
     Attributes:
         id: unique inside its data set.
         text: the words, unmodified.
-        image: file path, or URL where no picture is at hand; only ever compared or opened.
+        image: file path, or URL where no picture is there; only ever compared or opened.
         image_hash: SHA-256 of the picture's bytes, 64 hex digits; "" while unknown.
         group: duplicate group; "" before a split was made.
         split: train, val or test; "" where none was made.

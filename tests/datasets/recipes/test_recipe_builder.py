@@ -6,7 +6,7 @@ import json
 import pytest
 from PIL import Image
 
-from limner.datasets.recipes.builder import build_recipes, told
+from limner.datasets.recipes.builder import build_recipes, summary
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.transfer import FetchSettings
 from limner.errors import ConfigError, DataError, MissingError
@@ -75,7 +75,7 @@ def test_pages_become_stories(saved, tmp_path):
     # three cooks of two recipes: one on each side
     assert report.splits["test"] == 3
     assert [one["state"] for one in lines(to / "pages.jsonl")] == ["in the set"] * 6
-    assert "6 recipes with 18 steps" in told(report, to)[0]
+    assert "6 recipes with 18 steps" in summary(report, to)[0]
     before = (to / "stories.jsonl").read_bytes()
     assert build_recipes([str(saved)], to, BOUNDS) == report
     assert (to / "stories.jsonl").read_bytes() == before

@@ -11,20 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from limner.datasets.fetch import FetchProgress
 from limner.datasets.recipes.filters import Judged, boilerplate, fault_of, is_english, judge, repeated
-from limner.datasets.recipes.pages import Page, Piece, Removed, Segment, one_picture_each
+from limner.datasets.recipes.pages import Page, Piece, Removed, Segment, one_picture_each, read_page
+from limner.datasets.recipes.web import Robots, bring, find_sources
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, text_id
+from limner.datasets.transfer import FetchSettings
 from limner.errors import ConfigError, DataError
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef, Record
-
-if TYPE_CHECKING:
-    from limner.datasets.fetch import FetchProgress
-    from limner.datasets.transfer import FetchSettings
-
 
 AuthorSplit = Literal["stratified", "disjoint"]
 TEST_SHARE = 0.1
@@ -490,9 +488,6 @@ def build_recipes(
     Raises:
         ConfigError, DataError, MissingError: see `builder.build` and `find_sources`.
     """
-    from limner.datasets.recipes.pages import read_page
-    from limner.datasets.recipes.web import Robots, bring, find_sources
-
     sources = find_sources(given)
     check_folder(to)
     robots = Robots(settings)
@@ -542,7 +537,7 @@ def build_recipes(
     return build(drafts, failed, to, bring_pictures=bring_pictures, split=split, seed=seed)
 
 
-def told(report: BuildReport, to: Path) -> list[str]:
+def summary(report: BuildReport, to: Path) -> list[str]:
     """The report as lines."""
     parts = ", ".join(f"{number:,} {name}" for name, number in report.splits.items())
     lines = [
