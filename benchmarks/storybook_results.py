@@ -11,8 +11,10 @@ import numpy as np
 from embeddings import CachedText, Pictures, encoders, parser
 
 from limner.arrays import FloatArray, unit_rows
+from limner.datasets.audit import split_leak
+from limner.datasets.pairs import Pair
 from limner.datasets.sets.stories import StorySet
-from limner.datasets.splits import audit, rows_of, split_stories
+from limner.datasets.splits import split_stories
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.stories import (
     Outcome,
@@ -162,8 +164,20 @@ def main() -> None:
         else:
             test = [story for story in split_stories(stories, "source") if story.split == "test"]
         ids = {story.id for story in test}
-        marked = stories if name == "storybook" else split_stories(stories, "source")
-        leaks = audit(rows_of(test), rows_of([story for story in marked if story.id not in ids]))
+        leaks = split_leak(
+            [
+                Pair(
+                    id=f"{story.id}-{number}",
+                    text=step.text,
+                    image=step.pictures[0].sha256 or step.pictures[0].target,
+                    split="test" if story.id in ids else "train",
+                    seq=story.id,
+                )
+                for story in stories
+                for number, step in enumerate(story.steps)
+                if step.pictures
+            ]
+        ).leak
         stories_table(test, pictures, text, f"{name} test")
         print(f"leak audit, test rows that other splits hold too: {leaks.model_dump()}")
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.datasets.missing import keep_present, picture_fault
-from limner.datasets.pairs import Pair
+from limner.datasets.base import Source
+from limner.datasets.missing import picture_fault, with_pictures
+from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 
 
@@ -68,11 +69,18 @@ def test_a_bomb_is_refused_before_it_unfolds():
     assert picture_fault(file.getvalue())
 
 
+def present(number, names, folder, **policy):
+    """Pairs that are kept, and what is listed as missing."""
+    source = Source(folder, pictures=folder, **policy)
+    found = with_pictures(PairSet("x", (), some(number)), source, names)
+    return found.pairs, found.missing
+
+
 def test_paths_and_hashes_are_filled_in_and_the_missing_listed(tmp_path):
     for number in range(1, 100):
         (tmp_path / f"{number}.jpg").write_bytes(picture())
     (tmp_path / "7.jpg").write_bytes(b"<html>gone</html>")
-    kept, absent = keep_present("x", some(100), NAMES, tmp_path)
+    kept, absent = present(100, NAMES, tmp_path)
     assert len(kept) == 98
     assert kept[0].image == str(tmp_path / "1.jpg")
     assert kept[0].image_hash == hashlib.sha256((tmp_path / "1.jpg").read_bytes()).hexdigest()
@@ -85,21 +93,21 @@ def test_more_than_two_percent_abort_unless_told_to_drop(tmp_path):
     for number in range(3, 100):
         (tmp_path / f"{number}.jpg").write_bytes(picture())
     with pytest.raises(DataError, match=r"x: 3 of 100 pairs .*3\.0%, allowed 2\.0%.*first '0.jpg'.*drop"):
-        keep_present("x", some(100), NAMES, tmp_path)
-    kept, absent = keep_present("x", some(100), NAMES, tmp_path, missing="drop")
+        present(100, NAMES, tmp_path)
+    kept, absent = present(100, NAMES, tmp_path, missing="drop")
     assert (len(kept), len(absent)) == (97, 3)
-    kept, _ = keep_present("x", some(100), NAMES, tmp_path, max_missing=0.03)
+    kept, _ = present(100, NAMES, tmp_path, max_missing=0.03)
     assert len(kept) == 97
 
 
 def test_nothing_left_is_an_error_even_when_dropping(tmp_path):
     with pytest.raises(DataError, match="3 of 3"):
-        keep_present("x", some(3), NAMES, tmp_path, missing="drop")
+        present(3, NAMES, tmp_path, missing="drop")
     with pytest.raises(DataError, match="not a folder"):
-        keep_present("x", some(3), NAMES, tmp_path / "nowhere", missing="drop")
+        present(3, NAMES, tmp_path / "nowhere", missing="drop")
 
 
 @pytest.mark.parametrize("name", ["../a.jpg", "/etc/passwd", "a\0b"])
 def test_a_name_cannot_lead_out_of_the_folder(tmp_path, name):
     with pytest.raises(DataError, match="outside the folder"):
-        keep_present("x", some(1), {"0.jpg": name}, tmp_path)
+        present(1, {"0.jpg": name}, tmp_path)

@@ -11,9 +11,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, row_of, split_pairs
-from limner.datasets.splits import LeakAudit, SplitName, row_keys, text_id
-from limner.datasets.splits import audit as audit_rows
+from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, split_pairs
+from limner.datasets.splits import SplitName, is_short, row_keys, text_id
 from limner.errors import ConfigError, DataError
 from limner.records import Record
 
@@ -46,7 +45,7 @@ def shared_parts(pairs: Sequence[Pair]) -> tuple[SharedParts, ...]:
     held: dict[str, dict[str, set[Hashable]]] = {}
     for pair in pairs:
         own = held.setdefault(pair.split, {"image": set(), "text": set(), "group": set()})
-        for key in row_keys(row_of(pair), sequences=False):
+        for key in row_keys(pair.text, pair.image_id):
             if isinstance(key, tuple):
                 own[key[0]].add(key)
         if pair.group:
@@ -63,6 +62,24 @@ def shared_parts(pairs: Sequence[Pair]) -> tuple[SharedParts, ...]:
 
 
 Shared = Literal["text", "image", "pair", "sequence"]
+
+
+class LeakAudit(Record):
+    """Test rows that a reader of the other rows has already seen.
+
+    Attributes:
+        rows: test rows.
+        text, image, pair, sequence: test rows whose text, picture, both at once, or sequence also
+            occurs outside the test split.
+        short_text: of `text`, those with fewer than 8 tokens, which no grouping keeps apart.
+    """
+
+    rows: int
+    text: int
+    image: int
+    pair: int
+    sequence: int
+    short_text: int
 
 
 class SplitLeak(Record):
@@ -210,7 +227,8 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
     for pair in pairs:
         sides.setdefault(pair.group, set()).add(pair.split)
     test = [pair for pair in pairs if pair.split == "test"]
-    rest = [pair for pair in pairs if pair.split != "test"]
+    seen = list(leaked(pairs).values())
+    often = Counter(name for what in seen for name in what)
     count = Counter(pair.split for pair in pairs)
     alike = Counter((text_id(pair.text), pair.image_id) for pair in test)
     return SplitLeak(
@@ -218,8 +236,17 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
         train=count["train"],
         val=count["val"],
         test=count["test"],
-        leak=audit_rows([row_of(pair) for pair in test], [row_of(pair) for pair in rest]),
-        either=sum({"text", "image"} & set(what) != set() for what in leaked(pairs).values()),
+        leak=LeakAudit(
+            rows=len(test),
+            text=often["text"],
+            image=often["image"],
+            pair=often["pair"],
+            sequence=often["sequence"],
+            short_text=sum(
+                "text" in what and is_short(pair.text) for pair, what in zip(test, seen, strict=True)
+            ),
+        ),
+        either=sum({"text", "image"} & set(what) != set() for what in seen),
         repeated=sum(number for number in alike.values() if number > 1),
         groups=sum(len(names) > 1 for name, names in sides.items() if name),
         shared=shared_parts(pairs),

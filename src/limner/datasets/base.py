@@ -4,25 +4,25 @@ A set is one file in `limner.datasets.sets` that registers a `DataSet`; nothing 
 """
 
 import csv
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from limner.config import Config
-from limner.datasets.missing import MAX_MISSING, MissingPolicy, keep_present
 from limner.datasets.pairs import PairSet, SplitKind
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.files import first_fault
 
 Form = TypeVar("Form")
+MissingPolicy = Literal["abort", "drop"]
+MAX_MISSING = 0.02
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
 _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
 
@@ -141,32 +141,6 @@ class SourceConfig(Config):
         if name != "mixture":  # which the settings of a run may name, see `limner.datasets.mixture`
             data_set(name)
         return name
-
-
-def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None = None) -> PairSet:
-    """The pairs whose pictures are there and open; the others are listed in `missing`.
-
-    Args:
-        data: `image` as the set names it.
-        source: where its pictures lie; without them the set stays as it is, for its texts alone.
-        files: `image` → file name below the folder; None where they are the same.
-    Raises:
-        DataError: see `keep_present`.
-    """
-    if source.pictures is None:
-        return data
-    names = files if files is not None else {pair.image: pair.image for pair in data.pairs}
-    kept, absent = keep_present(
-        data.name,
-        data.pairs,
-        names,
-        source.pictures,
-        missing=source.missing,
-        max_missing=source.max_missing,
-    )
-    counted = Counter(one.reason for one in absent)
-    notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
-    return replace(data, pairs=kept, missing=data.missing + absent, notes=data.notes + notes)
 
 
 def read_json(path: Path, form: TypeAdapter[Form], expected: str) -> Form:

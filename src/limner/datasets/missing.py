@@ -6,17 +6,17 @@ counted and listed, never given another picture.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from limner.datasets.pairs import MissingPicture, Pair
+from limner.datasets.base import Source
+from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.errors import DataError
 from limner.files import write_lines
 from limner.pictures.decode import PictureError, decode
 
-MissingPolicy = Literal["abort", "drop"]
-MAX_MISSING = 0.02
 _PROBE_PX = 32
 
 
@@ -31,52 +31,44 @@ def picture_fault(data: bytes) -> str:
     return ""
 
 
-def keep_present(
-    name: str,
-    pairs: Sequence[Pair],
-    files: Mapping[str, str],
-    folder: Path | str,
-    *,
-    missing: MissingPolicy = "abort",
-    max_missing: float = MAX_MISSING,
-) -> tuple[tuple[Pair, ...], tuple[MissingPicture, ...]]:
-    """Pairs whose picture is there and opens, with path and hash filled in, and the list of the others.
+def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None = None) -> PairSet:
+    """The pairs whose pictures are there and open, with path and hash; the others are listed in `missing`.
 
     Args:
-        name: of the data set, for messages.
-        pairs: with `image` as the data set names it.
-        files: `image` → file name below the folder.
-        folder: of the pictures.
-        missing: "abort" above the share, or "drop" whatever their number.
-        max_missing: share of pairs in [0, 1] that may be left out.
+        data: `image` as the set names it.
+        source: where its pictures lie; without them the set stays as it is, for its texts alone.
+        files: `image` → file name below the folder; None where they are the same.
     Raises:
-        DataError: the folder is not there, a name leads out of it, too many are missing, or all are.
+        DataError: the folder is not there, a name leads out of it, too many pictures are missing, or all are.
     """
-    if missing not in ("abort", "drop"):
-        raise DataError(f"{name}: missing={missing!r}, expected 'abort' or 'drop'")
-    root = Path(folder).resolve()
+    if source.pictures is None:
+        return data
+    root = source.pictures.resolve()
     if not root.is_dir():
-        raise DataError(f"{name}: {root} is not a folder; give that of the pictures, or None for texts alone")
-    looked: dict[str, tuple[str, str, str]] = {}
+        raise DataError(
+            f"{data.name}: {root} is not a folder; give that of the pictures, or None for texts alone"
+        )
+    images = dict.fromkeys(pair.image for pair in data.pairs)
+    names = {image: image if files is None else files.get(image, "") for image in images}
+    looked = {image: _look(data.name, root, name) for image, name in names.items()}
     kept: list[Pair] = []
     absent: list[MissingPicture] = []
-    for pair in pairs:
-        if pair.image not in looked:
-            looked[pair.image] = _look(name, root, files.get(pair.image, ""))
+    for pair in data.pairs:
         path, digest, reason = looked[pair.image]
         if reason:
-            absent.append(MissingPicture(id=pair.id, image=files.get(pair.image, pair.image), reason=reason))
+            absent.append(MissingPicture(id=pair.id, image=names[pair.image] or pair.image, reason=reason))
         else:
             kept.append(pair.model_copy(update={"image": path, "image_hash": digest}))
-    share = len(absent) / len(pairs) if pairs else 0.0
-    if (missing == "abort" and share > max_missing) or (pairs and not kept):
-        first = absent[0]
+    share = len(absent) / max(1, len(data.pairs))
+    if (source.missing == "abort" and share > source.max_missing) or (absent and not kept):
         raise DataError(
-            f"{name}: {len(absent)} of {len(pairs)} pairs lack their picture "
-            f"({share:.1%}, allowed {max_missing:.1%}), first {first.image!r}: "
-            f"{first.reason}; fetch them, pass missing='drop', or read the texts alone"
+            f"{data.name}: {len(absent)} of {len(data.pairs)} pairs lack their picture "
+            f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
+            f"{absent[0].reason}; fetch them, pass missing='drop', or read the texts alone"
         )
-    return tuple(kept), tuple(absent)
+    counted = Counter(one.reason for one in absent)
+    notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
+    return replace(data, pairs=tuple(kept), missing=data.missing + tuple(absent), notes=data.notes + notes)
 
 
 def _look(name: str, root: Path, file: str) -> tuple[str, str, str]:

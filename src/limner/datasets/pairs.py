@@ -12,7 +12,6 @@ from pydantic import Field
 
 from limner.datasets.splits import (
     MIN_TOKENS,
-    Row,
     SplitName,
     balanced_split,
     duplicate_groups,
@@ -63,11 +62,6 @@ class Pair(Record):
         """Identity of the picture: hash of its bytes, else its URL, else its file name."""
         url = self.meta.get("url")
         return self.image_hash or (url if isinstance(url, str) else "") or self.image
-
-
-def row_of(pair: Pair) -> Row:
-    """The pair as a split sees it."""
-    return Row(text=pair.text, image=pair.image_id, sequence=pair.seq)
 
 
 def one_row_per_pair(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
@@ -156,7 +150,12 @@ def pair_groups(
     Source: docs/methods/data.md §4.2.
     """
     least = 0 if strict else min_tokens
-    return duplicate_groups([row_keys(row_of(pair), min_tokens=least, sequences=sequences) for pair in pairs])
+    return duplicate_groups(
+        [
+            row_keys(pair.text, pair.image_id, pair.seq, min_tokens=least, sequences=sequences)
+            for pair in pairs
+        ]
+    )
 
 
 def identities(

@@ -13,43 +13,11 @@ from typing import Literal
 import numpy as np
 
 from limner.errors import ConfigError, DataError
-from limner.records import Record, Story
+from limner.records import Story
 
 SplitName = Literal["train", "val", "test"]
 MIN_TOKENS = 8
 SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
-
-
-class Row(Record):
-    """One text with one picture, as far as a split is concerned.
-
-    Attributes:
-        text: as written.
-        image: identity of the picture, such as its SHA-256; "" where it has none.
-        sequence: story, recipe, article or album it belongs to; "" for none.
-    """
-
-    text: str
-    image: str = ""
-    sequence: str = ""
-
-
-class LeakAudit(Record):
-    """Test rows that a reader of the other rows has already seen.
-
-    Attributes:
-        rows: test rows.
-        text, image, pair, sequence: test rows whose text, picture, both at once, or sequence also
-            occurs outside the test split.
-        short_text: of `text`, those with fewer than 8 tokens, which no grouping keeps apart.
-    """
-
-    rows: int
-    text: int
-    image: int
-    pair: int
-    sequence: int
-    short_text: int
 
 
 def text_id(text: str) -> str:
@@ -58,16 +26,6 @@ def text_id(text: str) -> str:
     Source: docs/methods/data.md §4.1.
     """
     return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def rows_of(stories: Sequence[Story]) -> list[Row]:
-    """One row per picture of each step; a picture without a hash is known by its path."""
-    return [
-        Row(text=step.text, image=ref.sha256 or ref.path or ref.target, sequence=story.id)
-        for story in stories
-        for step in story.steps
-        for ref in step.pictures
-    ]
 
 
 def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
@@ -94,25 +52,32 @@ def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
     return [numbers.setdefault(root(item), len(numbers)) for item in range(len(keys))]
 
 
-def row_keys(row: Row, *, min_tokens: int = MIN_TOKENS, sequences: bool = True) -> list[Hashable]:
-    """What a row must not be parted over: picture, text of enough tokens, sequence.
+def row_keys(
+    text: str, image: str = "", sequence: str = "", *, min_tokens: int = MIN_TOKENS, sequences: bool = True
+) -> list[Hashable]:
+    """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
 
     Short texts are left out because they would chain unrelated pictures.
-    Source: docs/methods/data.md §4.2.
+    Source: SPEC 1.4.
     """
     keys: list[Hashable] = []
-    if row.image:
-        keys.append(("image", row.image))
-    if len(_plain(row.text).split()) >= min_tokens:
-        keys.append(("text", text_id(row.text)))
-    if sequences and row.sequence:
-        keys.append(("sequence", row.sequence))
+    if image:
+        keys.append(("image", image))
+    if len(_plain(text).split()) >= min_tokens:
+        keys.append(("text", text_id(text)))
+    if sequences and sequence:
+        keys.append(("sequence", sequence))
     return keys
 
 
 def story_keys(story: Story, by: Literal["story", "source"] = "story") -> list[Hashable]:
-    """The keys of all rows of a story, and its source where stories are parted by source."""
-    keys = [key for row in rows_of([story]) for key in row_keys(row)]
+    """The keys of all steps of a story with their pictures, and its source where stories are parted by it."""
+    keys = [
+        key
+        for step in story.steps
+        for ref in step.pictures
+        for key in row_keys(step.text, ref.sha256 or ref.path or ref.target, story.id)
+    ]
     if by == "source" and story.source:
         keys.append(("source", story.source))
     return keys
@@ -207,21 +172,9 @@ def split_stories(
     return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
 
 
-def audit(test: Sequence[Row], rest: Sequence[Row]) -> LeakAudit:
-    """Count the test rows that occur in the rest."""
-    texts = {text_id(row.text) for row in rest}
-    images = {row.image for row in rest if row.image}
-    pairs = {(text_id(row.text), row.image) for row in rest if row.image}
-    sequences = {row.sequence for row in rest if row.sequence}
-    seen = [row for row in test if text_id(row.text) in texts]
-    return LeakAudit(
-        rows=len(test),
-        text=len(seen),
-        image=sum(row.image in images for row in test),
-        pair=sum((text_id(row.text), row.image) in pairs for row in test),
-        sequence=sum(row.sequence in sequences for row in test),
-        short_text=sum(len(_plain(row.text).split()) < MIN_TOKENS for row in seen),
-    )
+def is_short(text: str) -> bool:
+    """Whether a text has too few tokens to keep pairs together."""
+    return len(_plain(text).split()) < MIN_TOKENS
 
 
 def _plain(text: str) -> str:

@@ -6,7 +6,8 @@ because only a grouped split can deal with them.
 
 import re
 
-from limner.datasets.base import DataSet, Source, flag, read_table, register, with_pictures
+from limner.datasets.base import DataSet, Source, flag, read_table, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError
 

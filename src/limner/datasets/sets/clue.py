@@ -7,11 +7,12 @@ as the TSV has them.
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import StrictInt, TypeAdapter
 
-from limner.datasets.base import DataSet, Source, flag, read_table, register, with_pictures
+from limner.datasets.base import DataSet, Source, flag, read_json, read_table, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
-from limner.errors import DataError, MissingError
+from limner.errors import DataError
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
 TSV_NAME = "data-both-04-08-cleaned.tsv"
@@ -89,15 +90,7 @@ def read_map(path: Path | str) -> dict[str, int]:
         DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
     """
     file = Path(path) / MAP_NAME if Path(path).is_dir() else Path(path)
-    try:
-        found = TypeAdapter(dict[str, int]).validate_json(file.read_bytes(), strict=True)
-    except FileNotFoundError:
-        raise MissingError(f"{file}: not there; it maps picture URLs to file numbers") from None
-    except OSError as error:
-        raise DataError(f"{file}: {error.strerror or error}; expected a file that can be read") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DataError(f"{file}: {first['msg']}; expected one JSON object, URL → number") from error
+    found = read_json(file, TypeAdapter(dict[str, StrictInt]), "one JSON object, picture URL → file number")
     if len(set(found.values())) != len(found) or min(found.values(), default=0) < 0:
         raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")
     return found

@@ -8,7 +8,8 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from limner.datasets.base import DataSet, Source, refuse_pickle, register, with_pictures
+from limner.datasets.base import DataSet, Source, refuse_pickle, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, refuse_pickle, register, with_pictures
+from limner.datasets.base import DataSet, Source, refuse_pickle, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import first_fault, shown

@@ -8,7 +8,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.datasets.base import DataSet, Source, register, with_pictures
+from limner.datasets.base import DataSet, Source, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError
 from limner.pictures.decode import display

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from limner.datasets.base import DataSet, Source, register, with_pictures
+from limner.datasets.base import DataSet, Source, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import json_rows, write_lines

@@ -12,7 +12,8 @@ from typing import NotRequired
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, read_json, refuse_pickle, register, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, refuse_pickle, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.splits import text_id
 from limner.errors import DataError

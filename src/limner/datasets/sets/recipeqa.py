@@ -12,7 +12,8 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, read_json, register, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.recipes.filters import boilerplate, fault_of, is_english
 from limner.datasets.recipes.pages import Piece, one_picture_each

@@ -10,7 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from limner.datasets.base import DataSet, Source, register, with_pictures
+from limner.datasets.base import DataSet, Source, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import is_there, json_rows, shown, whole_path

@@ -12,7 +12,8 @@ from typing import Any, get_args
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, read_json, register, with_pictures
+from limner.datasets.base import DataSet, Source, read_json, register
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import SplitName
 from limner.errors import DataError, MissingError
