@@ -58,7 +58,7 @@ def row_keys(
     """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
 
     Short texts are left out because they would chain unrelated pictures.
-    Source: SPEC 1.4.
+    Source: docs/methods/data.md §4.2.
     """
     keys: list[Hashable] = []
     if image:
