@@ -1,22 +1,15 @@
-"""Tiny trained runs, a folder of drawings, and the library that was made of it."""
+"""Tiny trained runs, a folder of drawings, and the library that was made of it.
+
+A plugin of the whole suite: it imports nothing heavy before a fixture is asked for.
+"""
 
 import hashlib
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from PIL import Image
-from safetensors.torch import save_file
-from torchvision import models
 
-from limner.cli.index import index
-from limner.cli.train import train
-from limner.datasets.pairs import Pair
-from limner.worlds import PictureBook
-from limner.worlds.files import write
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"
 SMALL = ("data.vectors=random", "data.picture_px=32")
@@ -24,6 +17,10 @@ SMALL = ("data.vectors=random", "data.picture_px=32")
 
 def trained(folder: Path, *settings: str, config: Path = CONFIG, **options) -> Path:
     """A run of seconds, on one thread, with torch's thread count as it was before."""
+    import torch
+
+    from limner.cli.train import train
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -56,6 +53,9 @@ def product_run(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def book(tmp_path_factory) -> Path:
     """Drawings of one story with captions, in a folder."""
+    from limner.worlds import PictureBook
+    from limner.worlds.files import write
+
     folder = tmp_path_factory.mktemp("book")
     write(folder, PictureBook(3).stories(1, pages=(6, 6)), size_px=64, captions="metadata", distractors=2)
     return folder
@@ -64,6 +64,8 @@ def book(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory, book, drawings_run) -> Path:
     """The drawings, indexed with `drawings_run`."""
+    from limner.cli.index import index
+
     folder = tmp_path_factory.mktemp("libraries") / "lib"
     with redirect_stdout(StringIO()):
         index(book, library=folder, encoder=("colour",), model=drawings_run)
@@ -73,6 +75,10 @@ def library(tmp_path_factory, book, drawings_run) -> Path:
 @pytest.fixture(scope="session")
 def backbone_weights(tmp_path_factory) -> Path:
     """A folder with a small backbone's random weights."""
+    import torch
+    from safetensors.torch import save_file
+    from torchvision import models
+
     folder = tmp_path_factory.mktemp("weights")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -87,6 +93,9 @@ def backbone_weights(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def photographs(tmp_path_factory) -> Path:
     """Twelve small pictures."""
+    import numpy as np
+    from PIL import Image
+
     folder = tmp_path_factory.mktemp("photographs")
     rng = np.random.default_rng(0)
     for number in range(12):
@@ -98,6 +107,8 @@ def photographs(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def stored_run(tmp_path_factory, photographs, backbone_weights) -> Path:
     """CMCM on stored features of the photographs."""
+    from limner.datasets.pairs import Pair
+
     folder = tmp_path_factory.mktemp("stored")
     lines = []
     for number, path in enumerate(sorted(photographs.iterdir())):
