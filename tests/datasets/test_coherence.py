@@ -187,11 +187,11 @@ def test_both_forms_of_clue_agree_and_the_swap_is_put_right(tmp_path):
     assert list(by_id["clue-1"].labels.values()) == [0, 1, 0, 0, 1, 0]
 
 
-def test_the_origin_of_a_text_follows_the_threshold(tmp_path):
+def test_the_origin_of_a_text_follows_the_threshold(tmp_path, monkeypatch):
     write_clue(tmp_path, CLUE_LINES, test={1})
-    found = clue.read_clue_tsv(Source(tmp_path), model_from=2)
+    monkeypatch.setattr(clue, "MODEL_FROM", 2)
+    found = clue.read_clue_tsv(Source(tmp_path))
     assert [pair.meta["origin"] for pair in found.pairs] == ["human", "human", "model", "model"]
-    assert "origin" not in clue.read_clue(Source(tmp_path), model_from=None).pairs[0].meta
 
 
 def test_clue_pictures_are_found_by_number(tmp_path):

@@ -487,11 +487,11 @@ def test_hostile_lines_of_a_table_of_pictures_are_named_and_the_rest_is_read(tmp
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.parametrize("read", [read_pairs, lambda file: read_table(file, ",", ["text"])])
+@pytest.mark.parametrize("read", [read_pairs, lambda file: list(read_table(file, ",", ["text"]))])
 def test_a_folder_or_a_circle_of_links_in_place_of_a_file_is_refused_in_one_line(tmp_path, read):
     circle = tmp_path / "circle.csv"
     circle.symlink_to(circle)
     for place in (tmp_path, circle):
-        with pytest.raises(DataError, match=r"that can be read|cannot be read") as told:
+        with pytest.raises(DataError, match=r"expected (a|the) file") as told:
             read(place)
         assert "\n" not in str(told.value)

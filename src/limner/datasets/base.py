@@ -4,7 +4,7 @@ A set is one file in `limner.datasets.sets` that registers a `DataSet`; nothing 
 """
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -187,53 +187,48 @@ def refuse_pickle(path: Path) -> None:
 
 
 def read_table(
-    path: Path, delimiter: str, columns: Sequence[str], *, quoted: bool = True
-) -> list[dict[str, str]]:
-    """Rows of a delimited UTF-8 file with a header.
+    path: Path, delimiter: str, columns: Sequence[str], *, quoted: bool = True, header: bool = True
+) -> Iterator[dict[str, str]]:
+    """Rows of a delimited UTF-8 file, one by one.
 
     Args:
         path: the file.
         delimiter: one character.
-        columns: names the header must hold; others are kept.
+        columns: names that the header must hold, others are kept; of a file without one, all its columns.
         quoted: whether double quotes enclose fields.
+        header: whether the first line names the columns.
     Raises:
         MissingError: no such file.
-        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, or a row has another
-            number of fields.
+        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, a row has another
+            number of fields, or there is none.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = (
-                csv.reader(file, delimiter=delimiter, strict=True)
-                if quoted
-                else csv.reader(file, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-            )
-            header = next(lines, [])
-            absent = [column for column in columns if column not in header]
-            if absent or len(set(header)) != len(header):
+    refuse_pickle(path)
+    hint = "is the delimiter right and the file whole?"
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = (
+            csv.reader(file, delimiter=delimiter, strict=True)
+            if quoted
+            else csv.reader(file, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+        )
+        try:
+            names = next(lines, []) if header else list(columns)
+            absent = [column for column in columns if column not in names]
+            if absent or len(set(names)) != len(names):
                 found = f"lacks {', '.join(absent)}" if absent else "names a column twice"
                 raise DataError(f"{path}: the header {found}; expected {', '.join(columns)}")
-            rows = []
+            row = None
             for row in lines:
-                if len(row) != len(header):
+                if len(row) != len(names):
                     raise DataError(
-                        f"{path}:{lines.line_num}: {len(row)} fields, expected {len(header)}; "
-                        "is the delimiter right and the file whole?"
+                        f"{path}:{lines.line_num}: {len(row)} fields, expected {len(names)}; {hint}"
                     )
-                rows.append(dict(zip(header, row, strict=True)))
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; give the file or folder of the annotations") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    except OSError as error:  # a folder, links in a circle
-        raise DataError(f"{path}: cannot be read ({error.strerror}); give a delimited file") from error
-    except csv.Error as error:
-        raise DataError(
-            f"{path}:{lines.line_num}: {error}; is the delimiter right and the file whole?"
-        ) from error
-    if not rows:
-        raise DataError(f"{path}: no rows; is the file whole?")
-    return rows
+                yield dict(zip(names, row, strict=True))
+            if row is None:
+                raise DataError(f"{path}: no rows; is the file whole?")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+        except csv.Error as error:
+            raise DataError(f"{path}:{lines.line_num}: {error}; {hint}") from error
 
 
 def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:

@@ -5,6 +5,7 @@ because only a grouped split can deal with them.
 """
 
 import re
+from collections.abc import Iterable
 
 from limner.datasets.base import DataSet, Source, flag, read_table, register
 from limner.datasets.missing import with_pictures
@@ -55,7 +56,7 @@ def read_cite_plus(source: Source) -> PairSet:
     return with_pictures(PairSet("cite++", RELATIONS, tuple(pairs)), source)
 
 
-def _pairs(rows: list[dict[str, str]], file: str, split: PairSplit) -> tuple[Pair, ...]:
+def _pairs(rows: Iterable[dict[str, str]], file: str, split: PairSplit) -> tuple[Pair, ...]:
     pairs = []
     for number, row in enumerate(rows):
         where = f"{file}: row {number}"

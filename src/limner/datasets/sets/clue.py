@@ -25,14 +25,12 @@ _FLAGS = ("Other", "When", "Where", "How")
 _COLUMNS = ("caption", "url", *RELATIONS, *_FLAGS, "Comment")
 
 
-def read_clue(source: Source, *, model_from: int | None = MODEL_FROM) -> PairSet:
+def read_clue(source: Source) -> PairSet:
     """Read the two CSVs of the CMCM release, with their split.
 
     Args:
         source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers; a
             picture is ``<number>.jpg``.
-        model_from: index from which a text counts as written by a model (`meta` ``origin``, human or model);
-            None leaves it out.
     Raises:
         MissingError: a file is not there.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
@@ -47,7 +45,7 @@ def read_clue(source: Source, *, model_from: int | None = MODEL_FROM) -> PairSet
                 raise DataError(f"{where}: index is {row['index']!r}, expected a row number of the TSV")
             row["How"], row["Where"] = row["Where"], row["How"]
             row["Comment"] = "" if row["Comment"] == "False" else row["Comment"]
-            pairs.append(_pair(where, row, int(row["index"]), split, model_from))
+            pairs.append(_pair(where, row, int(row["index"]), split))
     numbers = [pair.id for pair in pairs]
     if len(set(numbers)) != len(numbers):
         raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
@@ -55,28 +53,24 @@ def read_clue(source: Source, *, model_from: int | None = MODEL_FROM) -> PairSet
     return with_pictures(data, source, _files(root, source))
 
 
-def read_clue_tsv(
-    source: Source,
-    *,
-    model_from: int | None = MODEL_FROM,
-) -> PairSet:
+def read_clue_tsv(source: Source) -> PairSet:
     """Read the TSV of all annotations; it states no split.
 
     Args:
         source: the file, or the folder that holds it; the map of URLs lies beside it.
-        model_from: as in `read_clue`.
     Raises:
         MissingError: a file is not there.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
     Source: docs/methods/data.md §2.3, form (a).
     """
     file = source.file(TSV_NAME)
-    rows = read_table(file, "\t", _COLUMNS, quoted=False)
-    for row in rows:  # captions are never quoted, a comment with quotation marks is
+    pairs = []
+    for number, row in enumerate(read_table(file, "\t", _COLUMNS, quoted=False)):
+        # captions are never quoted, a comment with quotation marks is
         if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
             row["Comment"] = row["Comment"][1:-1].replace('""', '"')
-    pairs = tuple(_pair(f"{file.name}: row {n}", row, n, "", model_from) for n, row in enumerate(rows))
-    data = PairSet("clue-tsv", RELATIONS, pairs)
+        pairs.append(_pair(f"{file.name}: row {number}", row, number, ""))
+    data = PairSet("clue-tsv", RELATIONS, tuple(pairs))
     return with_pictures(data, source, _files(file.parent, source))
 
 
@@ -96,15 +90,14 @@ def read_map(path: Path | str) -> dict[str, int]:
     return found
 
 
-def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit, model_from: int | None) -> Pair:
+def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit) -> Pair:
     if not row["caption"].strip() or not row["url"].strip():
         raise DataError(f"{where}: caption or url is empty; remove the row or fill it in")
     labels = {name: flag(where, name, row[name], ("0", "1")) for name in RELATIONS}
     meta: dict[str, str | int | float | bool | None] = {"index": index, "url": row["url"]}
     meta |= {name.lower(): flag(where, name, row[name], ("0", "1")) for name in _FLAGS}
     meta["comment"] = row["Comment"]
-    if model_from is not None:
-        meta["origin"] = "model" if index >= model_from else "human"
+    meta["origin"] = "model" if index >= MODEL_FROM else "human"
     return Pair(
         id=f"clue-{index}", text=row["caption"], image=row["url"], split=split, labels=labels, meta=meta
     )

@@ -20,6 +20,11 @@ from limner.errors import DataError
 from limner.files import first_fault
 from limner.text.sentences import split_sentences
 
+MIN_CHARS = 500
+"""Texts of no more characters are left out."""
+SENTENCES = 2
+"""Of a text, how many count, from the first."""
+
 
 class _Item(TypedDict):
     local_path: str
@@ -39,19 +44,12 @@ _NESTED = TypeAdapter(dict[str, dict[str, list[_Item]]])
 _LINE = TypeAdapter(_Line)
 
 
-def read_politics(
-    source: Source,
-    *,
-    min_chars: int = 500,
-    sentences: int = 2,
-) -> PairSet:
+def read_politics(source: Source) -> PairSet:
     """Read the converted set.
 
     Args:
         source: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line;
             `local_path` lies below the folder of the pictures.
-        min_chars: texts of no more characters are left out.
-        sentences: of a page's text, how many count, from the first.
     Returns:
         One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
         texts left out.
@@ -65,7 +63,7 @@ def read_politics(
     short = 0
     for line in _lines(file) if file.suffix.lower() == ".jsonl" else _nested(file):
         text = line["content_text"] or ""
-        words = " ".join(split_sentences(text)[:sentences]) if len(text) > min_chars else ""
+        words = " ".join(split_sentences(text)[:SENTENCES]) if len(text) > MIN_CHARS else ""
         if not words:
             short += 1
             continue
@@ -80,8 +78,8 @@ def read_politics(
             )
         )
     if not pairs:
-        raise DataError(f"{file}: no text of more than {min_chars} characters; is the file whole?")
-    notes = (f"politics: {short} texts of at most {min_chars} characters left out",) if short else ()
+        raise DataError(f"{file}: no text of more than {MIN_CHARS} characters; is the file whole?")
+    notes = (f"politics: {short} texts of at most {MIN_CHARS} characters left out",) if short else ()
     data = PairSet("politics", (), tuple(pairs), notes=notes)
     return with_pictures(data, source)
 
