@@ -24,7 +24,7 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.encoders import catalogue
 from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.encoders.catalogue import text_encoder
-from limner.encoders.remembering import Remembering
+from limner.encoders.text_cache import RecentTexts
 from limner.library.library import Library
 from limner.library.reader import Pixels
 from limner.library.settings import SpaceInfo
@@ -164,7 +164,7 @@ def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 def measured(home: Path, steps: int, runs: int) -> str:
     """One row of the table."""
-    opened, words = Illustrator.open(home), Remembering(text_encoder())
+    opened, words = Illustrator.open(home), RecentTexts(text_encoder())
     encoders = (words, text_encoder("base", sentences=words))
     board, alone, fresh = [], [], []
     for number in range(runs + 4):

@@ -30,11 +30,11 @@ from limner.evaluation.fitting import (
     weighted,
 )
 from limner.evaluation.stories import StoryTask, evaluate_stories
+from limner.library.channels import Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 from limner.records import Story
 from limner.storyboard.calibration import FILE_NAME, Calibration, Pull, Suitability
-from limner.storyboard.channels import Evidence
 from limner.storyboard.coherence import CosinePull
 from limner.storyboard.decode import max_marginals
 from limner.storyboard.lattice import lattice

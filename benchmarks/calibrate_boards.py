@@ -36,10 +36,10 @@ from limner.evaluation.fitting import (
     text_pairs,
     weighted,
 )
+from limner.library.channels import EncodedChannel, Evidence
 from limner.library.search import Index
 from limner.storyboard import calibration
 from limner.storyboard.calibration import UNAVOIDABLE, Found, Holding, Line, Suitability, parse
-from limner.storyboard.channels import EncodedChannel, Evidence
 from limner.storyboard.coherence import Coherence, Curve, Reading, read
 from limner.storyboard.decode import decode
 from limner.storyboard.illustrate import Pool, pool_of, step_texts

@@ -26,11 +26,11 @@ from limner.evaluation.stories import (
     random_scorer,
 )
 from limner.evaluation.uncertainty import Interval, interval
+from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 from limner.records import Story
 from limner.storyboard.calibration import load
-from limner.storyboard.channels import Channel, EncodedChannel
 from limner.storyboard.coherence import CosinePull
 from limner.storyboard.decode import max_marginals
 from limner.storyboard.lattice import lattice

@@ -17,6 +17,7 @@ from embeddings import save
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
+from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery
 from limner.library.library import Library, LibrarySummary
 from limner.library.settings import Settings, SpaceInfo
@@ -24,7 +25,6 @@ from limner.library.store import PICTURES, pictures_schema
 from limner.library.write import CAPTION_SPACES
 from limner.records import BoardStep, Picture
 from limner.storyboard import calibration
-from limner.storyboard.channels import Channel, EncodedChannel
 from limner.storyboard.equipment import channels_of, language_of_query, unread
 from limner.storyboard.illustrate import step_texts
 from limner.storyboard.illustrator import Illustrator, kept

@@ -27,10 +27,9 @@ __all__ = ["Library", "LimnerError", "Picture", "Step", "Story", "Storyboard", "
 def __getattr__(name: str) -> object:
     """Resolve a public name on first use."""
     if name == "__version__":
-        from importlib.metadata import version
+        from limner.records import limner_version
 
-        globals()[name] = version("limner")  # read once: every storyboard notes it
-        return globals()[name]
+        return limner_version()
     if name not in _HOME:
         raise AttributeError(f"module 'limner' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

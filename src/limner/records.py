@@ -1,16 +1,23 @@
-"""The records everything else passes around: stories of steps, and pictures.
+"""The records everything else passes around: stories of steps, pictures and storyboards.
 
-Frozen pydantic models, so that each has one JSON form, checked when read. Scores, vectors and
-search results live elsewhere.
+Frozen pydantic models, so that each has one JSON form, checked when read.
 """
 
 from collections import Counter
 from datetime import datetime
+from functools import cache
+from importlib.metadata import version
 from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Segmentation = Literal["step", "paragraph", "sentence", "heading"]
+
+
+@cache
+def limner_version() -> str:
+    """Version of the installed package, as storyboards and studies note it."""
+    return version("limner")
 
 
 class Record(BaseModel):
@@ -137,6 +144,7 @@ class Picture(Record):
 
 
 SCHEMA_VERSION: Literal[1] = 1
+
 Blank = Literal["asked for", "nothing fits", "all used", "ruled out"]
 Share = Annotated[float, Field(ge=0, le=1)]
 

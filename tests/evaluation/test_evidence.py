@@ -16,7 +16,7 @@ from limner.evaluation.fitting import (
     text_pairs,
     weighted,
 )
-from limner.storyboard.channels import Evidence
+from limner.library.channels import Evidence
 
 
 def gaussian(matches, others, seed=0, shift=1.0):

@@ -16,10 +16,10 @@ from limner.evaluation.stories import (
     evaluate_stories,
     random_scorer,
 )
+from limner.library.channels import Channel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 from limner.records import PictureRef, Step, Story
-from limner.storyboard.channels import Channel, Evidence
 
 
 def story(name, *pictures):

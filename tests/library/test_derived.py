@@ -8,9 +8,9 @@ from boards import space, unit
 
 from limner.files import DRAFT_SUFFIX
 from limner.library import gallery as module
+from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Derived, Gallery, Space, coarse, moments
 from limner.library.search import Index
-from limner.storyboard.channels import EncodedChannel, Evidence
 
 
 def stored(path, seed=0, rows=300, present=None):

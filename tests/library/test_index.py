@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from limner.arrays import scores
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space, moments
 from limner.library.search import Index, search
-from limner.storyboard.channels import EncodedChannel, Evidence
 
 
 def gallery_of(**spaces):

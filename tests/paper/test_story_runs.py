@@ -14,10 +14,10 @@ from limner.cli.train import train
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.evaluation.validation import FILE, fit_pull, read_pull
+from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.records import Storyboard
 from limner.storyboard.calibration import load
-from limner.storyboard.channels import EncodedChannel
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.trained import DOCUMENT, MODEL, TrainedRun, run_channels
 from limner.training.corpus import ArrayRows, corpus_of

@@ -5,11 +5,11 @@ import pytest
 from boards import Shelf, picture, picture_id, space
 
 from limner.encoders.catalogue import text_encoder
+from limner.library.channels import EncodedChannel
 from limner.library.gallery import Gallery
 from limner.library.search import Index
 from limner.records import Step, Story
 from limner.storyboard import calibration
-from limner.storyboard.channels import EncodedChannel
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
 CAPTIONS = {

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from limner.library.channels import Channel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.records import Picture, Step, Story
-from limner.storyboard.channels import Channel, Evidence
 from limner.storyboard.illustrate import BoardOptions, choose_pictures, step_texts
 
 EVEN = Evidence(slope=1.0, z_slope=0.0, offset=0.0)

@@ -5,9 +5,9 @@ import pytest
 from boards import space, unit
 
 from limner.errors import DataError
+from limner.library.channels import Evidence
 from limner.library.gallery import Gallery
 from limner.library.search import Index
-from limner.storyboard.channels import Evidence
 from limner.storyboard.coherence import MIXING, CosinePull
 
 

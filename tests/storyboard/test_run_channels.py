@@ -9,10 +9,10 @@ from bs4 import BeautifulSoup
 
 from limner.cli.main import run as limner
 from limner.errors import CheckpointError, ConfigError, DataError
+from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.library.search import search
 from limner.records import Storyboard
-from limner.storyboard.channels import EncodedChannel
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.trained import MODEL, PRIOR, RelationDirection, TrainedRun, asked, run_channels
 

@@ -6,11 +6,11 @@ from boards import Shelf, picture, picture_id, space, two_worlds
 from pydantic import ValidationError
 
 from limner.errors import ConfigError, DataError
+from limner.library.channels import Channel, Evidence
 from limner.library.gallery import Gallery
 from limner.library.search import Index
 from limner.records import Step, Story, Storyboard
 from limner.storyboard.calibration import Suitability
-from limner.storyboard.channels import Channel, Evidence
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
 LOOK = Evidence(slope=2.0, z_slope=0.0, offset=-1.0)
@@ -183,7 +183,7 @@ def test_fixing_one_picture_turns_no_perfect_step_into_a_blank(decoder):
 
 
 def _encode(channel, story):
-    from limner.storyboard.channels import EncodedChannel
+    from limner.library.channels import EncodedChannel
 
     return EncodedChannel.encode(channel, [step.text for step in story.steps])
 

@@ -12,13 +12,13 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.errors import DataError
+from limner.library.browse import Catalogue
 from limner.library.known import IndexReport
 from limner.library.library import Library
 from limner.library.store import pictures_schema
 from limner.records import Picture
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
-from limner.studio.browse import Catalogue
 from limner.studio.engine import Engine, considered
 from limner.studio.jobs import Job, Jobs, told
 from limner.studio.services import Studio

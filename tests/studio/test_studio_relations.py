@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from limner.encoders.remembering import KEPT, LETTERS, Remembering
 from limner.errors import ConfigError
+from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.library.search import Index
-from limner.storyboard.channels import EncodedChannel
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.trained import (
     MODEL,
@@ -123,36 +122,3 @@ def test_what_a_run_cannot_do_is_said(client, engine):
         assert answer.headers["content-type"] == "application/problem+json"
     with pytest.raises(ConfigError, match="did you mean 'action'"):
         relation_channel(engine.model, ["acton"])
-
-
-class Counting:
-    """A text encoder that counts."""
-
-    name, fingerprint, dim = "counting", "1", 2
-
-    def __init__(self):
-        self.calls = []
-
-    def encode_text(self, texts):
-        self.calls.append(list(texts))
-        return np.ones((len(texts), 2), dtype=np.float32)
-
-
-def test_texts_are_encoded_once_and_the_oldest_forgotten():
-    counting = Counting()
-    encoder = Remembering(counting)
-    assert (encoder.name, encoder.fingerprint, encoder.dim) == ("counting", "1", 2)
-    first = encoder.encode_text(["a", "b"])
-    assert encoder.encode_text(["a", "b"]) is first
-    assert not first.flags.writeable
-    encoder.encode_text(["b", "a"])  # another story
-    assert counting.calls == [["a", "b"], ["b", "a"]]
-    for number in range(KEPT - 1):
-        encoder.encode_text([str(number)])
-    encoder.encode_text(["b", "a"])
-    assert len(counting.calls) == KEPT + 1
-    encoder.encode_text(["a", "b"])
-    assert counting.calls[-1] == ["a", "b"]
-    for _ in range(2):
-        encoder.encode_text(["x" * (LETTERS + 1)])
-    assert [len(one[0]) for one in counting.calls[-2:]] == [LETTERS + 1] * 2

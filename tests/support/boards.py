@@ -4,9 +4,9 @@ import hashlib
 
 import numpy as np
 
+from limner.library.channels import Channel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.records import Caption, Picture, Step, Story
-from limner.storyboard.channels import Channel, Evidence
 
 
 class TableEncoder:

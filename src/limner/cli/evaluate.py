@@ -24,6 +24,7 @@ from limner.evaluation.stories import (
     random_scorer,
 )
 from limner.evaluation.uncertainty import Interval
+from limner.language import ENGLISH
 from limner.library.gallery import Gallery
 from limner.library.library import Library
 from limner.library.search import Index
@@ -31,7 +32,6 @@ from limner.records import Story
 from limner.storyboard import calibration
 from limner.storyboard import calibration as own_calibration
 from limner.storyboard.equipment import CHANNELS, channels_of, pair_space
-from limner.text.language import ENGLISH
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 Coupling = Literal["off", "chain", "anchor"]

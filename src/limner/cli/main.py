@@ -11,8 +11,8 @@ from typing import Any
 
 from cyclopts import App, CycloptsError
 
-from limner import __version__
 from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
+from limner.records import limner_version
 
 _COMMANDS = {
     "index": "Read folders of pictures into a library.",
@@ -48,7 +48,7 @@ def build_app(words: Sequence[str] = ()) -> App:
         name="limner",
         help="Illustrate a text with pictures from your own collection.",
         help_epilogue="" if set(words) & _COMMANDS.keys() else _EPILOGUE,
-        version=__version__,
+        version=limner_version(),
         # Else Ctrl-C ends the process inside cyclopts, without a word.
         suppress_keyboard_interrupt=False,
     )

@@ -1,7 +1,7 @@
 """The sentence encoder of sixteen languages: the multilingual Universal Sentence Encoder.
 
 A sentence and its translation get nearly the same vector, so a text in one language finds captions in
-another. Among English sentences MiniLM is better. It tells no languages; `limner.text.language` does.
+another. Among English sentences MiniLM is better. It tells no languages; `limner.language` does.
 """
 
 from __future__ import annotations

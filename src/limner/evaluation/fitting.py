@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from limner.arrays import expect, scores
 from limner.errors import ConfigError, DataError, unknown
+from limner.language import languages_of
+from limner.library.channels import EncodedChannel, Evidence
 from limner.library.library import Library
 from limner.storyboard.calibration import Calibration, OwnChannel
-from limner.storyboard.channels import EncodedChannel, Evidence
 from limner.storyboard.equipment import CHANNELS, channels_of
-from limner.text.language import languages_of
 
 Form = Literal["slope", "z", "both"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -19,13 +19,13 @@ from limner.cli.terminal import emit, emit_json, emit_table, say
 from limner.errors import DataError, MissingError
 from limner.evaluation.ranking import Metric, Ranking, Ties, rank_blocks
 from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
+from limner.language import languages_of
+from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.library.search import Index
 from limner.records import Record
 from limner.storyboard.calibration import calibrated
-from limner.storyboard.channels import EncodedChannel
 from limner.storyboard.equipment import CHANNELS, channels_of
-from limner.text.language import languages_of
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance: above 0 relevant, else judged not to be."""

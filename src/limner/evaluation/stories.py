@@ -19,9 +19,9 @@ from limner.errors import DataError, ShapeError
 from limner.evaluation.ranking import Metric, Ranking, Ties, rank
 from limner.evaluation.relations import average_precision
 from limner.evaluation.uncertainty import RESAMPLES, Difference, Interval, difference, interval
+from limner.library.channels import Channel, EncodedChannel
 from limner.library.search import Index
 from limner.records import Record, Story
-from limner.storyboard.channels import Channel, EncodedChannel
 from limner.storyboard.illustrate import step_texts
 
 Scorer = Callable[[Story], FloatArray]
@@ -239,7 +239,7 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
 
     Args:
         index: over a gallery whose rows are the pictures of the task, in its order.
-        channels: see `limner.storyboard.channels`.
+        channels: see `limner.library.channels`.
     """
     rows = np.arange(len(index.gallery))
 

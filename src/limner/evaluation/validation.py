@@ -20,7 +20,7 @@ from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.relations import average_precision
 from limner.evaluation.stories import same_document
 from limner.files import write_text
-from limner.storyboard.channels import Evidence
+from limner.library.channels import Evidence
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray

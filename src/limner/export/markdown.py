@@ -22,10 +22,10 @@ from limner.export.wording import (
     story_credits,
 )
 from limner.files import write_text
+from limner.language import ENGLISH
 from limner.pages import carried, forbidden
 from limner.pictures.thumbnails import changed, digest, locate
 from limner.records import Storyboard
-from limner.text.language import ENGLISH
 
 FOLDER = "_pictures"
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from limner.language import ENGLISH, MORE_LANGUAGES, language_name
 from limner.library.store import FILES
 from limner.records import Record
-from limner.text.language import ENGLISH, MORE_LANGUAGES, language_name
 
 if TYPE_CHECKING:
     from limner.library.store import Store

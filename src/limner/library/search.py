@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, expect
 from limner.errors import ConfigError, NumericsError
+from limner.library.channels import EncodedChannel
 from limner.library.gallery import (
     ROUNDOFF,
     BoolArray,
@@ -26,7 +27,6 @@ from limner.library.gallery import (
     over_blocks,
     widened,
 )
-from limner.storyboard.channels import EncodedChannel
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, TextEncoder, unit_rows
 from limner.errors import DataError
+from limner.language import language_of, languages_of
 from limner.library.known import place
 from limner.library.reader import Pixels
 from limner.library.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
@@ -22,7 +23,6 @@ from limner.pictures.captions import Words, unique_captions
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.records import Caption
-from limner.text.language import language_of, languages_of
 
 if TYPE_CHECKING:
     import pyarrow

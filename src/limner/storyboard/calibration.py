@@ -20,9 +20,9 @@ from pydantic import Field, ValidationError
 from limner.arrays import TextEncoder
 from limner.errors import ConfigError, DataError, unknown
 from limner.files import write_text
+from limner.library.channels import Channel, Evidence
 from limner.library.library import Library
 from limner.records import Record
-from limner.storyboard.channels import Channel, Evidence
 from limner.storyboard.coherence import Coherence
 
 Float64Array = NDArray[np.float64]

@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import Field
 
 from limner.arrays import FloatArray, expect, scores
+from limner.library.channels import Evidence
 from limner.library.gallery import BoolArray
 from limner.library.search import Index
 from limner.records import Record
-from limner.storyboard.channels import Evidence
 from limner.storyboard.lattice import Float64Array, IntArray, PairTerm
 
 BLOCK_ROWS = 1_024

@@ -23,18 +23,18 @@ from limner.encoders.catalogue import (
     text_encoder,
     weight_file,
 )
-from limner.encoders.remembering import Remembering
 from limner.encoders.sentences import PREFIX
+from limner.encoders.text_cache import RecentTexts
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
+from limner.language import ENGLISH, MORE_LANGUAGES, Languages, language_name, languages_of
+from limner.library.channels import Channel
 from limner.library.ingest import index
 from limner.library.library import Library
 from limner.library.settings import SETTINGS_FILE, Settings, read_settings
 from limner.records import Story
 from limner.storyboard.calibration import Calibration
-from limner.storyboard.channels import Channel
 from limner.storyboard.illustrate import step_texts
 from limner.storyboard.trained import MODEL, TrainedRun
-from limner.text.language import ENGLISH, MORE_LANGUAGES, Languages, language_name, languages_of
 
 if TYPE_CHECKING:
     from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
@@ -308,7 +308,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
 def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
-        encoders[kind] = Remembering(
+        encoders[kind] = RecentTexts(
             text_encoder(
                 kind,
                 sentences=_loaded(SENTENCES, encoders),

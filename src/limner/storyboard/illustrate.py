@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from limner.errors import ConfigError, DataError
+from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery
 from limner.library.search import Hits, Index, Scored
-from limner.records import Picture, Record, Story, Storyboard
+from limner.records import Picture, Record, Story, Storyboard, limner_version
 from limner.storyboard.calibration import UNAVOIDABLE, Chances, Found, Suitability
-from limner.storyboard.channels import Channel, EncodedChannel, Evidence
 from limner.storyboard.coherence import Coherence, CosinePull, Reading, read
 from limner.storyboard.decode import Decoder, decode, pulls
 from limner.storyboard.explain import Considered, explain
@@ -116,8 +116,6 @@ def choose_pictures(
         DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
         LimnerError: as `Index.search` and `decode`.
     """
-    from limner import __version__
-
     options = options or BoardOptions()
     if options.min_probability is not None and suitability is None:
         raise ConfigError("min_probability is set, but there is no calibration of suitability to apply it to")
@@ -189,7 +187,7 @@ def choose_pictures(
         | {f"text_{name}": value for name, value in reading.model_dump().items()}
         | ({"gap": round(choice.gap, 3)} if 0 < choice.gap < np.inf else {}),
         objective=choice.objective - UNAVOIDABLE * int(blanks.sum()),
-        version=__version__,
+        version=limner_version(),
     )
 
 

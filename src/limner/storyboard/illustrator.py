@@ -17,14 +17,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from limner.config import build
-from limner.encoders.remembering import Remembering
+from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError
 from limner.evaluation.validation import read_pull
+from limner.language import direction, language_name
+from limner.library.browse import Catalogue
+from limner.library.channels import Channel, EncodedChannel
 from limner.library.library import Library, LibrarySummary, SkippedFile
 from limner.library.search import Index
 from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
 from limner.storyboard.calibration import Calibration, Suitability, calibrated
-from limner.storyboard.channels import Channel, EncodedChannel
 from limner.storyboard.coherence import Coherence
 from limner.storyboard.equipment import (
     CHANNELS,
@@ -48,8 +50,6 @@ from limner.storyboard.trained import (
     run_channels,
     without_vectors,
 )
-from limner.studio.browse import Catalogue
-from limner.text.language import direction, language_name
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Illustrator:
         if self.model is None:
             return tuple(channels_of(self.library, self._named, self._calibrated[0]))
         found = run_channels(self.model, self.library)
-        return tuple(replace(one, encoder=Remembering(one.encoder)) for one in found)
+        return tuple(replace(one, encoder=RecentTexts(one.encoder)) for one in found)
 
     def _suitability(self, codes: Sequence[str]) -> Suitability | None:
         """When a step is left blank, by the channels that read some of a text; None with a trained run."""

@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
 from limner.cli.terminal import say
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.library.channels import Channel, Evidence
 from limner.records import Record
-from limner.storyboard.channels import Channel, Evidence
 from limner.storyboard.illustrate import step_texts
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from limner import __version__
 from limner.errors import DataError, MissingError
+from limner.records import limner_version
 from limner.studio import routes
 from limner.studio.edits import TextFormat
 from limner.studio.projects import digest
@@ -46,7 +46,7 @@ def create_app(studio: Studio) -> FastAPI:
 
     app = FastAPI(
         title="limner studio",
-        version=__version__,
+        version=limner_version(),
         summary="Illustrate texts with pictures from your own collection.",
         docs_url=None,  # those pages load scripts from elsewhere
         redoc_url=None,

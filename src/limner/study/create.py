@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from limner import __version__
 from limner.errors import ConfigError, DataError
-from limner.records import Record
+from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
 from limner.study.material import Material, PictureSource, Proposal
 from limner.study.records import (
@@ -367,7 +366,7 @@ def _values(
         "power": settings.power,
         "analysis": planned_analysis(settings, judged, len(sizes)),
         "created": datetime.now(UTC),
-        "version": __version__,
+        "version": limner_version(),
     }
 
 

@@ -21,6 +21,7 @@ from limner.datasets.mixture import WEIGHT
 from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base import BLOCKS, BaseNet, BaseShape, published_backbone
 from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks
+from limner.encoders.text_cache import StoredTexts
 from limner.errors import ConfigError, ShapeError
 from limner.losses.contrastive import info_nce_of_many, same_group
 from limner.models.encoding import encode_pictures
@@ -28,7 +29,6 @@ from limner.training import processes
 from limner.training.batches import epoch_order
 from limner.training.classes import Classes
 from limner.training.corpus import Corpus
-from limner.training.kept_texts import KeptTexts
 from limner.training.prepared import Prepared, feature_moments, read_saved, saved_with
 from limner.training.settings import Preset, RunConfig
 
@@ -377,11 +377,11 @@ def prepare(
         raise ConfigError("base: it takes an encoder of English sentences and a multilingual one")
     torch.manual_seed(config.loop.seed)
     folder = Path(config.data.features)
-    kept = KeptTexts(sentences, folder)
+    kept = StoredTexts(sentences, folder)
     model = BaseModel(config.model, kept).to(device)
     english = kept.encode_text(corpus.train.texts)
     kept.encode_text(corpus.val.texts)
-    also = KeptTexts(multilingual, folder)
+    also = StoredTexts(multilingual, folder)
     foreign = also.encode_text(corpus.train.texts)
     mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:])
     model.net.feature_mean.copy_(mean)

@@ -5,9 +5,9 @@ import json
 import pytest
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
+from limner import language
 from limner.encoders.multilingual import LANGUAGES
-from limner.text import language
-from limner.text.language import COMMON, direction, language_of, languages_of
+from limner.language import COMMON, direction, language_of, languages_of
 
 TEXTS = {
     "ar": ["كلب يركض على الشاطئ", "طفلان يلعبان الكرة", "امرأة تأكل الخبز"],

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from limner.arrays import unit_rows
+from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index, search
 from limner.storyboard.calibration import load
-from limner.storyboard.channels import Channel, EncodedChannel, Evidence
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
 

@@ -1,7 +1,7 @@
 """All pictures of a library in memory, in order of their paths: pages of a list, and records by id.
 
 A list of 100,000 pictures is scrolled through, and the tables are too slow to be asked for every page. One
-scan fills it, and it is made anew when the library changes. It holds no vectors and opens no picture.
+scan fills it, and it is made anew when the library changes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limner.errors import DataError
+from limner.library.gallery import IntArray
 from limner.library.library import picture_of
 from limner.library.store import PICTURES, Store, pictures_schema
 from limner.records import Picture
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from limner.storyboard.lattice import IntArray
 
 
 class Catalogue:

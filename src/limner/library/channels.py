@@ -3,7 +3,7 @@
 A channel compares step texts with pictures in one space. Its cosine s becomes evidence, the
 logarithm of P(s | the picture fits) / P(s | any other picture), modelled as linear in s and in
 s standardised over the gallery for this text. Evidence of channels adds up; a channel absent for
-a picture adds 0, so absence neither helps nor hurts. It does not search; `index` does.
+a picture adds 0, so absence neither helps nor hurts.
 """
 
 from collections.abc import Sequence

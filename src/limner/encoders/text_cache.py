@@ -1,0 +1,121 @@
+"""Text encoders that encode no text twice: the last stories in memory, or all texts of a run in a file.
+
+A storyboard asks for the same steps after every change, a continued training run for the same captions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from limner.arrays import FloatArray, TextEncoder
+from limner.errors import CheckpointError
+from limner.files import replacing
+
+STORIES = 16
+LETTERS = 200_000
+"""Stories kept in memory, and the letters of the longest; a longer one is encoded anew."""
+_BLOCK = 512
+
+
+class _Cached:
+    """What a cache says of itself: the same as the encoder behind it, once it is asked."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self._encoder = encoder
+
+    @property
+    def name(self) -> str:
+        """Of the encoder."""
+        return self._encoder.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the encoder."""
+        return self._encoder.fingerprint
+
+    @property
+    def dim(self) -> int:
+        """D of the encoder."""
+        return self._encoder.dim
+
+
+class RecentTexts(_Cached):
+    """Keeps the vectors of the last stories in memory, each story as a whole; may be called by threads."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        """Take the encoder.
+
+        Args:
+            encoder: what encodes.
+        """
+        super().__init__(encoder)
+        self._known: OrderedDict[tuple[str, ...], FloatArray] = OrderedDict()
+        self._lock = Lock()
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) float32 rows of unit length, not to be written to."""
+        key = tuple(texts)
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        rows = self._encoder.encode_text(list(key))
+        if sum(map(len, key)) <= LETTERS:
+            rows.flags.writeable = False
+            with self._lock:
+                self._known[key] = rows
+                while len(self._known) > STORIES:
+                    self._known.popitem(last=False)
+        return rows
+
+
+class StoredTexts(_Cached):
+    """Keeps the vectors of all texts in a file, so that a run that goes on need not wait for them."""
+
+    def __init__(self, encoder: TextEncoder, folder: Path) -> None:
+        """Take the encoder; what the folder holds of it is read.
+
+        Args:
+            encoder: frozen.
+            folder: of the file; made when the first vectors are written.
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        super().__init__(encoder)
+        self._file = folder / f"texts-{encoder.name}-{encoder.fingerprint[:12]}.npz"
+        self._held: dict[bytes, FloatArray] = {}
+        if not self._file.is_file():
+            return
+        try:
+            with np.load(self._file, allow_pickle=False) as held:
+                ids, vectors = held["ids"], held["vectors"]
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(f"{self._file}: damaged ({error}); remove it") from error
+        if vectors.shape != (len(ids), self.dim):
+            raise CheckpointError(
+                f"{self._file}: vectors {vectors.shape}, expected ({len(ids)}, {self.dim}); remove it"
+            )
+        self._held = dict(zip(ids.tolist(), vectors.astype(np.float32), strict=True))
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """(N,) texts → (N, D) float32 unit rows; new ones are encoded and written."""
+        ids = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest().encode() for text in texts]
+        new = {key: text for key, text in zip(ids, texts, strict=True) if key not in self._held}
+        keys = sorted(new, key=lambda key: len(new[key]))  # texts of like length share a batch
+        for start in range(0, len(keys), _BLOCK):
+            block = keys[start : start + _BLOCK]
+            made = self._encoder.encode_text([new[key] for key in block])
+            self._held |= dict(zip(block, made, strict=True))
+        if keys:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self._file) as draft, draft.open("wb") as stream:
+                np.savez(
+                    stream, ids=np.array(list(self._held), "S64"), vectors=np.stack(list(self._held.values()))
+                )
+        return np.stack([self._held[key] for key in ids]) if ids else np.zeros((0, self.dim), np.float32)
