@@ -44,7 +44,6 @@ EXCEPTIONS: set[tuple[str, str]] = {
     ("api", "cli"),
     ("datasets.sets.picturebook", "scenes"),
     ("datasets.sets.picturebook", "worlds"),
-    ("evaluation.comparison", "paper"),
     ("evaluation.judged", "cli"),
     ("evaluation.run", "cli"),
     ("evaluation.run", "paper"),

@@ -121,7 +121,7 @@ def test_without_runs_the_published_figures_stand_alone(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "width"), [("complementary-2", 3), ("complementary-3", 4)])
 def test_the_tables_are_made_of_tiny_runs_of_every_row(capsys, tmp_path, monkeypatch, name, width):
-    from limner.paper.complementary import reference
+    from limner.paper.table import reference
 
     monkeypatch.chdir(tmp_path)
     run(table, name, "--smoke", "--resamples", 50)

@@ -8,8 +8,9 @@ from made_up_results import RELATIONS, result
 
 from limner.errors import ConfigError, DataError
 from limner.evaluation.relations import average_precision, disagreement_ceiling
-from limner.paper.cmcm import METRICS, TABLES, build, reference
-from limner.paper.table import render
+from limner.paper.cmcm import TABLES, build
+from limner.paper.comparison import METRICS
+from limner.paper.table import reference, render
 
 QUICK = {"resamples": 5000}
 

@@ -7,7 +7,8 @@ from made_up_choices import choice_result
 from made_up_results import result
 
 from limner.errors import DataError
-from limner.paper.complementary import METRICS, rank_tables
+from limner.paper.comparison import METRICS
+from limner.paper.complementary import rank_tables
 from limner.paper.table import render
 
 ORDER = ("PVSE", "THOMAS", "DIVERSITY")

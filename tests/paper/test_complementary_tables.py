@@ -7,8 +7,8 @@ import pytest
 from made_up_choices import choice_result
 
 from limner.errors import ConfigError, DataError
-from limner.paper.complementary import TABLES, build, default_choices, reference
-from limner.paper.table import render
+from limner.paper.complementary import TABLES, build, default_choices
+from limner.paper.table import reference, render
 
 QUICK = {"resamples": 1000}
 SETS = ("coco", "goodnews", "politics", "conceptual")

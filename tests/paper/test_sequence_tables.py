@@ -10,8 +10,8 @@ from made_up_sequences import sequence_result
 from limner.errors import ConfigError, DataError
 from limner.evaluation.caption_scores import TextScores
 from limner.evaluation.results import Told
-from limner.paper.sequences import build, reference
-from limner.paper.table import render
+from limner.paper.sequences import build
+from limner.paper.table import reference, render
 
 NAMES = ["LDA", "VSE++", "CNSI", "VRSS-VAE", "VRSS-GlobalCon", "VRSS"]
 

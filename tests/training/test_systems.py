@@ -43,7 +43,7 @@ def test_every_shipped_file_is_valid_and_says_what_it_is(path):
 
 @pytest.mark.parametrize("folder", ["captions", "stories", "headers"])
 def test_there_is_a_file_for_every_row_of_complementary_samples(folder):
-    from limner.paper.complementary import reference
+    from limner.paper.table import reference
 
     found = {path.stem: read_config(path) for path in (CONFIGS / "complementary" / folder).glob("*.toml")}
     rows = {settings.row for settings in found.values()}

@@ -198,7 +198,7 @@ def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) ->
 def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
     """CMCM's median rank over λ_cls or the length of texts."""
     from limner.paper import figures
-    from limner.paper.cmcm import reference
+    from limner.paper.table import reference
 
     table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
     by_setting: dict[float, list[Result]] = {}
@@ -222,8 +222,8 @@ def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float
     """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
     import numpy as np
 
-    from limner.evaluation.comparison import compare, rank_figure
     from limner.evaluation.uncertainty import group_numbers
+    from limner.paper.comparison import compare, rank_figure
 
     owner, groups = group_numbers(some[0].groups)
     pools = [
@@ -231,9 +231,7 @@ def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float
         for result in some
         for p in (result.drawn or result.pools)
     ]
-    cells, _ = compare(
-        [rank_figure("MedR", pools, owner, groups)], [None], owner, groups, resamples=resamples
-    )
+    cells, _ = compare([rank_figure("MedR", pools, owner, groups)], len(owner), groups, resamples=resamples)
     value, low, high = cells[0].value, cells[0].low, cells[0].high
     return None if value is None or low is None or high is None else (value, low, high)
 

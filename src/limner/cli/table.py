@@ -103,7 +103,8 @@ def _complementary(
     """Tables of complementary samples; those of all systems with their ranks."""
     from limner.evaluation.results import read_choice_results, read_results
     from limner.paper import smoke as smoke_runs
-    from limner.paper.complementary import build, rank_tables, reference
+    from limner.paper.complementary import build, rank_tables
+    from limner.paper.table import reference
 
     if smoke:
         measured = smoke_runs.smoke_measured((SMOKE_CHOICES,), name)

@@ -1,38 +1,41 @@
-"""The result tables of complementary samples: c-way accuracy of all rivals, and the ablation of the weights.
+"""The result tables of complementary samples: c-way accuracy of all systems, their ranks, and the ablation.
 
-Every system is compared with one control on the same questions, with one correction per table, and figures of
-single seeds stand beside their mean. Nothing is trained or scored here; a cell without a result stays empty.
+Several data sets share one draw of groups, each a part of it, so that their mean is a figure like others.
 """
 
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from limner.errors import ConfigError, DataError, unknown
-from limner.evaluation.comparison import Figure, compare, rank_figure
-from limner.evaluation.results import About, ChoiceResult, PoolRanks, Result
-from limner.evaluation.uncertainty import RESAMPLES, group_numbers
-from limner.paper.cohorts import (
-    DIRECTIONS,
+from limner.errors import ConfigError, unknown
+from limner.evaluation.results import ChoiceResult, Result
+from limner.evaluation.uncertainty import RESAMPLES, Values, group_numbers
+from limner.paper.cmcm import pools_of
+from limner.paper.comparison import (
+    FEWEST_GROUPS,
+    METRICS,
+    ZERO,
     Cohort,
-    cohorts,
-    credits_of,
-    figure,
-    mean_of,
-    minus,
-    nothing,
-    plain_name,
+    Figure,
+    Line,
+    Statistic,
+    average,
+    by_system,
+    check_alike,
+    compared,
+    marks,
+    rank_figure,
+    seeds,
+    versus,
 )
-from limner.paper.table import Block, Cell, Row, Table
+from limner.paper.table import Block, Cell, Row, Table, reference
 
 TABLES = ("complementary-2", "complementary-3")
 SPLITS = ("grouped", "released", "random")
 MEASURES = ("DIVERSITY", "DISCREPANCY")
+DIRECTIONS = ("I→T", "T→I")
 EQUAL = "Γ=0"  # the weighted loss with all pairs weighing the same
 CONTRASTS = (
     (EQUAL, "PVSE"),
@@ -49,16 +52,90 @@ CONTRASTS = (
 DEFAULT_CHOICES = 5
 
 
-@cache
-def reference() -> Mapping[str, Any]:
-    """Published figures of complementary samples, as in ``reference/complementary.toml``."""
-    return tomllib.loads((files("limner.paper") / "reference" / "complementary.toml").read_text("utf-8"))
-
-
 def default_choices(data: str) -> int:
     """Options per question that the paper uses on a data set, and 5, its most frequent number, on others."""
     known: Mapping[str, Any] = reference()["sets"]
     return int(known[data]["choices"]) if data in known else DEFAULT_CHOICES
+
+
+@dataclass(frozen=True)
+class Questions(Cohort[ChoiceResult]):
+    """All runs on one set of questions.
+
+    Attributes:
+        data: name of the data set.
+        c: options per question.
+        start: where its groups begin among those of all data sets.
+    """
+
+    data: str
+    c: int
+    start: int = 0
+
+    @property
+    def comparable(self) -> bool:
+        """Whether it has groups enough for a bootstrap to say something."""
+        return self.groups >= FEWEST_GROUPS
+
+    @property
+    def as_published(self) -> bool:
+        """Whether the paper has figures of this data set with as many options."""
+        sets = reference()["sets"]
+        return self.data in sets and sets[self.data]["choices"] == self.c
+
+    @property
+    def title(self) -> str:
+        """Data set, options and size."""
+        name = reference()["sets"].get(self.data, {}).get("title", self.data)
+        return f"{name} {self.c}-way" + (f", {len(self.owner)} pairs" if len(self.owner) else "")
+
+    def credits(self, system: str, direction: int) -> Values | None:
+        """(N,) credit of a system, mean over its seeds; None where it was not measured.
+
+        Args:
+            system: its name.
+            direction: place in `DIRECTIONS`, or 2 for the mean of both.
+        """
+        runs = self.systems.get(system)
+        if not runs:
+            return None
+        return np.asarray(np.mean([credits_of(run, direction) for run in runs], axis=0), dtype=np.float64)
+
+    def statistic(self, system: str, direction: int) -> Statistic | None:
+        """Accuracy as a function of how often every group was drawn; see `credits`."""
+        values = self.credits(system, direction)
+        return None if values is None else average(values, self.owner, self.groups, self.start)
+
+
+def credits_of(run: ChoiceResult, direction: int) -> Values:
+    """(N,) credit of one run with the picture given (0), with the text given (1), or their mean (2)."""
+    both = (np.array(run.picture_to_text), np.array(run.text_to_picture))
+    return both[direction] if direction < 2 else (both[0] + both[1]) / 2
+
+
+def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> list[Questions]:
+    """Sort results of one split by data set and c.
+
+    Args:
+        results: of one split and part.
+        first: data sets that come before the others, which follow by name.
+    Raises:
+        DataError: two runs on one data set answered different questions.
+    """
+    where: dict[str, list[ChoiceResult]] = {}
+    for result in results:
+        where.setdefault(result.about.data, []).append(result)
+    found, start = [], 0
+    for data in [name for name in first if name in where] + sorted(where.keys() - set(first)):
+        how = "on one split seed with one folder of distractors"
+        check_alike(data, where[data], lambda result: result.ids, "questions", how)
+        owner, groups = group_numbers(where[data][0].groups)
+        for c in sorted({result.c for result in where[data]}):
+            same = [result for result in where[data] if result.c == c]
+            check_alike(f"{data}, {c}-way", same, lambda result: result.choices, "questions", how)
+            found.append(Questions(by_system(same), owner, groups, data, c, start))
+        start += groups
+    return found
 
 
 def build(
@@ -71,7 +148,7 @@ def build(
 
     Args:
         name: one of `TABLES`.
-        results: as `choice_results.read_choice_results` gives them; validation is left aside.
+        results: as `results.read_choice_results` gives them; validation is left aside.
         data: the only data set shown; None shows all that were measured.
         resamples: of every interval and comparison.
     Raises:
@@ -83,7 +160,7 @@ def build(
     tables: list[Table] = []
     chosen = [r for r in results if r.about.part == "test" and data in (None, r.about.data)]
     for split in SPLITS:
-        found = cohorts([r for r in chosen if r.about.split == split], tuple(reference()["sets"]))
+        found = questions_of([r for r in chosen if r.about.split == split], tuple(reference()["sets"]))
         where = f"{split} split"
         if name == "complementary-2" and found:
             tables += [_accuracies(found, where, resamples), _seeds(found, where)]
@@ -99,74 +176,74 @@ def build(
     return [_ablation(_unmeasured(data or reference()[name]["data"]), "not measured", resamples)]
 
 
-def _accuracies(found: Sequence[Cohort], where: str, resamples: int) -> Table:
+def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table:
     """All systems on all data sets, both directions, and the average."""
-    entry = reference()["complementary-2"]
+    entry, sets = reference()["complementary-2"], reference()["sets"]
     published, control = entry["rows"], entry["control"]
-    whole = [(one.data, one.c) for one in found] == [
-        (d, s["choices"]) for d, s in reference()["sets"].items()
-    ]
-    names = [*published, *_others(found, published)]
-    figures: list[Figure] = []
-    against: list[int | None] = []
-    width = 2 * len(found) + 1
-    for name in names:
+    whole = [(one.data, one.c) for one in found] == [(d, s["choices"]) for d, s in sets.items()]
+    figures = {}
+    for name in (*published, *_others(found, published)):
         row = published.get(name, {})
-        for number, one in enumerate(found):
-            for direction in range(2):
-                printed = row.get(one.data, (None, None))[direction] if _as_published(one) else None
-                applies = bool(row) or name in one.systems
-                figures.append(figure(one.statistic(name, direction), printed, applies=applies))
-                compared = name != control and one.comparable
-                against.append(width * names.index(control) + 2 * number + direction if compared else None)
-        average = mean_of([one.statistic(name, 2) for one in found])
-        applies = bool(row) or average is not None
-        figures.append(figure(average, row.get("average") if whole else None, applies=applies))
-        compared = name != control and all(one.comparable for one in found)
-        against.append(width * names.index(control) + width - 1 if compared else None)
-    cells, compared_count = _compared(figures, against, found, resamples)
-    blocks = [Block(title=_title(one), columns=DIRECTIONS) for one in found]
+        figures[name] = [
+            Figure(
+                "percent",
+                one.statistic(name, direction),
+                row.get(one.data, (None, None))[direction] if one.as_published else None,
+                applies=bool(row) or name in one.systems,
+            )
+            for one in found
+            for direction in range(2)
+        ]
+        mean = _mean_of([one.statistic(name, 2) for one in found])
+        applies = bool(row) or mean is not None
+        figures[name].append(Figure("percent", mean, row.get("average") if whole else None, applies=applies))
+    enough = [one.comparable for one in found for _ in range(2)]
+    enough.append(all(enough))
+    rest = [one for one in sets if all(c.data != one for c in found)]
+    blocks = [Block(title=one.title, columns=DIRECTIONS) for one in found]
     blocks.append(Block(title="all", columns=("mean",)))
-    rest = [one for one in reference()["sets"] if all(c.data != one for c in found)]
     if rest:  # the paper's figures on data that were not measured
-        columns = [f"{reference()['sets'][d]['title']} {reference()['sets'][d]['choices']}-way" for d in rest]
+        columns = [f"{sets[d]['title']} {sets[d]['choices']}-way" for d in rest]
         blocks.append(Block(title="the paper's", columns=(*columns, "mean of its 8")))
-    rows = []
-    for place, name in enumerate(names):
-        own = list(cells[place * width : (place + 1) * width])
-        if rest:
-            own += _papers(published.get(name, {}), rest)
-        rows.append(Row(name=name, remark=_remark(found, name), cells=tuple(own)))
+    lines = [
+        Line(
+            name,
+            own if name == control else _versus(own, figures[control], enough),
+            seeds(*(one.systems.get(name, ()) for one in found)),
+            _papers(published.get(name, {}), rest) if rest else (),
+        )
+        for name, own in figures.items()
+    ]
+    rows, count = compared(lines, *_size(found), resamples)
     return Table(
         name="complementary-2",
         title=f"{entry['title']} ({where})",
         corner="system",
         blocks=tuple(blocks),
-        rows=tuple(rows),
+        rows=rows,
         notes=(
             "I→T: the picture is given; T→I: the text is given. Chance: "
-            + "; ".join(f"{_title(one)} {100 / one.c:.1f}" for one in found)
+            + "; ".join(f"{one.title} {100 / one.c:.1f}" for one in found)
             + ". Options that tie for the best share the credit.",
             "Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. Parentheses: the"
             " paper's figure, of one training.",
-            _marks_note(control, compared_count, resamples),
+            marks(control, count, resamples),
         ),
     )
 
 
-def _seeds(found: Sequence[Cohort], where: str) -> Table:
+def _seeds(found: Sequence[Questions], where: str) -> Table:
     """Mean of both directions by training seed, and the deviation between seeds."""
     published = reference()["complementary-2"]["rows"]
+    trained = [sorted({run.about.seed for runs in one.systems.values() for run in runs}) for one in found]
     rows = []
     for name in (*published, *_others(found, published)):
         cells: list[Cell] = []
-        for one in found:
+        for one, own in zip(found, trained, strict=True):
             by_seed = {r.about.seed: float(credits_of(r, 2).mean()) for r in one.systems.get(name, ())}
-            cells += [Cell(value=by_seed.get(seed), applies=seed in by_seed) for seed in one.seeds]
-            there = len(by_seed) > 1
-            cells.append(
-                Cell(value=float(np.std(list(by_seed.values()), ddof=1)) if there else None, applies=there)
-            )
+            cells += [Cell(value=by_seed.get(seed), applies=seed in by_seed) for seed in own]
+            spread = float(np.std(list(by_seed.values()), ddof=1)) if len(by_seed) > 1 else None
+            cells.append(Cell(value=spread, applies=spread is not None))
         if any(cell.applies for cell in cells):
             rows.append(Row(name=name, cells=tuple(cells)))
     return Table(
@@ -174,53 +251,48 @@ def _seeds(found: Sequence[Cohort], where: str) -> Table:
         title=f"c-way accuracy by training seed, mean of both directions ({where})",
         corner="system",
         blocks=tuple(
-            Block(title=_title(one), columns=(*(f"seed {seed}" for seed in one.seeds), "sd")) for one in found
+            Block(title=one.title, columns=(*(f"seed {seed}" for seed in own), "sd"))
+            for one, own in zip(found, trained, strict=True)
         ),
         rows=tuple(rows),
         notes=("sd: sample standard deviation over the seeds. The paper repeats no training.",),
     )
 
 
-def _contrasts(found: Sequence[Cohort], where: str, resamples: int) -> Table:
+def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
     """What the paper claims, as paired differences of the mean of both directions.
 
     Beside them what it leaves open: whether it is the weights that help, or the form of the loss they enter.
     """
     published = reference()["complementary-2"]["rows"]
-    figures: list[Figure] = []
-    names: list[str] = []
+    lines = []
     for first, second in CONTRASTS:
-        own = [minus(one.statistic(first, 2), one.statistic(second, 2)) for one in found]
-        if all(one is None for one in own):
-            continue
-        names.append(f"{first} − {second}")
-        for one, statistic in zip(found, own, strict=True):
+        figures = []
+        for one in found:
+            own, other = one.statistic(first, 2), one.statistic(second, 2)
             printed = None
-            if _as_published(one) and EQUAL not in (first, second):
+            if one.as_published and EQUAL not in (first, second):
                 printed = float(np.mean(published[first][one.data]) - np.mean(published[second][one.data]))
-            figures.append(figure(statistic, printed))
-    width = len(found)
-    zero = len(figures)
-    against = [zero if found[place % width].comparable else None for place in range(zero)]
-    cells, compared = _compared([*figures, figure(nothing)], [*against, None], found, resamples)
+            against = ZERO if one.comparable else None
+            figures.append(Figure("percent", own if other else None, printed, minus=other, against=against))
+        if any(figure.statistic for figure in figures):
+            lines.append(Line(f"{first} − {second}", figures))
+    rows, count = compared(lines, *_size(found), resamples)
     return Table(
         name="complementary-2",
         title=f"Differences in c-way accuracy, points, mean of both directions ({where})",
         corner="difference",
-        blocks=(Block(title="", columns=tuple(_title(one) for one in found)),),
-        rows=tuple(
-            Row(name=name, cells=tuple(cells[place * width : (place + 1) * width]))
-            for place, name in enumerate(names)
-        ),
+        blocks=(Block(title="", columns=tuple(one.title for one in found)),),
+        rows=rows,
         notes=(
             "Brackets: 95 % paired bootstrap interval by duplicate group of the mean over seeds. Parentheses:"
             " the paper's.",
-            _marks_note("no difference", compared, resamples),
+            marks("no difference", count, resamples),
         ),
     )
 
 
-def _ablation(one: Cohort, where: str, resamples: int) -> Table:
+def _ablation(one: Questions, where: str, resamples: int) -> Table:
     """Rows of Table 3 and every other variant of either measure, beside uniform weights of the same sum."""
     entry = reference()["complementary-3"]
     shown: dict[str, tuple[str, str]] = {row: tuple(found["runs"]) for row, found in entry["rows"].items()}
@@ -229,47 +301,62 @@ def _ablation(one: Cohort, where: str, resamples: int) -> Table:
         measure, _, tail = name.partition(" ")
         if measure in MEASURES and tail and name not in named:
             shown.setdefault(tail, (f"{MEASURES[0]} {tail}", f"{MEASURES[1]} {tail}"))
-    as_published = _as_published(one) and one.data == entry["data"]
-    control = list(shown).index(entry["control"]) * 4
-    figures: list[Figure] = []
-    against: list[int | None] = []
+    as_published = one.as_published and one.data == entry["data"]
+    figures = {}
     for row, runs in shown.items():
-        for number, (measure, name) in enumerate(zip(MEASURES, runs, strict=True)):
-            for direction in range(2):
-                printed = entry["rows"].get(row, {}).get(measure.lower(), (None, None))[direction]
-                applies = row in entry["rows"] or name in one.systems
-                figures.append(
-                    figure(one.statistic(name, direction), printed if as_published else None, applies=applies)
-                )
-                compared = row != entry["control"] and one.comparable
-                against.append(control + 2 * number + direction if compared else None)
-    cells, count = _compared(figures, against, [one], resamples)
+        own = entry["rows"].get(row, {})
+        figures[row] = [
+            Figure(
+                "percent",
+                one.statistic(name, direction),
+                own.get(measure.lower(), (None, None))[direction] if as_published else None,
+                applies=bool(own) or name in one.systems,
+            )
+            for measure, name in zip(MEASURES, runs, strict=True)
+            for direction in range(2)
+        ]
+    control = figures[entry["control"]]
+    lines = [
+        Line(
+            row,
+            own if own is control else _versus(own, control, 4 * [one.comparable]),
+            seeds(*(one.systems.get(name, ()) for name in shown[row])),
+        )
+        for row, own in figures.items()
+    ]
+    rows, count = compared(lines, *_size([one]), resamples)
     return Table(
         name="complementary-3",
-        title=f"{entry['title']} ({_title(one)}, {where})",
+        title=f"{entry['title']} ({one.title}, {where})",
         corner="weights",
         blocks=tuple(Block(title=measure, columns=DIRECTIONS) for measure in MEASURES),
-        rows=tuple(
-            Row(name=row, remark=_remark([one], *shown[row]), cells=tuple(cells[4 * place : 4 * place + 4]))
-            for place, row in enumerate(shown)
-        ),
+        rows=rows,
         notes=(
             "Γ = −1 and |α_X − α_Y| are the same runs, the paper's choice; Γ = 0 weighs all pairs λ/B."
             " Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. Parentheses:"
             f" the paper's figure ({reference()['sets'][entry['data']]['title']}).",
-            _marks_note("Γ = 0", count, resamples),
+            marks("Γ = 0", count, resamples),
         ),
     )
 
 
-def _compared(
-    figures: Sequence[Figure], against: Sequence[int | None], found: Sequence[Cohort], resamples: int
-) -> tuple[list[Cell], int]:
-    """Cells of figures over the groups of all data sets at once."""
-    owners = {one.start: one.owner for one in found}
-    groups = sum({one.start: one.groups for one in found}.values())
-    every = np.concatenate(list(owners.values())) if owners else np.zeros(0, np.int64)
-    return compare(figures, against, every, groups, resamples=resamples)
+def _versus(figures: Sequence[Figure], control: Sequence[Figure], enough: Sequence[bool]) -> list[Figure]:
+    """Figures compared with the control's where there are groups enough."""
+    return versus(figures, [one if there else None for one, there in zip(control, enough, strict=True)])
+
+
+def _mean_of(statistics: Sequence[Statistic | None]) -> Statistic | None:
+    """Their mean; None where one is missing, because a mean of fewer is another figure."""
+    there = [one for one in statistics if one is not None]
+    if not there or len(there) < len(statistics):
+        return None
+    return lambda weights: np.asarray(np.mean([one(weights) for one in there], axis=0), dtype=np.float64)
+
+
+def _size(found: Sequence[Questions]) -> tuple[int, int]:
+    """Pairs and groups of all data sets, those of several numbers of options once."""
+    once = {one.start: one for one in found}.values()
+    return sum(len(one.owner) for one in once), sum(one.groups for one in once)
 
 
 def _papers(row: Mapping[str, Any], sets: Sequence[str]) -> list[Cell]:
@@ -278,7 +365,7 @@ def _papers(row: Mapping[str, Any], sets: Sequence[str]) -> list[Cell]:
     return [Cell(value=value, applies=value is not None) for value in (*values, row.get("average"))]
 
 
-def _others(found: Sequence[Cohort], published: Mapping[str, Any]) -> list[str]:
+def _others(found: Sequence[Questions], published: Mapping[str, Any]) -> list[str]:
     """Systems of no published row and no row of the ablation, by first appearance."""
     ablation = {name for row in reference()["complementary-3"]["rows"].values() for name in row["runs"]}
     names = dict.fromkeys(name for one in found for name in one.systems)
@@ -291,46 +378,14 @@ def _variant(name: str) -> bool:
     return measure in MEASURES and bool(tail) and not tail.startswith("[")
 
 
-def _ablated(one: Cohort) -> bool:
+def _ablated(one: Questions) -> bool:
     """Whether anything of Table 3 alone was measured."""
-    single = {"random α", "Γ=0"}
-    return any(name in single or _variant(name) for name in one.systems)
+    return any(name in ("random α", EQUAL) or _variant(name) for name in one.systems)
 
 
-def _as_published(one: Cohort) -> bool:
-    """Whether the paper has figures of this data set with as many options."""
-    return one.data in reference()["sets"] and reference()["sets"][one.data]["choices"] == one.c
-
-
-def _unmeasured(data: str) -> Cohort:
+def _unmeasured(data: str) -> Questions:
     """A published data set without results."""
-    nobody = np.zeros(0, np.int64)
-    return Cohort(data, default_choices(data), {}, np.zeros(0), nobody, 0)
-
-
-def _title(one: Cohort) -> str:
-    name = reference()["sets"].get(one.data, {}).get("title", one.data)
-    return f"{name} {one.c}-way" + (f", {one.pairs} pairs" if one.pairs else "")
-
-
-def _remark(found: Sequence[Cohort], *names: str) -> str:
-    """Numbers of seeds, where there are several or they differ."""
-    counts = sorted({len(one.systems[name]) for one in found for name in names if name in one.systems})
-    if not counts or counts == [1]:
-        return ""
-    return f"{'–'.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} seeds"
-
-
-def _marks_note(control: str, compared: int, resamples: int) -> str:
-    if not compared:
-        return f"No marks: nothing to compare with {control}, or fewer than ten duplicate groups."
-    return (
-        f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by duplicate group,"
-        f" p < .05 after Holm's correction for {compared} comparisons."
-    )
-
-
-METRICS = ("MedR", "R@1", "R@5", "R@10")
+    return Questions({}, np.zeros(0, np.int64), 0, data, default_choices(data))
 
 
 def rank_tables(
@@ -352,74 +407,46 @@ def rank_tables(
     Raises:
         DataError: two runs on one data set were evaluated on different pairs.
     """
-    shown = {_run(one.about) for one in answered if one.about.part == "test"}
+    shown = [one.about.identity for one in answered if one.about.part == "test"]
     where: dict[tuple[str, str], list[Result]] = {}
     for result in results:
-        if _run(result.about) in shown and result.about.part == "test" and result.full is not None:
+        if result.about.identity in shown and result.full is not None:
             where.setdefault((result.about.data, result.about.split), []).append(result)
     return [
-        _table(f"{data}, {split} split", where[data, split], order, control, resamples)
+        _ranks(f"{data}, {split} split", where[data, split], order, control, resamples)
         for data, split in sorted(where)
     ]
 
 
-def _run(about: About) -> tuple[object, ...]:
-    return about.system, about.preset, about.data, about.split, about.seed
-
-
-def _table(
+def _ranks(
     where: str, results: Sequence[Result], order: Sequence[str], control: str, resamples: int
 ) -> Table:
-    abouts = [result.about for result in results]
-    systems: dict[str, list[Result]] = {}
-    for result in results:
-        if result.ids != results[0].ids:
-            raise DataError(
-                f"{where}: {result.about.system} and {results[0].about.system} were evaluated on different"
-                " pairs; evaluate both on one split seed"
-            )
-        systems.setdefault(plain_name(result.about, abouts), []).append(result)
-    owner, groups = group_numbers(results[0].groups)
-    names = [*(name for name in order if name in systems), *(name for name in systems if name not in order)]
-    figures: list[Figure] = []
+    cohort = Cohort.of(where, results, lambda result: result.groups)
+    names = [name for name in order if name in cohort.systems]
+    names += [name for name in cohort.systems if name not in order]
+    figures = {}
     for name in names:
-        pools = [
-            (np.array(pool.queries, dtype=np.int64), np.array(pool.plain, dtype=np.float64))
-            for pool in _full(systems[name])
-        ]
-        figures += [rank_figure(metric, pools, owner, groups) for metric in METRICS]
-    width = len(METRICS)
-    first = names.index(control) * width if control in names else None
-    against = [
-        None if first is None or place // width * width == first else first + place % width
-        for place in range(len(figures))
+        pools = pools_of(cohort.systems[name], "plain", full=True)
+        figures[name] = [rank_figure(metric, pools, cohort.owner, cohort.groups) for metric in METRICS]
+    lines = [
+        Line(
+            name,
+            versus(own, figures[control]) if control in figures and name != control else own,
+            seeds(cohort.systems[name]),
+        )
+        for name, own in figures.items()
     ]
-    cells, compared = compare(figures, against, owner, groups, resamples=resamples)
-    size = next(pool.pictures for pool in _full(results))
+    rows, count = compared(lines, len(cohort.owner), cohort.groups, resamples)
+    size = next(result.full.pictures for result in results if result.full is not None)
     return Table(
         name="complementary-2",
         title=f"Text to picture, all {size} pictures ({where})",
         corner="system",
         blocks=(Block(title="", columns=METRICS),),
-        rows=tuple(
-            Row(
-                name=name,
-                remark=f"{len(systems[name])} seeds" if len(systems[name]) > 1 else "",
-                cells=tuple(cells[place * width : (place + 1) * width]),
-            )
-            for place, name in enumerate(names)
-        ),
+        rows=rows,
         notes=(
             "Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. The paper gives no"
             " ranks.",
-            f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by duplicate group,"
-            f" p < .05 after Holm's correction for {compared} comparisons."
-            if compared
-            else f"No marks: nothing to compare with {control}, or fewer than ten duplicate groups.",
+            marks(control, count, resamples),
         ),
     )
-
-
-def _full(results: Iterable[Result]) -> list[PoolRanks]:
-    """Ranks against all pictures, where there are some."""
-    return [result.full for result in results if result.full is not None]

@@ -1,28 +1,31 @@
 """The result tables of stories: recall, story recall and the looks of what was found, by story.
 
-Every system is compared with the paper's own on the same steps, with one correction per table; a table per
-decoding, and single seeds beside their mean. Nothing is trained or scored here; a cell without a result stays
-empty.
+Every system is compared with the paper's own on the same steps, with one correction per table.
 """
 
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.comparison import Figure, compare, marks, rank_figure
 from limner.evaluation.results import CUTS, Decoding, Found, Pictures, SequenceResult, Told
-from limner.evaluation.uncertainty import RESAMPLES, Values, Weights, group_numbers
-from limner.paper.cmcm import parted
-from limner.paper.cohorts import plain_name
-from limner.paper.table import Block, Cell, Kind, Row, Table
+from limner.evaluation.uncertainty import RESAMPLES, Values, Weights
+from limner.paper.comparison import (
+    Cohort,
+    Figure,
+    Line,
+    Statistic,
+    average,
+    compared,
+    marks,
+    rank_figure,
+    seeds,
+    versus,
+)
+from limner.paper.table import Block, Cell, Kind, Row, Table, reference
 
 
 @dataclass(frozen=True)
@@ -105,75 +108,52 @@ def figure_of(
     if column.kind == "rank":
         pools = [(np.arange(len(owner)), values) for values in there] if whole else []
         return rank_figure("MedR", pools, owner, groups, printed, applies=applies)
-    statistic = _average(np.mean(there, axis=0), owner, groups) if whole else None
+    statistic = average(np.mean(there, axis=0), owner, groups) if whole else None
     return Figure(column.kind, statistic, printed, applies=applies)
-
-
-def single(column: Column, run: SequenceResult, decoding: Decoding) -> float | None:
-    """A column's figure of one run; None where it was not measured."""
-    values = _values(column, run, decoding)
-    if values is None or np.isnan(values).all():
-        return None
-    return float((np.nanmedian if column.kind == "rank" else np.nanmean)(values))
 
 
 def _values(column: Column, run: SequenceResult, decoding: Decoding) -> Values | None:
     return column.values(run.found[decoding]) if decoding in run.found else None
 
 
-def _average(values: Values, owner: NDArray[np.int64], groups: int) -> Callable[[Weights], Values]:
-    counted = ~np.isnan(values)
-    sums = np.bincount(owner[counted], values[counted], groups)
-    sizes = np.bincount(owner[counted], minlength=groups).astype(np.float64)
-
-    def average(weights: Weights) -> Values:
-        drawn = weights.astype(np.float64)
-        total, size = drawn @ sums, drawn @ sizes
-        share: Values = np.divide(total, size, out=np.full_like(total, np.nan), where=size > 0)
-        return share
-
-    return average
-
-
 _PICTURES: Mapping[Pictures, str] = {"true": "true pictures", "found": "found pictures"}
 _SCORES: Mapping[str, Callable[[TextScores], float]] = {"BLEU-4": lambda s: s.bleu, "chrF": lambda s: s.chrf}
 
 
-def caption_table(
-    systems: Mapping[str, Sequence[SequenceResult]], where: str, control: str, resamples: int
-) -> Table:
-    """A row per system, the mean over its seeds.
+def caption_table(cohort: Cohort[SequenceResult], where: str, control: str, resamples: int) -> Table:
+    """A row per system whose runs all tell stories, the mean over its seeds.
 
     Args:
-        systems: name → runs, all of which tell stories, on the same steps.
+        cohort: runs on the same steps.
         where: data set and split.
         control: system the others' perplexities are compared with.
         resamples: of every interval and comparison.
     """
-    first = next(iter(systems.values()))[0]
-    owner, groups = group_numbers(first.stories)
-    names = list(systems)
-    told = {name: [run.told for run in runs if run.told is not None] for name, runs in systems.items()}
+    told = {}
+    for name, runs in cohort.systems.items():
+        own = [run.told for run in runs if run.told is not None]
+        if len(own) == len(runs):
+            told[name] = own
     # what is guessed must be the same for perplexities to compare
     every = [one for some in told.values() for one in some]
     alike = all((one.tokens, one.unknown) == (every[0].tokens, every[0].unknown) for one in every)
-    figures, against = [], []
-    for name in names:
-        for place, pictures in enumerate(_PICTURES):
-            statistic = _perplexity(told[name], pictures, owner, groups)
-            figures.append(Figure("rank", statistic, None, higher_is_better=False))
-            compared = alike and control in names and name != control
-            against.append(names.index(control) * len(_PICTURES) + place if compared else None)
-    cells, count = compare(figures, against, owner, groups, resamples=resamples)
-    width = len(_PICTURES)
-    rows = tuple(
-        Row(
-            name=name,
-            remark=f"{len(told[name])} seeds" if len(told[name]) > 1 else "",
-            cells=(*cells[width * row : width * (row + 1)], *_scores(told[name])),
+    figures = {
+        name: [
+            Figure("rank", _perplexity(some, kind, cohort.owner, cohort.groups), higher_is_better=False)
+            for kind in _PICTURES
+        ]
+        for name, some in told.items()
+    }
+    lines = [
+        Line(
+            name,
+            versus(own, figures[control]) if alike and control in figures and name != control else own,
+            seeds(told[name]),
+            _scores(told[name]),
         )
-        for row, name in enumerate(names)
-    )
+        for name, own in figures.items()
+    ]
+    rows, count = compared(lines, len(cohort.owner), cohort.groups, resamples)
     return Table(
         name="gsda-1-captions",
         title=f"Stories told back ({where})",
@@ -183,13 +163,11 @@ def caption_table(
             Block(title="told from true pictures", columns=tuple(_SCORES)),
         ),
         rows=rows,
-        notes=(*_caption_notes(every, alike), marks(control, count, resamples)),
+        notes=(*_caption_notes(every, alike), marks(control, count, resamples, "story")),
     )
 
 
-def _perplexity(
-    told: Sequence[Told], pictures: Pictures, owner: NDArray[np.int64], groups: int
-) -> Callable[[Weights], Values]:
+def _perplexity(told: Sequence[Told], pictures: Pictures, owner: NDArray[np.int64], groups: int) -> Statistic:
     """Mean over seeds; within one all tokens weigh alike."""
     nats = np.stack([np.bincount(owner, one.nats[pictures], groups) for one in told], axis=1)
     tokens = np.stack([np.bincount(owner, one.tokens, groups) for one in told], axis=1)
@@ -230,14 +208,6 @@ DECODINGS: Mapping[Decoding, str] = {
 }
 
 
-@cache
-def reference() -> Mapping[str, Any]:
-    """Published figures by table, as in ``reference/vrss.toml`` and ``reference/gsda.toml``."""
-    folder = files("limner.paper") / "reference"
-    texts = [(folder / name).read_text("utf-8") for name in ("vrss.toml", "gsda.toml")]
-    return {name: entry for text in texts for name, entry in tomllib.loads(text).items()}
-
-
 def build(
     name: str, results: Sequence[SequenceResult], *, data: str | None = None, resamples: int = RESAMPLES
 ) -> list[Table]:
@@ -245,7 +215,7 @@ def build(
 
     Args:
         name: one of `TABLES`.
-        results: as `sequence_results.read_sequence_results` gives them; validation is left aside.
+        results: as `results.read_sequence_results` gives them; validation is left aside.
         data: the only data set shown; None shows all that were measured.
         resamples: of every interval and comparison.
     Raises:
@@ -261,73 +231,71 @@ def build(
             own = [r for r in chosen if (r.about.data, r.about.split) == (one, split)]
             if own:
                 tables += _of_one_set(name, own, f"{one}, {split} split", resamples)
-    return tables or [_table(name, {}, [], "not measured", decoding="steps", resamples=resamples)]
+    if tables:
+        return tables
+    nobody: Cohort[SequenceResult] = Cohort({}, np.zeros(0, np.int64), 0)
+    return [_table(name, nobody, "not measured", "steps", resamples)]
 
 
 def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamples: int) -> list[Table]:
+    by_seed = sorted(results, key=lambda one: one.about.seed)
+    cohort = Cohort.of(f"{name} ({where})", by_seed, lambda result: result.stories, "steps")
     first = results[0]
     for result in results:
-        if (result.ids, result.stories) != (first.ids, first.stories):
-            raise DataError(
-                f"{name} ({where}): {result.about.system} and {first.about.system} were measured on different"
-                " steps; measure both on one split seed"
-            )
         if result.features != first.features:
             raise DataError(
                 f"{name} ({where}): {result.about.system} was measured with features {result.features!r} and"
                 f" {first.about.system} with {first.features!r}; measure both with one backbone"
             )
-    abouts = [result.about for result in results]
-    systems: dict[str, list[SequenceResult]] = {}
-    for result in sorted(results, key=lambda one: one.about.seed):
-        systems.setdefault(plain_name(result.about, abouts), []).append(result)
     tables = []
     for decoding in DECODINGS:
-        tables.append(_table(name, systems, results, where, decoding=decoding, resamples=resamples))
-        if any(len(runs) > 1 for runs in systems.values()):
-            tables.append(_seeds(name, systems, where, decoding))
-    told = {one: runs for one, runs in systems.items() if all(run.told is not None for run in runs)}
+        tables.append(_table(name, cohort, where, decoding, resamples))
+        if any(len(runs) > 1 for runs in cohort.systems.values()):
+            tables.append(_seeds(name, cohort, where, decoding))
+    told = [one for one, runs in cohort.systems.items() if all(run.told is not None for run in runs)]
     if name == "gsda-1" and told:
-        tables.append(caption_table(told, where, _control(name, told), resamples))
+        tables.append(caption_table(cohort, where, _control(name, told), resamples))
     return tables
 
 
 def _table(
-    table: str,
-    systems: Mapping[str, Sequence[SequenceResult]],
-    results: Sequence[SequenceResult],
-    where: str,
-    *,
-    decoding: Decoding,
-    resamples: int,
+    table: str, cohort: Cohort[SequenceResult], where: str, decoding: Decoding, resamples: int
 ) -> Table:
     """All systems, the mean over their seeds with its interval by story, against the control."""
-    entry, layout = reference()[table], LAYOUTS[table]
-    columns = [column for own in layout.values() for column in own]
+    entry, systems = reference()[table], cohort.systems
+    columns = [column for own in LAYOUTS[table].values() for column in own]
     published, control = entry["rows"], _control(table, systems)
-    names = _rows(published, systems)
-    owner, groups = group_numbers(results[0].stories if results else [])
-    figures: list[Figure] = []
-    against: list[int | None] = []
-    for name in names:
-        runs = systems.get(name, ())
-        for place, column in enumerate(columns):
-            printed = published.get(name, {}).get(column.published)
-            figures.append(figure_of(column, runs, decoding, owner=owner, groups=groups, printed=printed))
-            compared = name != control and control in names
-            against.append(names.index(control) * len(columns) + place if compared else None)
-    cells, count = compare(figures, against, owner, groups, resamples=resamples)
-    rows = tuple(
-        Row(name=name, remark=_remark(systems.get(name, ())), cells=tuple(own))
-        for name, own in zip(names, parted(cells, len(columns)), strict=True)
-    )
+    figures = {
+        name: [
+            figure_of(
+                column,
+                systems.get(name, ()),
+                decoding,
+                owner=cohort.owner,
+                groups=cohort.groups,
+                printed=published.get(name, {}).get(column.published),
+            )
+            for column in columns
+        ]
+        for name in _rows(published, systems)
+    }
+    lines = [
+        Line(
+            name,
+            versus(own, figures[control]) if control in figures and name != control else own,
+            seeds(systems.get(name, ())),
+        )
+        for name, own in figures.items()
+    ]
+    rows, count = compared(lines, len(cohort.owner), cohort.groups, resamples)
+    results = [run for runs in systems.values() for run in runs]
     return Table(
         name=table,
         title=f"{entry['title']} ({where}, {DECODINGS[decoding]})",
         corner="system",
         blocks=_blocks(table),
         rows=rows,
-        notes=(*_notes(table, results, decoding), marks(control, count, resamples)),
+        notes=(*_notes(table, results, decoding), marks(control, count, resamples, "story")),
     )
 
 
@@ -346,23 +314,27 @@ def _rows(published: Iterable[str], systems: Collection[str]) -> list[str]:
     return [*names, *(one for one in systems if one not in names)]
 
 
-def _seeds(
-    table: str, systems: Mapping[str, Sequence[SequenceResult]], where: str, decoding: Decoding
-) -> Table:
+def _seeds(table: str, cohort: Cohort[SequenceResult], where: str, decoding: Decoding) -> Table:
     """Every run by itself, and the deviation between the seeds of a system."""
-    rows = []
     columns = [column for own in LAYOUTS[table].values() for column in own]
-    for name, runs in systems.items():
+
+    def row(name: str, values: Iterable[float | None]) -> Row:
+        both = zip(values, columns, strict=True)
+        cells = (Cell(value=value, kind=column.kind, applies=value is not None) for value, column in both)
+        return Row(name=name, cells=tuple(cells))
+
+    rows = []
+    for name, runs in cohort.systems.items():
         found = []
         for run in runs:
-            found.append([single(column, run, decoding) for column in columns])
-            rows.append(Row(name=f"{name}, seed {run.about.seed}", cells=_plain(found[-1], columns)))
+            found.append([_single(column, run, decoding) for column in columns])
+            rows.append(row(f"{name}, seed {run.about.seed}", found[-1]))
         if len(runs) > 1:
-            spread = [
-                None if any(one is None for one in column) else float(np.std(column, ddof=1))
-                for column in (list(column) for column in zip(*found, strict=True))
-            ]
-            rows.append(Row(name=f"{name}, deviation", cells=_plain(spread, columns)))
+            spread = (
+                None if None in values else float(np.std(values, ddof=1))
+                for values in zip(*found, strict=True)
+            )
+            rows.append(row(f"{name}, deviation", spread))
     return Table(
         name=f"{table}-seeds",
         title=f"Single runs ({where}, {DECODINGS[decoding]})",
@@ -373,22 +345,18 @@ def _seeds(
     )
 
 
-def _remark(runs: Sequence[SequenceResult]) -> str:
-    """How many runs a row averages, where it is more than one."""
-    return f"{len(runs)} seeds" if len(runs) > 1 else ""
+def _single(column: Column, run: SequenceResult, decoding: Decoding) -> float | None:
+    """A column's figure of one run; None where it was not measured."""
+    values = _values(column, run, decoding)
+    if values is None or np.isnan(values).all():
+        return None
+    return float((np.nanmedian if column.kind == "rank" else np.nanmean)(values))
 
 
 def _blocks(table: str) -> tuple[Block, ...]:
     return tuple(
         Block(title=title, columns=tuple(column.name for column in own))
         for title, own in LAYOUTS[table].items()
-    )
-
-
-def _plain(values: Sequence[float | None], columns: Sequence[Column]) -> tuple[Cell, ...]:
-    return tuple(
-        Cell(value=value, kind=column.kind, applies=value is not None)
-        for value, column in zip(values, columns, strict=True)
     )
 
 

@@ -1,13 +1,16 @@
 """Tables of results as records, and the same table as Markdown, LaTeX or HTML.
 
 Every cell carries its interval, the published figure and its mark of significance, so that no format can drop
-one by accident. Per cent appears here and nowhere else. It measures nothing.
+one by accident. Per cent appears here and nowhere else.
 """
 
 import html
 import math
-from collections.abc import Sequence
-from typing import Literal, get_args
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
 
 from limner.errors import ConfigError, unknown
 from limner.records import Record
@@ -42,6 +45,16 @@ _LATEX = str.maketrans(
         "×": r"$\times$",
     }
 )
+
+
+@cache
+def reference() -> Mapping[str, Any]:
+    """All published figures by table, as in the files of ``reference/``."""
+    folder = files("limner.paper") / "reference"
+    found: dict[str, Any] = {}
+    for file in sorted(folder.iterdir(), key=lambda one: one.name):
+        found |= tomllib.loads(file.read_text("utf-8"))
+    return found
 
 
 class Cell(Record):

@@ -254,8 +254,8 @@ def draw(name: str, run: Path, to: Path) -> None:
         MissingError, DataError: the run left no scores, or not those of two measures.
     """
     from limner.datasets.neighbours import read_pair_scores
-    from limner.paper.complementary import reference
     from limner.paper.figures import write
+    from limner.paper.table import reference
 
     if name not in NAMES:
         raise ConfigError(unknown("figure", name, NAMES))
@@ -304,8 +304,8 @@ def _gains(runs: Path, split: str) -> "list[Gain]":
     from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
     from limner.evaluation.results import CHOICES as FOLDER
     from limner.evaluation.results import read_choice_result, read_choice_results
-    from limner.paper.cohorts import cohorts
-    from limner.paper.complementary import MEASURES, reference
+    from limner.paper.complementary import MEASURES, questions_of
+    from limner.paper.table import reference
 
     deviations: dict[tuple[str, str], list[float]] = {}
     for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
@@ -321,7 +321,7 @@ def _gains(runs: Path, split: str) -> "list[Gain]":
     ]  # fmt: skip
     control = reference()["complementary-2"]["control"]
     found = []
-    for one in cohorts(chosen):
+    for one in questions_of(chosen):
         base = one.credits(control, 2)
         for measure in MEASURES:
             own, known = one.credits(measure, 2), deviations.get((one.data, measure))
@@ -332,7 +332,8 @@ def _gains(runs: Path, split: str) -> "list[Gain]":
 
 
 def _published_gains() -> "list[Gain]":
-    from limner.paper.complementary import MEASURES, reference
+    from limner.paper.complementary import MEASURES
+    from limner.paper.table import reference
 
     rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
     return [

@@ -5,14 +5,11 @@ computes nothing.
 """
 
 import html
-import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal, get_args
 
 from limner.errors import ConfigError, unknown
-from limner.paper.table import Block, Cell, Kind, Row, Table, render
+from limner.paper.table import Block, Cell, Kind, Row, Table, reference, render
 from limner.study.analysis import NO_MAJORITY, NOTHING, PAIR_OUTCOMES, Preference, StudyReport, View
 from limner.study.records import Study, StudyFiles
 from limner.study.sample import redrawn
@@ -27,12 +24,6 @@ PAIR_COLUMNS = {
 }
 PATTERNS = ("A", "AB", "AC", "ABC", "B", "C", "BC", NOTHING)
 FEWEST_COLUMNS = (2, 3, 4, 5)
-
-
-@cache
-def reference() -> Mapping[str, Any]:
-    """Published figures of both studies, as in ``reference/studies.toml``."""
-    return tomllib.loads((files("limner.paper") / "reference" / "studies.toml").read_text("utf-8"))
 
 
 def build(report: StudyReport) -> list[Table]:

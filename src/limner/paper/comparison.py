@@ -1,0 +1,382 @@
+"""Runs grouped into the rows of a table, and all figures of a table resampled together and compared.
+
+All figures see the same draws of groups, so that differences are paired, and one correction covers them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import DataError
+from limner.evaluation.ranking import Metric
+from limner.evaluation.relations import precision_statistic
+from limner.evaluation.results import ChoiceResult, Result, SequenceResult
+from limner.evaluation.uncertainty import (
+    RESAMPLES,
+    Values,
+    Weights,
+    bootstrap,
+    difference_of,
+    group_numbers,
+    holm,
+    interval_of,
+    weighted_median,
+)
+from limner.paper.table import Cell, Kind, Mark, Row
+
+LEVEL = 0.05
+FEWEST_GROUPS = 10
+METRICS = ("MedR", "R@1", "R@5", "R@10")
+Statistic = Callable[[Weights], Values]
+"""Counts of every group, (R, G) → (R,)."""
+Ranked = tuple[NDArray[np.int64], Values]
+"""Rows of the queries of one pool and their ranks."""
+R = TypeVar("R", Result, ChoiceResult, SequenceResult)
+
+
+@dataclass(frozen=True)
+class Cohort(Generic[R]):
+    """Runs that were measured on the same rows.
+
+    Attributes:
+        systems: name → its runs, one per seed.
+        owner: (N,) group number of every row.
+        groups: number of groups, the units of the bootstrap.
+    """
+
+    systems: Mapping[str, Sequence[R]]
+    owner: NDArray[np.int64]
+    groups: int
+
+    @classmethod
+    def of(
+        cls,
+        where: str,
+        results: Sequence[R],
+        units: Callable[[R], Sequence[str]],
+        what: str = "pairs",
+        plain: Sequence[str] = ("paper", "release"),
+    ) -> "Cohort[R]":
+        """Sort results by system.
+
+        Args:
+            where: table, data set and split, for the message.
+            results: in order.
+            units: group of every row of a result.
+            what: the rows, for the message.
+            plain: see `by_system`.
+        Raises:
+            DataError: two runs were evaluated on different rows.
+        """
+        check_alike(where, results, lambda result: result.ids, what)
+        owner, groups = group_numbers(units(results[0]) if results else ())
+        return cls(by_system(results, plain), owner, groups)
+
+
+def check_alike(
+    where: str, results: Sequence[R], rows: Callable[[R], object], what: str, how: str = "on one split seed"
+) -> None:
+    """Refuse results that differ in what they were evaluated on.
+
+    Args:
+        where: for the message.
+        results: to be compared.
+        rows: what must be equal.
+        what: that, in words.
+        how: to evaluate them alike.
+    Raises:
+        DataError: two differ.
+    """
+    for result in results:
+        if rows(result) != rows(results[0]):
+            one, other = result.about, results[0].about
+            raise DataError(
+                f"{where}: {one.system} (seed {one.seed}) and {other.system} were evaluated on different"
+                f" {what}; evaluate both {how}"
+            )
+
+
+def by_system(results: Iterable[R], plain: Sequence[str] = ("paper", "release")) -> dict[str, list[R]]:
+    """Runs by the row they belong to: presets are never averaged, so another one than the plain one is named.
+
+    Args:
+        results: in order.
+        plain: the first of these presets that a system was run with needs no name.
+    """
+    runs = list(results)
+    found: dict[str, list[R]] = {}
+    for run in runs:
+        system, preset = run.about.system, run.about.preset
+        presets = {one.about.preset for one in runs if one.about.system == system}
+        unnamed = ("", next((one for one in plain if one in presets), ""))
+        found.setdefault(system if preset in unnamed else f"{system} [{preset}]", []).append(run)
+    return found
+
+
+def seeds(*systems: Sequence[object]) -> str:
+    """How many runs a row averages, where it is more than one or they differ."""
+    counts = sorted({len(runs) for runs in systems if runs})
+    if counts in ([], [1]):
+        return ""
+    return f"{'–'.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} seeds"
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A figure before it is resampled.
+
+    Attributes:
+        kind: how it is written.
+        statistic: None where no result exists.
+        paper: the published figure.
+        higher_is_better: its direction.
+        applies: False where the row has no such figure.
+        minus: what is taken from the statistic, of a figure that is a difference.
+        against: the figure that it is compared with, or None.
+    """
+
+    kind: Kind
+    statistic: Statistic | None
+    paper: float | None = None
+    higher_is_better: bool = True
+    applies: bool = True
+    minus: Statistic | None = None
+    against: "Figure | None" = None
+
+
+ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
+"""What a difference is compared with."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row before it is resampled.
+
+    Attributes:
+        name: of the system or relation.
+        figures: of the first columns.
+        remark: beside the name.
+        more: cells of the columns after them.
+    """
+
+    name: str
+    figures: Sequence[Figure]
+    remark: str = ""
+    more: Sequence[Cell] = ()
+
+
+def rank_figure(
+    metric: str,
+    pools: Sequence[Ranked],
+    owner: NDArray[np.int64],
+    groups: int,
+    paper: float | None = None,
+    *,
+    applies: bool = True,
+) -> Figure:
+    """A metric of ranks, taken in every pool and averaged over the pools (and so over the seeds).
+
+    Args:
+        metric: R@k or MedR.
+        pools: queries and ranks of every pool of every seed; empty where no result exists.
+        owner: (N,) group number of every row.
+        groups: number of groups.
+        paper: as in `Figure`.
+        applies: as in `Figure`.
+    """
+    chosen = Metric.parse(metric)
+    median = chosen.statistic == "median"
+    statistic = None
+    if pools:
+        statistic = _medians(pools, owner) if median else _recalls(chosen.k, pools, owner, groups)
+    return Figure("rank" if median else "percent", statistic, paper, chosen.higher_is_better, applies)
+
+
+def precision_figure(
+    scores: Values, truth: Sequence[int], owner: NDArray[np.int64], paper: float | None = None
+) -> Figure:
+    """Average precision of a relation, averaged over seeds.
+
+    Args:
+        scores: (S, N) of S seeds; S = 0 where no result exists.
+        truth: (N,) labels; a relation without a positive has no precision and gives an empty figure.
+        owner: (N,) group number of every row.
+        paper: as in `Figure`.
+    """
+    there = len(scores) > 0 and any(truth)
+    return Figure("precision", precision_statistic(scores, truth, owner) if there else None, paper)
+
+
+def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 0) -> Statistic:
+    """Mean of the values of rows.
+
+    Args:
+        values: (N,), NaN of rows that do not count.
+        owner: (N,) group number of every row.
+        groups: number of groups.
+        start: place of the first of them among those that are drawn.
+    """
+    counted = ~np.isnan(values)
+    sums = np.bincount(owner[counted], values[counted], groups)
+    sizes = np.bincount(owner[counted], minlength=groups).astype(np.float64)
+
+    def share(weights: Weights) -> Values:
+        drawn = weights[:, start : start + groups].astype(np.float64)
+        total, size = drawn @ sums, drawn @ sizes
+        found: Values = np.divide(total, size, out=np.full_like(total, np.nan), where=size > 0)
+        return found
+
+    return share
+
+
+def difference(first: Figure, second: Figure) -> Figure:
+    """First minus second, compared with no difference; a cell that does not apply where one is missing."""
+    there = first.statistic is not None and second.statistic is not None
+    return replace(
+        first,
+        statistic=first.statistic if there else None,
+        minus=second.statistic,
+        paper=None,
+        applies=False,
+        against=ZERO,
+    )
+
+
+def versus(figures: Sequence[Figure], control: Sequence[Figure | None]) -> list[Figure]:
+    """The same figures, each compared with the control's in its place."""
+    return [replace(own, against=other) for own, other in zip(figures, control, strict=True)]
+
+
+def compare(
+    figures: Sequence[Figure], rows: int, groups: int, *, resamples: int = RESAMPLES
+) -> tuple[list[Cell], int]:
+    """Resample all figures together; mark those that differ from the one they are compared with.
+
+    Args:
+        figures: of one table.
+        rows: N, what a statistic counts.
+        groups: number of groups.
+        resamples: of the bootstrap.
+    Returns:
+        A cell per figure, and the number of comparisons that Holm's correction is for: none where there are
+        fewer than ten groups, of which a bootstrap says too little.
+    """
+    needed = [one for figure in figures for one in (figure, figure.against) if one is not None]
+    every = dict.fromkeys(one for figure in needed for one in (figure.statistic, figure.minus) if one)
+    drawn: dict[Statistic, Values] = {}
+    if any(figure.statistic for figure in figures):
+        once = np.ones((1, groups), dtype=np.int64)
+        found = bootstrap(list(every), groups, resamples=resamples, width=rows)
+        # on the data themselves, then on every resample
+        drawn = {one: np.concatenate([one(once), own]) for one, own in zip(every, found, strict=True)}
+
+    def values_of(figure: Figure) -> Values | None:
+        if figure.statistic is None:
+            return None
+        return drawn[figure.statistic] - (drawn[figure.minus] if figure.minus else 0.0)
+
+    p_values: dict[int, float] = {}
+    better: dict[int, bool] = {}
+    cells = []
+    for place, figure in enumerate(figures):
+        own = values_of(figure)
+        if own is None:
+            cells.append(Cell(kind=figure.kind, paper=figure.paper, applies=figure.applies))
+            continue
+        control = values_of(figure.against) if figure.against else None
+        if groups >= FEWEST_GROUPS and control is not None:
+            gaps = own - control
+            p_values[place] = difference_of(gaps[0], gaps[1:], groups).p_value
+            better[place] = (gaps[0] > 0) == figure.higher_is_better
+        span = interval_of(float(own[0]), own[1:], groups)
+        cells.append(
+            Cell(value=span.value, low=span.low, high=span.high, paper=figure.paper, kind=figure.kind)
+        )
+    for place, corrected in zip(p_values, holm(list(p_values.values())), strict=True):
+        if corrected < LEVEL:
+            mark: Mark = "*" if better[place] else "†"
+            cells[place] = cells[place].model_copy(update={"mark": mark})
+    return cells, len(p_values)
+
+
+def compared(
+    lines: Sequence[Line | Row], rows: int, groups: int, resamples: int
+) -> tuple[tuple[Row, ...], int]:
+    """The rows of a table, and the number of comparisons in it; see `compare`.
+
+    Args:
+        lines: from top to bottom; rows that are finished stay as they are.
+        rows: as in `compare`.
+        groups: as in `compare`.
+        resamples: as in `compare`.
+    """
+    open_lines = [line for line in lines if isinstance(line, Line)]
+    figures = [figure for line in open_lines for figure in line.figures]
+    cells, count = compare(figures, rows, groups, resamples=resamples)
+    rest = iter(cells)
+    return tuple(
+        line
+        if isinstance(line, Row)
+        else Row(name=line.name, remark=line.remark, cells=(*(next(rest) for _ in line.figures), *line.more))
+        for line in lines
+    ), count
+
+
+def marks(
+    control: str, count: int, resamples: int, unit: Literal["duplicate group", "story"] = "duplicate group"
+) -> str:
+    """What the marks of a table mean, as a note below it.
+
+    Args:
+        control: name of the system all others are compared with.
+        count: comparisons, as `compare` counts them.
+        resamples: of the bootstrap.
+        unit: what it draws.
+    """
+    if not count:
+        units = "stories" if unit == "story" else "duplicate groups"
+        return f"No marks: nothing to compare with {control}, or fewer than ten {units}."
+    return (
+        f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by {unit},"
+        f" p < .05 after Holm's correction for {count} comparisons."
+    )
+
+
+def _recalls(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups: int) -> Statistic:
+    """Mean over the pools of the share of hits."""
+    hits = np.stack([np.bincount(owner[rows], ranks <= k, groups) for rows, ranks in pools], axis=1)
+    sizes = np.stack([np.bincount(owner[rows], minlength=groups) for rows, _ in pools], axis=1)
+
+    def recalls(weights: Weights) -> Values:
+        drawn = weights.astype(np.float64)  # floats go through BLAS, integers do not
+        found, size = drawn @ hits, drawn @ sizes
+        return _mean(np.divide(found, size, out=np.full_like(found, np.nan), where=size > 0))
+
+    return recalls
+
+
+def _medians(pools: Sequence[Ranked], owner: NDArray[np.int64]) -> Statistic:
+    """Mean over the pools of the median rank."""
+    sorted_pools = []
+    for rows, ranks in pools:
+        order = np.argsort(ranks, kind="stable")
+        sorted_pools.append((owner[rows][order], ranks[order]))
+
+    def medians(weights: Weights) -> Values:
+        narrow = weights.astype(np.int32)
+        each = [weighted_median(ranks, narrow[:, owners]) for owners, ranks in sorted_pools]
+        return _mean(np.stack(each, axis=1))
+
+    return medians
+
+
+def _mean(values: Values) -> Values:
+    """(R, pools) → (R,) mean over the pools in which a resample has any query; NaN where in none."""
+    there = ~np.isnan(values)
+    count = there.sum(axis=1)
+    total = np.where(there, values, 0.0).sum(axis=1)
+    means: Values = np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0)
+    return means
