@@ -64,6 +64,7 @@ class Commands:
         return kept.read_text(encoding="utf-8")
 
     def _run(self, case: Case) -> str:
+        case.before(self.work)
         words = [word.replace("@", str(CONFIGS)) for word in shlex.split(case.command)]
         self.server.stdin.write(json.dumps(words) + "\n")
         self.server.stdin.flush()
@@ -95,9 +96,11 @@ def commands(tmp_path_factory) -> Iterator[Commands]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         runner = Commands(place)
         for name, content in FILES.items():
-            if not (runner.work / name).exists():
-                (runner.work / name).parent.mkdir(parents=True, exist_ok=True)
-                (runner.work / name).write_text(content, encoding="utf-8")
+            path = runner.work / name
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made = content() if callable(content) else content
+                path.write_bytes(made if isinstance(made, bytes) else made.encode())
     yield runner
     runner.close()
 
