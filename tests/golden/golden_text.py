@@ -36,6 +36,8 @@ VARYING = (
     (r'"study": "[0-9a-f]{64}"', '"study": "<digest>"'),
     (r"\bcommit (None|[0-9a-f]{40})\b", "commit <commit>"),
     (r"\bSHA-256( of the study)?:? [0-9a-f]{64}", "SHA-256 <digest>"),
+    # where a warning of Python comes from
+    (r"(?m)^<repository>/\S+\.py:\d+: (\w+Warning: .*)\n  .*$", r"\1"),
     (r"\d+(\.\d+)? s, \d+(\.\d+)? pictures/s", "<time>"),
     (r"\b\d+(\.\d+)? (s|min) left", "<time> left"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?", "<date>"),
