@@ -44,8 +44,6 @@ EXCEPTIONS: set[tuple[str, str]] = {
     ("api", "cli"),
     ("datasets.sets.picturebook", "scenes"),
     ("datasets.sets.picturebook", "worlds"),
-    ("evaluation.judged", "cli"),
-    ("evaluation.run", "cli"),
     ("evaluation.run", "paper"),
     ("paper.smoke", "cli"),
     ("paper.sweep_runs", "cli"),
@@ -53,10 +51,8 @@ EXCEPTIONS: set[tuple[str, str]] = {
     ("scenes.detect", "library"),
     ("scenes.folder", "library"),
     ("storyboard.illustrator", "evaluation"),
-    ("storyboard.trained", "cli"),
     ("storyboard.trained", "paper"),
     ("storyboard.trained", "training"),
-    ("study.preferences", "studio"),
     ("training.gsda_graphs", "scenes"),
 }
 """(module, room that it should not need): to be removed one by one."""

@@ -12,6 +12,7 @@ import pytest
 
 from limner.cli.main import run
 from limner.cli.measure import measure
+from limner.errors import LimnerWarning
 from limner.evaluation.results import About, Result, read_results, read_sequence_results, write_result
 from limner.paper.gallery import open_pictures
 from limner.study.material import positives
@@ -25,7 +26,7 @@ def runs(tmp_path_factory, drawings_run, product_run):
     """Two runs measured on their test stories."""
     folder = tmp_path_factory.mktemp("studied")
     kept = [shutil.copytree(one, folder / one.name) for one in (drawings_run, product_run)]
-    with redirect_stdout(StringIO()):
+    with redirect_stdout(StringIO()), pytest.warns(LimnerWarning, match="VSR of"):
         measure(*kept, saliency=False)
     return kept
 

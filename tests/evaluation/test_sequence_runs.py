@@ -12,6 +12,7 @@ from limner.cli.main import run
 from limner.datasets.features import FeatureKey, Features
 from limner.datasets.pairs import Pair
 from limner.encoders.colour import CellColours
+from limner.errors import LimnerWarning
 from limner.evaluation import run as sequence_runs
 from limner.evaluation.results import About, read_sequence_result
 from limner.evaluation.run import COLOURS, SequenceMeter, fixed_features
@@ -69,26 +70,27 @@ def test_the_models_of_a_test_set_are_made_once(monkeypatch):
     assert len(made) == 3
 
 
-def test_saliency_of_many_pictures_is_made_on_request_only(monkeypatch, capsys):
+def test_saliency_of_many_pictures_is_made_on_request_only(monkeypatch):
     monkeypatch.setattr(sequence_runs, "MOST_PICTURES", 5)
     rows, scores = stored(np.random.default_rng(0).random((12, 3))), np.eye(12)
-    left = SequenceMeter().measure(ABOUT, pages(), scores, rows)
+    with pytest.warns(LimnerWarning, match="VSR of 12 pictures is left out; --saliency"):
+        left = SequenceMeter().measure(ABOUT, pages(), scores, rows)
     assert left.levels == {}
     assert left.found["steps"].similarity == pytest.approx([1.0] * 12)
-    assert "VSR of 12 pictures is left out; --saliency" in capsys.readouterr().err
     assert set(SequenceMeter(saliency=True).measure(ABOUT, pages(), scores, rows).levels) == {
         "noun",
         "sequence",
     }
-    assert SequenceMeter(saliency=False).measure(ABOUT, pages(), scores, rows).levels == {}
+    with pytest.warns(LimnerWarning, match="left out"):
+        assert SequenceMeter(saliency=False).measure(ABOUT, pages(), scores, rows).levels == {}
 
 
-def test_pairs_without_a_story_are_left_aside(capsys):
+def test_pairs_without_a_story_are_left_aside():
     loose = [pair.model_copy(update={"seq": ""}) for pair in pages()]
     assert SequenceMeter().measure(ABOUT, loose, np.eye(12), stored(np.ones((12, 2)))) is None
-    found = SequenceMeter().measure(ABOUT, pages(), np.eye(12), FileRows({}))
+    with pytest.warns(LimnerWarning, match="no fixed features"):
+        found = SequenceMeter().measure(ABOUT, pages(), np.eye(12), FileRows({}))
     assert found.features == ""
-    assert "no fixed features" in capsys.readouterr().err
 
 
 def test_measuring_a_run_writes_its_steps_beside_its_result(drawings_run, tmp_path, capsys):

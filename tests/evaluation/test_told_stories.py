@@ -13,6 +13,7 @@ import torch
 
 from limner.cli.main import run
 from limner.cli.measure import measure
+from limner.errors import LimnerWarning
 from limner.evaluation import caption_scores as captions
 from limner.evaluation.results import read_sequence_results
 from limner.evaluation.sequences import steps_of
@@ -32,7 +33,7 @@ def told_run(tmp_path_factory, train_tiny):
 
 @pytest.fixture(scope="module")
 def told(told_run):
-    with redirect_stdout(StringIO()):
+    with redirect_stdout(StringIO()), pytest.warns(LimnerWarning, match="VSR of"):
         measure(told_run, saliency=False)
     (result,) = read_sequence_results(told_run)
     return result

@@ -11,7 +11,7 @@ from PIL import Image
 
 from limner.cli.figure import figure
 from limner.cli.measure import measure
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.evaluation.results import read_sequence_results, write_sequence_result
 from limner.paper.strips import parted, spread
 
@@ -26,7 +26,7 @@ def runs(tmp_path_factory, drawings_run, train_tiny):
     folder = tmp_path_factory.mktemp("stories")
     train_tiny(folder / "vrss", config=CONFIG)
     shutil.copytree(drawings_run, folder / "rival")
-    with redirect_stdout(StringIO()):
+    with redirect_stdout(StringIO()), pytest.warns(LimnerWarning, match="VSR of"):
         measure(folder / "vrss", folder / "rival", saliency=False)
     return folder
 

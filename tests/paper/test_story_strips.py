@@ -9,7 +9,7 @@ import pytest
 
 from limner.cli.figure import figure
 from limner.cli.measure import measure
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.evaluation.results import read_sequence_results, write_sequence_result
 from limner.paper.gallery import open_pictures
 from limner.paper.strips import MARKS, MOST_STEPS
@@ -22,7 +22,7 @@ def runs(tmp_path_factory, drawings_run, product_run):
     """Two runs measured on validation."""
     folder = tmp_path_factory.mktemp("strips")
     kept = [shutil.copytree(run, folder / run.name) for run in (drawings_run, product_run)]
-    with redirect_stdout(StringIO()):
+    with redirect_stdout(StringIO()), pytest.warns(LimnerWarning, match="VSR of"):
         measure(*kept, part="val", saliency=False)
     return kept
 

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from limner.datasets.features import FeatureKey, open_features
 from limner.datasets.pairs import Pair
-from limner.errors import CheckpointError, ConfigError, MissingError
+from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
 from limner.pictures.decode import decode
 from limner.storyboard.trained import DOCUMENT, MODEL, RunEncoder, TrainedRun
 from limner.training.corpus import crop
@@ -75,10 +75,10 @@ def test_another_backbone_is_refused_in_one_line(stored_run, backbone_weights, t
         run.encoder({"": tmp_path / "none"})
 
 
-def test_an_older_run_is_taken_at_its_word_and_says_so(stored_run, backbone_weights, tmp_path, capsys):
+def test_an_older_run_is_taken_at_its_word_and_says_so(stored_run, backbone_weights, tmp_path):
     older = TrainedRun.open(changed(stored_run, tmp_path / "older", lambda saved: saved.pop("backbone")))
-    older.encoder({"": backbone_weights})
-    assert "does not say which weights of resnet18" in capsys.readouterr().err
+    with pytest.warns(LimnerWarning, match="does not say which weights of resnet18"):
+        older.encoder({"": backbone_weights})
     assert older.fingerprint != TrainedRun.open(stored_run).fingerprint
 
 

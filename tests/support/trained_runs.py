@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-
 CONFIG = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"
 SMALL = ("data.vectors=random", "data.picture_px=32")
 

@@ -4,11 +4,13 @@ It puts task, channels and decoders together and prints intervals; `limner.evalu
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from cyclopts import Parameter
+from rich.table import Table
 
 from limner.arrays import FloatArray
 from limner.cli.terminal import emit, emit_json, emit_table, say
@@ -17,7 +19,6 @@ from limner.errors import ConfigError, DataError
 from limner.evaluation.judged import judged_search
 from limner.evaluation.stories import (
     Decoder,
-    Outcome,
     StoryTask,
     channel_scorer,
     evaluate_stories,
@@ -83,7 +84,23 @@ def evaluate(
     if qrels is not None or topics is not None:
         if data is not None or qrels is None or topics is None:
             raise ConfigError("evaluate: judgements take --qrels and --topics together, and no data set")
-        judged_search(qrels, topics, library, channel, json=json)
+        judged = judged_search(qrels, topics, library, channel)
+        first = judged[0]
+        if first.absent or first.silent:
+            say(
+                f"{first.absent} judged pictures are not in this library;"
+                f" {len(first.silent)} topics have no right picture in it and are no queries"
+            )
+        if json:
+            emit_json([result.model_dump(mode="json") for result in judged])
+            return
+        _print(
+            [(one.system, one.metrics) for one in judged], tuple(first.metrics), "recalls and preferences", 1
+        )
+        emit(
+            f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
+            " pictures that nobody judged count as wrong"
+        )
         return
     if data is None:
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
@@ -113,7 +130,9 @@ def evaluate(
     if json:
         emit_json([outcome.result.model_dump(mode="json") for outcome in outcomes])
         return
-    _print(outcomes)
+    _print([(one.result.system, one.result.metrics) for one in outcomes], SHOWN, "recalls", 0)
+    found = outcomes[0].result
+    emit(f"gallery {found.gallery}, queries {found.queries}, stories {found.stories}, commit {found.commit}")
 
 
 def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
@@ -163,19 +182,15 @@ def _decoder(
     return decode
 
 
-def _print(outcomes: list[Outcome]) -> None:
-    from rich.table import Table
+def _print(
+    systems: Sequence[tuple[str, Mapping[str, Interval]]], shown: Sequence[str], what: str, rank_digits: int
+) -> None:
+    """A table of figures with their intervals, all but median ranks in percent."""
 
-    rows = [
-        [outcome.result.system, *(_cell(metric, outcome.result.metrics[metric]) for metric in SHOWN)]
-        for outcome in outcomes
-    ]
-    emit_table(Table("system", *SHOWN, title="recalls in percent, 95 % intervals"), rows)
-    first = outcomes[0].result
-    emit(f"gallery {first.gallery}, queries {first.queries}, stories {first.stories}, commit {first.commit}")
+    def cell(name: str, found: Interval) -> str:
+        scale, digits = (1, rank_digits) if name == "MedR" else (100, 1)
+        low, value, high = (f"{scale * number:.{digits}f}" for number in (found.low, found.value, found.high))
+        return f"{value} ({low}–{high})"
 
-
-def _cell(name: str, found: Interval) -> str:
-    scale, digits = (1, 0) if name == "MedR" else (100, 1)
-    low, value, high = (f"{scale * number:.{digits}f}" for number in (found.low, found.value, found.high))
-    return f"{value} ({low}–{high})"
+    table = Table("system", *shown, title=f"{what} in percent, 95 % intervals")
+    emit_table(table, [[name, *(cell(one, own[one]) for one in shown)] for name, own in systems])

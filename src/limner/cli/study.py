@@ -45,7 +45,7 @@ def preferences(
     consent
         You agree that these files hold words of your texts; without it nothing is written.
     """
-    from limner.study.preferences import read_preferences, write_preferences
+    from limner.studio.preferences import read_preferences, write_preferences
 
     if not consent:
         raise ConfigError(
@@ -53,8 +53,8 @@ def preferences(
             " add --consent if you agree"
         )
     found = read_preferences(projects or library / "projects")
-    written = write_preferences(found, to)
-    emit(f"{len(found)} preferences, {written.topics} topics, {written.judgements} judgements: {to}")
+    topics, judgements = write_preferences(found, to)
+    emit(f"{len(found)} preferences, {topics} topics, {judgements} judgements: {to}")
 
 
 PORT = 8420

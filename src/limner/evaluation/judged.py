@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from limner.cli.terminal import emit, emit_json, emit_table, say
 from limner.errors import DataError, MissingError
 from limner.evaluation.ranking import Metric, Ranking, Ties, rank_blocks
 from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
@@ -257,16 +256,15 @@ def evaluate_judged(
 
 
 def judged_search(
-    qrels: Path, topics: Path, library: Path, channel: Sequence[str] = (), *, json: bool = False
-) -> None:
-    """Rank all pictures of a library for every judged topic, and print where the right ones stand.
+    qrels: Path, topics: Path, library: Path, channel: Sequence[str] = ()
+) -> tuple[JudgedResult, JudgedResult]:
+    """Rank all pictures of a library for every judged topic, by chance and by its channels.
 
     Args:
         qrels: judgements in TREC format, of picture ids.
         topics: their words.
         library: folder of the library.
         channel: names; none for all that the library has.
-        json: print JSON.
     Raises:
         LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `channels_of`.
     """
@@ -275,11 +273,6 @@ def judged_search(
     channels = channels_of(opened, channel, calibrated(opened, CHANNELS)[0])
     index = Index(opened.gallery(sorted({one.space for one in channels})))
     task = JudgedTask.of(judged, words, index.gallery.ids)
-    if task.absent or task.silent:
-        say(
-            f"{task.absent} judged pictures are not in this library;"
-            f" {len(task.silent)} topics have no right picture in it and are no queries"
-        )
     rng, rows = np.random.default_rng(0), np.arange(task.size)
 
     def chance(texts: Sequence[str]) -> NDArray[np.floating]:
@@ -290,27 +283,4 @@ def judged_search(
         return index.score([EncodedChannel.encode(one, list(texts), codes) for one in channels], rows).scores
 
     name = "+".join(one.name for one in channels)
-    results = [evaluate_judged("random", task, chance)[0], evaluate_judged(name, task, scores)[0]]
-    if json:
-        emit_json([result.model_dump(mode="json") for result in results])
-        return
-    _print(results)
-
-
-def _print(results: Sequence[JudgedResult]) -> None:
-    from rich.table import Table
-
-    shown = [name for name in (*METRICS, PREFERRED) if name in results[0].metrics]
-    rows = [[result.system, *(_cell(name, result.metrics[name]) for name in shown)] for result in results]
-    emit_table(Table("system", *shown, title="recalls and preferences in percent, 95 % intervals"), rows)
-    first = results[0]
-    emit(
-        f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
-        " pictures that nobody judged count as wrong"
-    )
-
-
-def _cell(name: str, found: Interval) -> str:
-    scale = 1 if name == "MedR" else 100
-    low, value, high = (f"{scale * number:.1f}" for number in (found.low, found.value, found.high))
-    return f"{value} ({low}–{high})"
+    return evaluate_judged("random", task, chance)[0], evaluate_judged(name, task, scores)[0]

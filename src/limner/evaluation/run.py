@@ -5,6 +5,7 @@ The only place where a run meets test rows; it makes a result and never a checkp
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.cli.terminal import say
-from limner.errors import CheckpointError, ConfigError, MissingError
+from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
 from limner.files import write_text
 
 if TYPE_CHECKING:
@@ -68,9 +68,11 @@ class SequenceMeter:
         features, described, similar = fixed_features(pictures, ids)
         wanted = self._wanted if self._wanted is not None else len(ids) <= MOST_PICTURES
         if features is None:
-            say(f"{about.system}: no fixed features of its pictures are at hand; VSR and VFS are left out")
+            left_out = "no fixed features of its pictures are at hand; VSR and VFS are left out"
+            warnings.warn(f"{about.system}: {left_out}", LimnerWarning, stacklevel=2)
         elif not wanted:
-            say(f"{about.system}: VSR of {len(ids)} pictures is left out; --saliency measures it")
+            left_out = f"VSR of {len(ids)} pictures is left out; --saliency measures it"
+            warnings.warn(f"{about.system}: {left_out}", LimnerWarning, stacklevel=2)
         return measure_sequences(
             about,
             pairs,
@@ -183,7 +185,8 @@ def told_back(
     try:
         scores = text_scores(said, [[text] for story in stories for text in story])
     except MissingError as error:
-        say(f"{result.about.system}: {error}; only the perplexity of captions is measured")
+        why = f"{result.about.system}: {error}; only the perplexity of captions is measured"
+        warnings.warn(why, LimnerWarning, stacklevel=2)
     return Told(
         tokens=tuple(costs["true"].tokens.tolist()),
         unknown=tuple(costs["true"].unknown.tolist()),

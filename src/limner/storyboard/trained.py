@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +19,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
-from limner.cli.terminal import say
-from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.library.channels import Channel, Evidence
 from limner.records import Record
 from limner.storyboard.illustrate import step_texts
@@ -197,10 +197,11 @@ class TrainedRun:
             raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
         file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
         if not due.weights_sha256:
-            say(
+            assumed = (
                 f"{self.folder}: this older run does not say which weights of {due.architecture} its features"
                 f" came from; {file.path} is taken to be the file"
             )
+            warnings.warn(assumed, LimnerWarning, stacklevel=2)
         elif file.sha256 != due.weights_sha256:
             raise CheckpointError(
                 f"{file.path}: SHA-256 {file.sha256[:12]}…, but {self.folder} was trained on features of"

@@ -29,6 +29,7 @@ from limner.studio.edits import Choice
 from limner.studio.engine import made
 from limner.studio.jobs import Job, UnknownJobError
 from limner.studio.pictures import MEDIA_TYPE, ExportFormat, exported, original, side_for
+from limner.studio.preferences import read_preferences
 from limner.studio.projects import UnknownProjectError
 from limner.studio.schemas import (
     AddFolder,
@@ -55,7 +56,6 @@ from limner.studio.schemas import (
 )
 from limner.studio.services import Studio
 from limner.studio.workshop import StaleError
-from limner.study.preferences import read_preferences
 from limner.web.security import ProblemError
 
 LEFT_OUT, DUPLICATES = 1000, 100

@@ -204,9 +204,7 @@ class Pages:
         )
 
     def _render(self, template: str, **values: object) -> str:
-        return self._templates.get_template(template).render(
-            study=self._wording, words=PAIR_WORDS, **values
-        )
+        return self._templates.get_template(template).render(study=self._wording, words=PAIR_WORDS, **values)
 
 
 def _told(item: Item) -> tuple[Told, ...]:

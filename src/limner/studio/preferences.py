@@ -1,25 +1,19 @@
 """Choices of the studio's user as preferences and as relevance judgements, for users who agree.
 
-Replacing picture A by B at a step says that B fits its words better than A. It asks for no consent, which is
-the command's part, and nothing is sent.
+Replacing picture A by B at a step says that B fits its words better than A. Asking for consent is left to
+the caller.
 """
-
-from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from limner.errors import DataError, MissingError
 from limner.evaluation.judged import qrels_lines, topic_lines
 from limner.files import write_lines, write_text
 from limner.records import Record
-
-if TYPE_CHECKING:
-    from limner.studio.edits import Choice
+from limner.studio.projects import Projects
 
 PREFERENCES, TOPICS, QRELS = "preferences.jsonl", "topics.tsv", "qrels.txt"
 
@@ -46,16 +40,8 @@ class Preference(Record):
     @property
     def topic(self) -> str:
         """Id of its topic: equal words in an equal context, whoever exports them, whenever."""
-        told = "\x1f".join((self.query, *self.context))
-        return "t" + hashlib.sha256(told.encode("utf-8")).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Written:
-    """What was written: topics, and judgements of them."""
-
-    topics: int
-    judgements: int
+        words = "\x1f".join((self.query, *self.context))
+        return "t" + hashlib.sha256(words.encode("utf-8")).hexdigest()[:16]
 
 
 def read_preferences(projects: Path) -> list[Preference]:
@@ -67,12 +53,20 @@ def read_preferences(projects: Path) -> list[Preference]:
         MissingError: no such folder.
         DataError: a project is damaged, or nothing was chosen in any.
     """
-    from limner.studio.projects import Projects
-
     if not projects.is_dir():
         raise MissingError(f"{projects}: no projects; 'limner studio' keeps them there, or name --projects")
-    found = [_preference(choice) for choice in Projects(projects).choices()]
-    kept = [one for one in found if one.preferred != one.rejected]
+    kept = [
+        Preference(
+            query=one.text,
+            context=one.context,
+            preferred=one.chosen,
+            rejected=one.shown,
+            time=one.time,
+            library=one.library,
+        )
+        for one in Projects(projects).choices()
+        if one.chosen != one.shown
+    ]
     if not kept:
         raise DataError(f"{projects}: no picture was replaced in any project; there is nothing to hand on")
     return sorted(kept, key=lambda one: one.time)
@@ -95,27 +89,18 @@ def judgements(preferences: Sequence[Preference]) -> tuple[dict[str, str], dict[
     return topics, judged
 
 
-def write_preferences(preferences: Sequence[Preference], folder: Path) -> Written:
+def write_preferences(preferences: Sequence[Preference], folder: Path) -> tuple[int, int]:
     """Write `PREFERENCES`, `TOPICS` and `QRELS`; earlier ones are replaced.
 
     Args:
         preferences: oldest first.
         folder: made if it is not there.
+    Returns:
+        Number of topics, and of judgements of them.
     """
     topics, judged = judgements(preferences)
     folder.mkdir(parents=True, exist_ok=True)
     write_lines(folder / PREFERENCES, (one.model_dump_json() for one in preferences))
     write_text(folder / TOPICS, topic_lines(topics))
     write_text(folder / QRELS, qrels_lines(judged))
-    return Written(len(topics), sum(map(len, judged.values())))
-
-
-def _preference(choice: Choice) -> Preference:
-    return Preference(
-        query=choice.text,
-        context=choice.context,
-        preferred=choice.chosen,
-        rejected=choice.shown,
-        time=choice.time,
-        library=choice.library,
-    )
+    return len(topics), sum(map(len, judged.values()))

@@ -12,7 +12,7 @@ from limner.cli.main import run
 from limner.errors import DataError, MissingError
 from limner.evaluation.judged import read_qrels, read_topics
 from limner.library.library import Library
-from limner.study.preferences import Preference, judgements, read_preferences, write_preferences
+from limner.studio.preferences import Preference, judgements, read_preferences, write_preferences
 from limner.worlds import PictureBook
 from limner.worlds.files import write
 
@@ -62,8 +62,7 @@ def test_last_word_counts():
 
 def test_files(tmp_path):
     said = [preference("a\tfox\nby day", "b", "a"), preference("zebra", "c", None, 1)]
-    written = write_preferences(said, tmp_path / "to")
-    assert (written.topics, written.judgements) == (2, 3)
+    assert write_preferences(said, tmp_path / "to") == (2, 3)
     topics, judged = read_topics(tmp_path / "to/topics.tsv"), read_qrels(tmp_path / "to/qrels.txt")
     assert topics.keys() == judged.keys()
     assert [*topics.values()] == ["a fox by day", "zebra"]
