@@ -1,6 +1,8 @@
 """`import limner` as a person uses it: fill, search, illustrate, save; one line for whatever is wrong."""
 
 import json
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -200,3 +202,36 @@ def test_what_is_wrong_is_one_clear_line(lib, case):
     assert len(str(caught.value).splitlines()) == 1
     assert not Path("drawn/tables").exists()
     assert not Path("nowhere").exists()
+
+
+def test_a_notebook_shows_how_far_adding_is(home, tmp_path, monkeypatch):
+    shown = []
+    display = types.ModuleType("IPython.display")
+    handle = types.SimpleNamespace(update=shown.append)
+    vars(display).update(HTML=str, display=lambda *_, **__: handle)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    report = limner.Library(tmp_path / "lib").add(home / "drawn", encoders="colour")
+    assert f"pictures <progress value={report.found} max={report.found}></progress>" in shown[-1]
+    assert "captions <progress" in shown[-1]
+
+
+def test_data_sets_and_tables_are_at_the_door(tmp_path):
+    data = limner.load_dataset("picturebook")
+    assert data.pairs
+    made = limner.tables.build("cmcm-5")
+    assert made.empty == 288
+    assert "| CMCM |" in made.markdown() == str(made)
+    assert r"\toprule" in made.latex()
+    assert made.html() == made._repr_html_()
+    for wrong, words in (
+        (lambda: limner.load_dataset("vst"), "did you mean 'vist'"),
+        (lambda: limner.load_dataset(5), "unknown data set 5"),
+        (lambda: limner.load_dataset("vist", tmp_path / "none"), "none"),
+        (lambda: limner.tables.build("cmcm-9"), "unknown table 'cmcm-9'"),
+        (lambda: limner.tables.build(5), "unknown table 5"),
+        (lambda: limner.tables.build("cmcm-5", runs=5), "expected a path"),
+        (lambda: limner.tables.build("cmcm-5", runs=tmp_path / "none"), "not a folder"),
+    ):
+        with pytest.raises(limner.LimnerError, match=words):
+            wrong()

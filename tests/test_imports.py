@@ -41,13 +41,11 @@ ALLOWED = {
 EMPTIED = {"apps", "data", "models"}
 """Rooms whose last files are still to find a place."""
 EXCEPTIONS: set[tuple[str, str]] = {
-    ("api", "cli"),
     ("datasets.sets.picturebook", "scenes"),
     ("datasets.sets.picturebook", "worlds"),
     ("evaluation.run", "paper"),
     ("paper.smoke", "cli"),
     ("paper.sweep_runs", "cli"),
-    ("scenes.detect", "cli"),
     ("scenes.detect", "library"),
     ("scenes.folder", "library"),
     ("storyboard.illustrator", "evaluation"),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from limner.api import Library, Storyboard
+    from limner.datasets import load_dataset
     from limner.errors import LimnerError
+    from limner.paper import published as tables
     from limner.records import Picture, Step, Story
 
     __version__: str
@@ -20,8 +22,20 @@ _HOME = {
     "Step": "limner.records",
     "Story": "limner.records",
     "Storyboard": "limner.api",
+    "load_dataset": "limner.datasets",
+    "tables": "limner.paper.published",
 }
-__all__ = ["Library", "LimnerError", "Picture", "Step", "Story", "Storyboard", "__version__"]
+__all__ = [
+    "Library",
+    "LimnerError",
+    "Picture",
+    "Step",
+    "Story",
+    "Storyboard",
+    "__version__",
+    "load_dataset",
+    "tables",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -32,7 +46,8 @@ def __getattr__(name: str) -> object:
         return limner_version()
     if name not in _HOME:
         raise AttributeError(f"module 'limner' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    return home if name == "tables" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

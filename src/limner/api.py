@@ -12,8 +12,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
-from limner import records as storyboards
-from limner.cli.progress import IndexProgress
+from limner import records
 from limner.config import read_toml
 from limner.errors import ConfigError
 from limner.export import Exported, export, load
@@ -22,6 +21,7 @@ from limner.library import library
 from limner.library.ingest import RESUME
 from limner.library.known import IndexReport
 from limner.library.settings import read_settings
+from limner.progress import index_progress
 from limner.records import Candidate, Picture, Segmentation, Step, Story
 from limner.storyboard.decode import Decoder
 from limner.storyboard.equipment import AUTO, add_pictures
@@ -33,7 +33,7 @@ AnyPath = str | os.PathLike[str]
 One = TypeVar("One")
 
 
-class Storyboard(storyboards.Storyboard):
+class Storyboard(records.Storyboard):
     """A storyboard that can be saved, and that a notebook shows.
 
     Attributes:
@@ -65,7 +65,7 @@ class Storyboard(storyboards.Storyboard):
             ConfigError: an unknown suffix.
             LimnerError: as `limner.export.export`.
         """
-        return export(storyboards.Storyboard(**self._fields()), _path(out, "save"), overwrite=overwrite)
+        return export(records.Storyboard(**self._fields()), _path(out, "save"), overwrite=overwrite)
 
     def _fields(self) -> dict[str, Any]:
         return {name: value for name, value in self if name != "notes"}
@@ -155,7 +155,7 @@ class Library(library.Library):
         places = [_path(source, "add") for source in sources]
         runs = [run for run in self._runs(model, metric) if run is not None]
         try:
-            with IndexProgress() as progress:
+            with index_progress() as progress:
                 report = add_pictures(
                     self,
                     places,

@@ -48,7 +48,7 @@ class LimnerWarning(UserWarning):
     """Something that a caller should know and that stops nothing; the command prints it as a line."""
 
 
-def unknown(what: str, found: str, choices: Iterable[str]) -> str:
+def unknown(what: str, found: object, choices: Iterable[str]) -> str:
     """One line for a name that does not exist: the nearest choice, then all of them.
 
     Args:
@@ -57,6 +57,6 @@ def unknown(what: str, found: str, choices: Iterable[str]) -> str:
         choices: the names that exist.
     """
     names = sorted(choices)
-    near = get_close_matches(found, names, n=1)
+    near = get_close_matches(str(found), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {found!r}{hint} choices: {', '.join(names) or 'none'}"

@@ -13,6 +13,7 @@ from limner.cli.measure import measure
 from limner.cli.table import table
 from limner.errors import ConfigError, DataError, MissingError
 from limner.evaluation.results import write_result
+from limner.paper.smoke import smoke_measured
 
 
 def run(command, *words):
@@ -123,10 +124,8 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_every_table_is_made_of_tiny_runs_of_every_row(monkeypatch, capsys):
-    from limner.paper import smoke as smoke_runs
-
-    made = smoke_runs.smoke_results()
-    monkeypatch.setattr(smoke_runs, "smoke_results", lambda: made)
+    made = smoke_measured()
+    monkeypatch.setattr("limner.cli.table.smoke_measured", lambda *_: made)
     ranks = [("plain", "MedR R@1 R@5 R@10"), ("refined", "MedR R@1 R@5 R@10")]
     for name in ("cmcm-4", "cmcm-5"):
         header, rows = grid(shown(name, capsys))

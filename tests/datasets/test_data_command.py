@@ -6,8 +6,7 @@ import json
 import pytest
 from test_corpora import SETS, make
 
-from limner.cli.data import data
-from limner.cli.progress import span
+from limner.cli.data import data, span
 from limner.datasets.base import data_sets
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.datasets.transfer import LOCK_NAME

@@ -4,17 +4,21 @@ It finds the files, shows progress and prints; `limner.datasets` counts and fetc
 """
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
+from rich.progress import MofNCompleteColumn, TextColumn
 
 from limner.cli.terminal import emit, emit_json, say
 from limner.errors import ConfigError, LimnerError, unknown
+from limner.progress import Bar
 
 if TYPE_CHECKING:
-    from limner.datasets.fetch import FetchReport
+    from limner.datasets.fetch import FetchProgress, FetchReport
 
+_LINE_EVERY_S = 30.0
 data = App(
     name="data",
     help=(
@@ -151,7 +155,6 @@ def fetch(
     json
         Print the report as JSON.
     """
-    from limner.cli.progress import FetchBar
     from limner.datasets.base import data_sets
     from limner.datasets.fetch import fetch_pictures
     from limner.datasets.transfer import FetchSettings
@@ -236,7 +239,6 @@ def build_recipes(
     json
         Print the report as JSON.
     """
-    from limner.cli.progress import FetchBar
     from limner.datasets.recipes import builder
     from limner.datasets.transfer import FetchSettings
 
@@ -335,3 +337,31 @@ def _folder(name: str, annotations: Path | None) -> Path:
     if not place:
         raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
     return Path(place) / "data" / name
+
+
+class FetchBar(Bar):
+    """Pictures of a fetch that came, that died, and the time left; in a log, a line now and then."""
+
+    def __init__(self) -> None:
+        super().__init__(MofNCompleteColumn(), TextColumn("{task.fields[more]}"), transient=True)
+        self._said_s = time.monotonic()
+        self._task = self.bar.add_task("pictures", total=None, more="")
+
+    def __call__(self, now: "FetchProgress") -> None:
+        """Show how far it is."""
+        more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
+        self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)
+        if not self.console.is_terminal and time.monotonic() - self._said_s >= _LINE_EVERY_S:
+            self._said_s = time.monotonic()
+            say(f"{now.done + now.dead:,} of {now.total:,} pictures, {more}")
+
+
+def span(seconds: float | None) -> str:
+    """A time left as a person says it: ``3 min left``."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.0f} s left"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min left"
+    return f"{seconds / 3600:.1f} h left"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from limner.cli.progress import IndexProgress
 from limner.cli.terminal import emit, say
 from limner.export import export
+from limner.progress import IndexProgress
 from limner.records import Candidate
 from limner.storyboard.equipment import DEFAULT, add_pictures
 from limner.storyboard.illustrator import Illustrator

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.progress import IndexProgress
 from limner.cli.terminal import emit, emit_json
 from limner.errors import ConfigError, DataError
+from limner.progress import IndexProgress
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.trained import TrainedRun, check_kinds
 

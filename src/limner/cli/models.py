@@ -83,7 +83,7 @@ def get(name: str, *, to: Path | None = None) -> None:
     to
         Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """
-    from limner.cli.progress import BytesProgress
+    from limner.progress import BytesProgress
 
     with BytesProgress(name) as progress:
         path = fetch_weights(name, to, progress=progress)

@@ -82,8 +82,8 @@ def scenes(
     json
         Print the report as JSON.
     """
-    from limner.cli.progress import IndexProgress
     from limner.paper.scenes import write_scene_page as write_page
+    from limner.progress import IndexProgress
     from limner.scenes.detect import detect_scenes, import_scenes
     from limner.scenes.detections import DetectionRules
     from limner.scenes.folder import GRAPHS, PAGE, read_classes

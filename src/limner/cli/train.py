@@ -63,10 +63,10 @@ def train(
     json
         Print the result as JSON.
     """
-    from limner.cli.progress import IndexProgress
     from limner.datasets.missing import write_left_out
     from limner.datasets.neighbours import write_pair_scores
     from limner.evaluation.validation import HINGE, MARGIN, choices_of, maximise, validation
+    from limner.progress import IndexProgress
     from limner.training.corpus import corpus_of, open_corpus
     from limner.training.loop import Loop
     from limner.training.processes import first_alone, join, leave, rank

@@ -9,7 +9,6 @@ from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from limner.evaluation.results import Result
 from limner.evaluation.run import Measured
 
 _DRAWN = 'trunk = "drawings"\n[data]\nset = "picturebook"\n'
@@ -91,11 +90,6 @@ ROWS: Mapping[str, Mapping[str, str]] = {
 }
 
 STORIES = ("vrss-1", "gsda-1")
-
-
-def smoke_results() -> list[Result]:
-    """Ranks and predicted relations of tiny runs of CMCM; see `smoke_measured`."""
-    return [measured.result for measured in smoke_measured()]
 
 
 def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Measured]:

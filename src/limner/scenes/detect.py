@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from limner.cli.progress import IndexProgress
 from limner.errors import ConfigError, DataError, MissingError
 from limner.library.known import Problem, Progress, Silent
 from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
+from limner.progress import IndexProgress
 from limner.records import Record
 from limner.scenes.detections import DetectionRules, Detections, Detector, keep
 from limner.scenes.folder import (

@@ -1,13 +1,15 @@
-"""Bars on stderr for long jobs: what is done, how fast, and how long it will still take.
+"""Bars for long jobs: what is done, how fast, and how long it will still take.
 
-In a terminal a bar is drawn and redrawn; in a pipe or a log only notes are written.
+In a terminal a bar is drawn and redrawn on stderr, and in a notebook below its cell; in a pipe or a log only
+notes are written.
 """
 
 from __future__ import annotations
 
 import time
+from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -24,12 +26,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from limner.cli.terminal import say
-
-if TYPE_CHECKING:
-    from limner.datasets.fetch import FetchProgress
-
-_LINE_EVERY_S = 30.0
+REDRAW_S = 0.2
 
 
 class Rate(ProgressColumn):
@@ -104,6 +101,66 @@ class IndexProgress(Bar):
             self.bar.advance(self._task, count)
 
 
+class NotebookProgress:
+    """What `IndexProgress` draws, in a notebook: one piece of HTML that is replaced, without any widgets."""
+
+    def __init__(self) -> None:
+        self._notes: list[str] = []
+        self._stages: list[tuple[str, int, int | None]] = []
+        self._drawn_s = 0.0
+
+    def __enter__(self) -> Self:
+        """Begin below the cell."""
+        from IPython.display import HTML, display
+
+        self._html, self._place = HTML, display(HTML(""), display_id=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Draw for the last time."""
+        self._draw(now=True)
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Begin a new bar below those that are done."""
+        self._stages.append((name, 0, total))
+        self._draw(now=True)
+
+    def total(self, total: int) -> None:
+        """Set the length of the bar."""
+        name, done, _ = self._stages[-1]
+        self._stages[-1] = name, done, total
+
+    def advance(self, count: int) -> None:
+        """Move the bar."""
+        name, done, total = self._stages[-1]
+        self._stages[-1] = name, done + count, total
+        self._draw()
+
+    def note(self, line: str) -> None:
+        """A line below the bars."""
+        self._notes.append(line)
+        self._draw(now=True)
+
+    def _draw(self, *, now: bool = False) -> None:
+        if not now and time.monotonic() - self._drawn_s < REDRAW_S:
+            return
+        self._drawn_s = time.monotonic()
+        rows = [
+            f"<div>{escape(name)} <progress value={done} max={total or done or 1}></progress>"
+            f" {done:,}{f' of {total:,}' if total else ''}</div>"
+            for name, done, total in self._stages
+        ]
+        rows += [f"<div>{escape(line)}</div>" for line in self._notes]
+        self._place.update(self._html("".join(rows)))
+
+
+def index_progress() -> IndexProgress | NotebookProgress:
+    """What shows how far a library is, where this runs; use it in a ``with`` statement."""
+    return NotebookProgress() if Console().is_jupyter else IndexProgress()
+
+
 class BytesProgress(Bar):
     """A bar for one download; call it with bytes so far and in all."""
 
@@ -114,31 +171,3 @@ class BytesProgress(Bar):
     def __call__(self, done: int, total: int) -> None:
         """Show how far it is; a total of 0 is unknown."""
         self.bar.update(self._task, completed=done, total=total or None)
-
-
-class FetchBar(Bar):
-    """Pictures of a fetch that came, that died, and the time left; in a log, a line now and then."""
-
-    def __init__(self) -> None:
-        super().__init__(MofNCompleteColumn(), TextColumn("{task.fields[more]}"), transient=True)
-        self._said_s = time.monotonic()
-        self._task = self.bar.add_task("pictures", total=None, more="")
-
-    def __call__(self, now: FetchProgress) -> None:
-        """Show how far it is."""
-        more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
-        self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)
-        if not self.console.is_terminal and time.monotonic() - self._said_s >= _LINE_EVERY_S:
-            self._said_s = time.monotonic()
-            say(f"{now.done + now.dead:,} of {now.total:,} pictures, {more}")
-
-
-def span(seconds: float | None) -> str:
-    """A time left as a person says it: ``3 min left``."""
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.0f} s left"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min left"
-    return f"{seconds / 3600:.1f} h left"

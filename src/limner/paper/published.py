@@ -1,0 +1,117 @@
+"""Published tables by their names: the paper's figures with those of measured runs beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from limner.errors import ConfigError, unknown
+from limner.evaluation.results import read_choice_results, read_results, read_sequence_results
+from limner.evaluation.uncertainty import RESAMPLES
+from limner.paper import cmcm, complementary, sequences
+from limner.paper.table import Format, Table, reference, render
+from limner.records import Record
+
+if TYPE_CHECKING:
+    from limner.evaluation.run import Measured
+
+NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1", "gsda-1")
+R = TypeVar("R")
+
+
+class Tables(Record):
+    """Tables that are one in the paper, such as one per split.
+
+    Attributes:
+        name: such as ``cmcm-5``.
+        tables: in order.
+    """
+
+    name: str
+    tables: tuple[Table, ...]
+
+    @property
+    def empty(self) -> int:
+        """Cells without a result that should have one."""
+        return sum(table.empty for table in self.tables)
+
+    def render(self, form: Format) -> str:
+        """As one text, see `limner.paper.table.render`."""
+        return render(self.tables, form)
+
+    def markdown(self) -> str:
+        """As Markdown."""
+        return self.render("md")
+
+    def latex(self) -> str:
+        """As LaTeX; needs the package booktabs."""
+        return self.render("latex")
+
+    def html(self) -> str:
+        """As HTML without style."""
+        return self.render("html")
+
+    def __str__(self) -> str:
+        """As Markdown."""
+        return self.markdown()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.html()
+
+
+def build(
+    name: str,
+    runs: str | os.PathLike[str] | None = None,
+    *,
+    data: str | None = None,
+    resamples: int = RESAMPLES,
+    measured: Sequence[Measured] | None = None,
+) -> Tables:
+    """A published table with the figures of measured runs.
+
+    Args:
+        name: cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations),
+            complementary-2 (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of
+            the weights), vrss-1 (steps of stories) or gsda-1 (the same with the coherence of found pictures).
+        runs: folder that holds measured runs; None shows the published figures alone.
+        data: data set of the results; None takes that of the published table, and for complementary-…, vrss-1
+            and gsda-1 all that were measured.
+        resamples: of every interval and comparison.
+        measured: runs in memory, in place of those in `runs`.
+    Raises:
+        ConfigError: no such table.
+        MissingError: `runs` is no folder.
+        DataError: two systems were evaluated on different pairs.
+    """
+    if name not in NAMES:
+        raise ConfigError(unknown("table", name, NAMES))
+    if not isinstance(runs, str | os.PathLike | None):
+        raise ConfigError(f"table: runs: {runs!r:.60} is of type {type(runs).__name__}; expected a path")
+    place = None if runs is None else Path(runs).expanduser()
+
+    def found(read: Callable[[Path], list[R]], of: Callable[[Measured], Iterable[R]]) -> list[R]:
+        if measured is not None:
+            return [result for one in measured for result in of(one)]
+        return [] if place is None else read(place)
+
+    kind = name.partition("-")[0]
+    if kind == "cmcm":
+        results = found(read_results, lambda one: (one.result,))
+        chosen = results[0].about.data if measured else data
+        return Tables(name=name, tables=tuple(cmcm.build(name, results, data=chosen, resamples=resamples)))
+    if kind == "complementary":
+        answers = found(read_choice_results, lambda one: one.choices)
+        answers = [answer for answer in answers if data in (None, answer.about.data)]
+        tables = complementary.build(name, answers, data=data, resamples=resamples)
+        if name == "complementary-2":
+            entry = reference()[name]
+            ranked = found(read_results, lambda one: (one.result,))
+            tables += complementary.rank_tables(
+                ranked, answers, tuple(entry["rows"]), entry["control"], resamples=resamples
+            )
+        return Tables(name=name, tables=tuple(tables))
+    stories = found(read_sequence_results, lambda one: () if one.sequences is None else (one.sequences,))
+    return Tables(name=name, tables=tuple(sequences.build(name, stories, data=data, resamples=resamples)))
