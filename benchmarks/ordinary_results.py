@@ -24,9 +24,9 @@ from ordinary.measures import Figures, Share, figures
 from ordinary.pictures import Part, Words
 
 from limner.errors import DataError, LimnerError
-from limner.evaluation.results import write_whole
 from limner.evaluation.stories import commit
 from limner.evaluation.uncertainty import Difference
+from limner.files import write_text
 from limner.records import Record
 
 COLUMNS = (
@@ -349,7 +349,8 @@ def main() -> None:
     except LimnerError as error:
         raise SystemExit(str(error)) from error
     if options.json:
-        write_whole(result, options.json)
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        write_text(options.json, result.model_dump_json())
     if options.plot:
         plot(result, options.plot)
     print(table(result))

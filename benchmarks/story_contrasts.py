@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.evaluation.results import read_sequence_results
+from limner.evaluation.results import SequenceResult
 from limner.evaluation.uncertainty import difference
 
 MEASURES = {
@@ -29,7 +29,7 @@ def main():
     )
     parser.add_argument("--rows", nargs=2, required=True, help="names of two rows of the table")
     options = parser.parse_args()
-    results = [one for one in read_sequence_results(options.runs) if one.about.part == "test"]
+    results = [one for one in SequenceResult.read_all(options.runs) if one.about.part == "test"]
     ranks, stories = [], None
     for row in options.rows:
         own = [one for one in results if one.about.system == row]

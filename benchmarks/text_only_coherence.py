@@ -29,7 +29,7 @@ from limner.evaluation.relations import (
     prevalence,
     second_opinion,
 )
-from limner.evaluation.results import About, Result, measure, write_result
+from limner.evaluation.results import About, Result, measure
 
 CHOICES = tuple(float(c) for c in np.logspace(-5, 1, 13))
 SYSTEMS = {"minilm": "text only: MiniLM + logistic", "cbow-lstm": "text only: CBOW + LSTM"}
@@ -276,7 +276,7 @@ def main() -> None:
                 about = About(system=SYSTEMS[system], data=name, split=kind, seed=seed, config=chosen)
                 by_relation = dict(zip(parts.data.relations, probabilities.T, strict=True))
                 result = measure(about, parts.test, parts.data.relations, probabilities=by_relation)
-                write_result(result, options.runs / f"{system}-{name}-{kind}-{seed}")
+                result.write(options.runs / f"{system}-{name}-{kind}-{seed}")
                 runs.append(result)
             for cut, rows in cuts.items():
                 found[cut][system] = figures(parts, runs, rows, options.resamples)

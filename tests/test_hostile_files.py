@@ -15,7 +15,7 @@ from PIL import Image
 from limner.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
 from limner.errors import CheckpointError, DataError, LimnerError
 from limner.evaluation.refinement import Refinement
-from limner.evaluation.results import read_results, write_result
+from limner.evaluation.results import Result
 from limner.evaluation.run import REFINEMENT, read_refinement, write_refinement
 from limner.library.ingest import index
 from limner.library.library import Library
@@ -145,8 +145,8 @@ def test_every_file_of_a_library_fails_closed_or_is_made_again(whole_library, ho
 
 
 def test_result_files_fail_closed(tmp_path, hostile):
-    write_result(result("CMCM", 1.0), tmp_path).write_bytes(hostile)
-    assert "expected a result file" in refused(lambda: read_results(tmp_path), DataError)
+    result("CMCM", 1.0).write(tmp_path).write_bytes(hostile)
+    assert "expected a result file" in refused(lambda: Result.read_all(tmp_path), DataError)
 
 
 def test_the_refinement_fails_closed(tmp_path, hostile):

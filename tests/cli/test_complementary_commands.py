@@ -16,7 +16,7 @@ from limner.cli.table import table
 from limner.cli.train import train
 from limner.datasets.neighbours import PairScores, write_pair_scores
 from limner.errors import ConfigError, DataError, MissingError
-from limner.evaluation.results import read_choice_results, write_choice_result, write_result
+from limner.evaluation.results import ChoiceResult
 from limner.evaluation.validation import choices_of, maximise
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def test_a_run_chosen_by_choice_is_measured_on_stored_questions(tmp_path, capsys
     rows = json.loads(capsys.readouterr().out)
     assert all({"5-way I→T", "5-way T→I", "3-way I→T", "3-way T→I"} <= set(row) for row in rows)
     assert len(list((tmp_path / "questions").iterdir())) == 2
-    found = read_choice_results(runs)
+    found = ChoiceResult.read_all(runs)
     assert [(one.about.seed, one.c) for one in found] == [(0, 3), (0, 5), (1, 3), (1, 5)]
     assert found[0].choices == found[2].choices
     assert found[1].accuracy == (rows[0]["5-way I→T"], rows[0]["5-way T→I"])
@@ -92,9 +92,9 @@ def test_wrong_numbers_of_options_are_refused(tmp_path):
 
 def test_tables_show_answers_ranks_and_the_ablation(tmp_path, capsys):
     for name, quality in (("PVSE", 1.0), ("DIVERSITY", 2.0), ("Γ=0", 1.0)):
-        write_choice_result(choice_result(name, quality), tmp_path / "runs" / name)
-        write_result(result(name, quality, data="flickr8k", relations=()), tmp_path / "runs" / name)
-    write_result(result("CMCM", 3.0), tmp_path / "runs" / "cmcm")
+        choice_result(name, quality).write(tmp_path / "runs" / name)
+        result(name, quality, data="flickr8k", relations=()).write(tmp_path / "runs" / name)
+    result("CMCM", 3.0).write(tmp_path / "runs" / "cmcm")
     words = ("--runs", tmp_path / "runs", "--resamples", 200)
     run(table, "complementary-2", *words)
     shown = capsys.readouterr().out
@@ -170,12 +170,12 @@ def test_gains_are_those_of_runs_that_left_scores(tmp_path):
     deviations = {}
     for seed, name, quality in ((0, "PVSE", 1.0), (0, "DIVERSITY", 2.0), (1, "DIVERSITY", 3.0)):
         answers = choice_result(name, quality, seed=seed)
-        write_choice_result(answers, runs / f"{name}{seed}")
+        answers.write(runs / f"{name}{seed}")
         if name != "PVSE":
             sides = {f"{name}/{side}": np.linspace(0, 1 + seed, 9, dtype=np.float32) for side in "ab"}
             write_pair_scores(PairScores(tuple("abcdefghi"), sides, 0), runs / f"{name}{seed}")
             deviations[seed] = np.linspace(0, 1 + seed, 9).std()
-    answers = {(r.about.system, r.about.seed): np.mean(r.accuracy) for r in read_choice_results(runs)}
+    answers = {(r.about.system, r.about.seed): np.mean(r.accuracy) for r in ChoiceResult.read_all(runs)}
     (gain,) = weight_pictures._gains(runs, "grouped")
     assert (gain.data, gain.measure) == ("flickr8k 5-way", "DIVERSITY")
     assert gain.deviation == pytest.approx(np.mean(list(deviations.values())))

@@ -13,7 +13,7 @@ import pytest
 from limner.cli.main import run
 from limner.cli.measure import measure
 from limner.errors import LimnerWarning
-from limner.evaluation.results import About, Result, read_results, read_sequence_results, write_result
+from limner.evaluation.results import About, Result, SequenceResult
 from limner.paper.gallery import open_pictures
 from limner.study.material import positives
 from limner.study.records import Vote, read_study, vote_lines
@@ -61,7 +61,7 @@ def folder(made, tmp_path):
 
 def relation_of(runs):
     """A relation of the set with positives in the test part."""
-    labels = read_results(runs[0])[0].labels
+    labels = Result.read_all(runs[0])[0].labels
     return max(labels, key=lambda name: sum(labels[name]))
 
 
@@ -69,7 +69,7 @@ def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, made):
     relation = relation_of(runs)
     assert "simple random, seed 0" in made[1]
     found = read_study(made[0])
-    one, two = (read_results(folder)[0] for folder in runs)
+    one, two = (Result.read_all(folder)[0] for folder in runs)
     labels = dict(zip(one.ids, one.labels[relation], strict=True))
     copies = {}
     for name, pair in zip(one.ids, one.pairs, strict=True):
@@ -104,13 +104,13 @@ def test_a_repeated_pair_is_drawn_once_by_the_majority_of_its_labels():
 def test_what_runs_found_cannot_influence_the_draw(runs, made, tmp_path, capsys):
     changed = [shutil.copytree(one, tmp_path / one.name) for one in runs]
     for folder in changed:
-        result = read_results(folder)[0]
+        result = Result.read_all(folder)[0]
         pools = tuple(
             pool.model_copy(update={"plain": tuple(float(pool.pictures) for _ in pool.plain)})
             for pool in result.pools
         )
         top = tuple(tuple(reversed(row)) for row in result.top)
-        write_result(result.model_copy(update={"top": top, "pools": pools}), folder)
+        result.model_copy(update={"top": top, "pools": pools}).write(folder)
     assert create(capsys, tmp_path / "two", changed, "--relation", relation_of(runs), "--size", 10)[0] == 0
     one, two = ((folder / "population.json").read_bytes() for folder in (made[0], tmp_path / "two"))
     assert one == two
@@ -121,7 +121,7 @@ def test_stories_of_runs_are_shown_whole_with_their_truth(runs, tmp_path, capsys
     words = ("--protocol", "tick-all", "--size", 2, "--checks", 0)
     assert create(capsys, tmp_path / "s", runs, *words)[0] == 0
     found = read_study(tmp_path / "s")
-    one, two = (read_sequence_results(folder)[0] for folder in runs)
+    one, two = (SequenceResult.read_all(folder)[0] for folder in runs)
     steps = Counter(one.stories)
     drawn = found.population.strata["all"].drawn
     assert Counter(entry.cluster for entry in found.key.items.values()) == {s: steps[s] for s in drawn}

@@ -12,7 +12,6 @@ from limner.cli.figure import figure
 from limner.cli.measure import measure
 from limner.cli.table import table
 from limner.errors import ConfigError, DataError, MissingError
-from limner.evaluation.results import write_result
 from limner.paper.smoke import smoke_measured
 
 
@@ -25,8 +24,8 @@ def run(command, *words):
 @pytest.fixture
 def runs(tmp_path):
     folder = tmp_path / "runs"
-    write_result(result("CMCA", 1.0), folder / "cmca")
-    write_result(result("CMCM", 2.0, refined=1.0), folder / "cmcm")
+    result("CMCA", 1.0).write(folder / "cmca")
+    result("CMCM", 2.0, refined=1.0).write(folder / "cmcm")
     return folder
 
 
@@ -76,7 +75,7 @@ def test_figures_from_results(runs, tmp_path):
     with pytest.raises(DataError, match="no system of a single relation"):
         run(figure, "cmcm-entropy", "--runs", runs, "--to", tmp_path / "e.svg", "--resamples", 100)
     for name in ("Story", "Meta"):
-        write_result(result(f"CMCM_{name}", 1.0, relations=(name,)), runs / name)
+        result(f"CMCM_{name}", 1.0, relations=(name,)).write(runs / name)
     run(figure, "cmcm-entropy", "--runs", runs, "--to", tmp_path / "e.svg", "--resamples", 100)
     assert "Story" in (tmp_path / "e.svg").read_text()
     with pytest.raises(DataError, match=r"no result on clue \(released split\)"):
@@ -86,7 +85,7 @@ def test_figures_from_results(runs, tmp_path):
 def test_the_scatter_shows_validation_rows_only(runs, tmp_path):
     with pytest.raises(DataError, match="--part val' first"):
         run(figure, "cmcm-3b", "--run", runs / "cmcm", "--to", tmp_path / "3b.svg")
-    write_result(result("CMCM", 2.0, part="val"), runs / "cmcm")
+    result("CMCM", 2.0, part="val").write(runs / "cmcm")
     run(figure, "cmcm-3b", "--run", runs / "cmcm", "--to", tmp_path / "3b.svg")
     assert "rank of the right picture" in (tmp_path / "3b.svg").read_text()
 
@@ -192,7 +191,7 @@ def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
     for weight in (0.1, 0.4):
         one = result("CMCM", 2.0, refined=weight, data="cite++")
         about = one.about.model_copy(update={"config": {"loss": {"relation_weight": weight}}})
-        write_result(one.model_copy(update={"about": about}), tmp_path / "runs" / str(weight))
+        one.model_copy(update={"about": about}).write(tmp_path / "runs" / str(weight))
     words = ("--runs", tmp_path / "runs", "--data", "cite++", "--resamples", 50)
     run(figure, "cmcm-8", *words, "--to", tmp_path / "8.svg")
     drawn = (tmp_path / "8.svg").read_text()

@@ -8,13 +8,7 @@ from made_up_results import pairs_of
 
 from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
 from limner.evaluation.choice import answer, draw_choices, read_choices, stored_choices, write_choices
-from limner.evaluation.results import (
-    About,
-    measure_choices,
-    read_choice_result,
-    read_choice_results,
-    write_choice_result,
-)
+from limner.evaluation.results import About, ChoiceResult, measure_choices
 
 
 def plain(count):
@@ -200,17 +194,17 @@ def test_a_result_counts_repeated_pairs_once_and_round_trips(tmp_path):
     assert len(found.ids) == 36
     assert found.groups[:4] == ("g0", "g0", "g1", "g1")
     assert found.accuracy == (1.0, 1.0)
-    path = write_choice_result(found, tmp_path / "runs" / "a")
+    path = found.write(tmp_path / "runs" / "a")
     assert path.name == "flickr8k-grouped-test-5way.json"
-    assert read_choice_result(path) == found
+    assert ChoiceResult.read(path) == found
     other = measure_choices(about(seed=1), pairs, -scores, 5, distractors=tmp_path / "distractors")
     assert other.accuracy == (0.0, 0.0)
     assert other.choices == found.choices
-    write_choice_result(other, tmp_path / "runs" / "b")
-    assert [one.about.seed for one in read_choice_results(tmp_path / "runs")] == [0, 1]
-    write_choice_result(found, tmp_path / "runs" / "c")
+    other.write(tmp_path / "runs" / "b")
+    assert [one.about.seed for one in ChoiceResult.read_all(tmp_path / "runs")] == [0, 1]
+    found.write(tmp_path / "runs" / "c")
     with pytest.raises(DataError, match="keep one of them"):
-        read_choice_results(tmp_path / "runs")
+        ChoiceResult.read_all(tmp_path / "runs")
 
 
 def test_results_that_do_not_fit_are_refused(tmp_path):
@@ -221,14 +215,14 @@ def test_results_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(DataError, match="'p0' has no group"):
         measure_choices(about(), bare, np.ones((20, 18)), 3, distractors=tmp_path)
     with pytest.raises(MissingError, match="--choices"):
-        read_choice_result(tmp_path / "none.json")
+        ChoiceResult.read(tmp_path / "none.json")
     with pytest.raises(MissingError, match="not a folder"):
-        read_choice_results(tmp_path / "none")
+        ChoiceResult.read_all(tmp_path / "none")
     (tmp_path / "a.json").write_text('{"c": 1}')
     with pytest.raises(DataError, match="expected a c-way result"):
-        read_choice_result(tmp_path / "a.json")
+        ChoiceResult.read(tmp_path / "a.json")
     good = measure_choices(about(), pairs, np.ones((20, 18)), 3, distractors=tmp_path / "d")
     for wrong in ({"groups": ("g",)}, {"picture_to_text": (2.0,) * len(good.ids)}):
         (tmp_path / "a.json").write_text(good.model_copy(update=wrong).model_dump_json())
         with pytest.raises(DataError, match="expected a c-way result"):
-            read_choice_result(tmp_path / "a.json")
+            ChoiceResult.read(tmp_path / "a.json")

@@ -5,7 +5,7 @@ import pytest
 
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, MissingError, ShapeError
-from limner.evaluation.results import About, measure, read_result, read_results, write_result
+from limner.evaluation.results import About, Result, measure
 
 ABOUT = About(system="CMCM", data="made-up", split="grouped", seed=1, refinement={"threshold": float("inf")})
 
@@ -105,24 +105,24 @@ def test_a_result_round_trips(scene, tmp_path):
     pairs, _, scores = scene
     probabilities = {"a": np.linspace(0, 1, 10), "b": np.full(10, 1 / 3)}
     found = measure(ABOUT, pairs, ("a", "b"), scores=scores, probabilities=probabilities, pool_size=4)
-    path = write_result(found, tmp_path / "run")
+    path = found.write(tmp_path / "run")
     assert path == tmp_path / "run" / "results" / "made-up-grouped-test.json"
-    assert read_result(path) == found
-    assert read_result(path).about.refinement["threshold"] == float("inf")
-    assert read_results(tmp_path) == [found]
-    write_result(found, tmp_path / "copy")
+    assert Result.read(path) == found
+    assert Result.read(path).about.refinement["threshold"] == float("inf")
+    assert Result.read_all(tmp_path) == [found]
+    found.write(tmp_path / "copy")
     with pytest.raises(DataError, match="same system"):
-        read_results(tmp_path)
-    assert read_results(tmp_path, variants=True) == [found, found]
+        Result.read_all(tmp_path)
+    assert Result.read_all(tmp_path, variants=True) == [found, found]
 
 
 @pytest.mark.parametrize("change", [('"plain":[', '"plain":[7,'), ('"format"', '"former"'), ("{", "")])
 def test_a_damaged_file_is_refused(scene, tmp_path, change):
     pairs, _, scores = scene
-    path = write_result(measure(ABOUT, pairs, (), scores=scores), tmp_path)
+    path = measure(ABOUT, pairs, (), scores=scores).write(tmp_path)
     path.write_text(path.read_text().replace(*change, 1))
     with pytest.raises(DataError, match="expected a result file"):
-        read_result(path)
+        Result.read(path)
 
 
 def test_what_does_not_fit_is_refused(scene, tmp_path):
@@ -134,6 +134,6 @@ def test_what_does_not_fit_is_refused(scene, tmp_path):
     with pytest.raises(DataError, match="has no group"):
         measure(ABOUT, [pairs[0].model_copy(update={"group": ""})], (), scores=scores[:1, :1])
     with pytest.raises(MissingError, match="not a folder"):
-        read_results(tmp_path / "nowhere")
+        Result.read_all(tmp_path / "nowhere")
     with pytest.raises(MissingError, match="evaluate the run first"):
-        read_result(tmp_path / "x.json")
+        Result.read(tmp_path / "x.json")

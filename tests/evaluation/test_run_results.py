@@ -15,7 +15,7 @@ from limner.encoders.pixels import build
 from limner.encoders.weights import read_state
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.evaluation.refinement import Refinement
-from limner.evaluation.results import read_result, write_result
+from limner.evaluation.results import Result
 from limner.evaluation.run import evaluate_run, read_refinement, write_refinement
 from limner.training.cmcm import load
 from limner.training.corpus import corpus_of, open_corpus
@@ -97,7 +97,7 @@ def test_stored_features_are_made_once_and_a_result_is_measured_on_the_test_rows
     train(settings_file(tmp_path, pairs), to=run, weights=weights)
     assert "best epoch" in capsys.readouterr().out
     result = evaluate_run(run, weights=weights, commit="abc")
-    again = read_result(write_result(result, run))
+    again = Result.read(result.write(run))
     assert again == result
     assert (result.about.system, result.about.data, result.about.commit) == ("CMCM", "made", "abc")
     assert set(result.labels) == set(result.probabilities) == {"a", "b"}

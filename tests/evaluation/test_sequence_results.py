@@ -10,14 +10,7 @@ from made_up_sequences import sequence_result
 
 from limner.errors import DataError, MissingError
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.results import (
-    SequenceResult,
-    Told,
-    read_results,
-    read_sequence_result,
-    read_sequence_results,
-    write_sequence_result,
-)
+from limner.evaluation.results import Result, SequenceResult, Told
 
 TOLD = {"tokens": [5] * 12, "unknown": [1] * 12, "nats": {"true": [2.5] * 12, "found": [3.0] * 12}}
 
@@ -34,25 +27,25 @@ def test_what_was_written_is_read(result, tmp_path):
     scores = TextScores(bleu=0.1, chrf=0.2, meteor=0.3, texts=12, settings=("a", "b"))
     told = Told(tokens=(5,) * 12, unknown=(1,) * 12, nats=TOLD["nats"], scores=scores)
     result = result.model_copy(update={"found": {**result.found, "steps": lost}, "told": told})
-    path = write_sequence_result(result, tmp_path / "run")
+    path = result.write(tmp_path / "run")
     assert path.relative_to(tmp_path).as_posix() == "run/results/sequences/storybook-grouped-test.json"
     assert [one.name for one in path.parent.iterdir()] == [path.name]
-    assert read_sequence_result(path) == result
-    assert read_sequence_results(tmp_path) == [result]
-    assert read_results(tmp_path) == []  # the results of all systems lie one level above
+    assert SequenceResult.read(path) == result
+    assert SequenceResult.read_all(tmp_path) == [result]
+    assert Result.read_all(tmp_path) == []  # the results of all systems lie one level above
 
 
 def test_two_of_one_run_are_refused(result, tmp_path):
-    write_sequence_result(result, tmp_path / "one")
-    write_sequence_result(result, tmp_path / "two")
+    result.write(tmp_path / "one")
+    result.write(tmp_path / "two")
     with pytest.raises(DataError, match="same system, data"):
-        read_sequence_results(tmp_path)
+        SequenceResult.read_all(tmp_path)
     with pytest.raises(MissingError, match="not a folder"):
-        read_sequence_results(tmp_path / "none")
+        SequenceResult.read_all(tmp_path / "none")
     with pytest.raises(MissingError, match="run 'limner measure'"):
-        read_sequence_result(tmp_path / "none.json")
+        SequenceResult.read(tmp_path / "none.json")
     with pytest.raises(DataError, match="cannot be read"):
-        read_sequence_result(tmp_path)
+        SequenceResult.read(tmp_path)
 
 
 def shorter(values):
@@ -106,7 +99,7 @@ def test_a_file_that_was_tampered_with_is_refused(result, tmp_path, change, said
     path = tmp_path / "a.json"
     path.write_text(json.dumps(values))
     with pytest.raises(DataError, match=said) as error:
-        read_sequence_result(path)
+        SequenceResult.read(path)
     assert "\n" not in str(error.value)
 
 
@@ -115,7 +108,7 @@ def test_any_other_file_is_refused_in_one_line(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.json"
     path.write_bytes(content)
     with pytest.raises(DataError, match="expected a sequence result of this version") as error:
-        read_sequence_result(path)
+        SequenceResult.read(path)
     assert "\n" not in str(error.value)
 
 
@@ -126,7 +119,7 @@ def test_a_file_with_one_changed_byte_is_read_or_refused(tmp_path_factory, data)
     path = tmp_path_factory.getbasetemp() / "changed.json"
     path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
     try:
-        found = read_sequence_result(path)
+        found = SequenceResult.read(path)
     except DataError:
         return
     assert SequenceResult.model_validate(found.model_dump()) == found

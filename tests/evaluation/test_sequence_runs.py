@@ -14,7 +14,7 @@ from limner.datasets.pairs import Pair
 from limner.encoders.colour import CellColours
 from limner.errors import LimnerWarning
 from limner.evaluation import run as sequence_runs
-from limner.evaluation.results import About, read_sequence_result
+from limner.evaluation.results import About, SequenceResult
 from limner.evaluation.run import COLOURS, SequenceMeter, fixed_features
 from limner.training.corpus import ArrayRows, FileRows
 
@@ -98,7 +98,7 @@ def test_measuring_a_run_writes_its_steps_beside_its_result(drawings_run, tmp_pa
     assert run(["measure", str(folder), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     (path,) = (folder / "results" / "sequences").iterdir()
-    result = read_sequence_result(path)
+    result = SequenceResult.read(path)
     assert row["steps R@1"] == np.mean(np.array(result.found["steps"].own) <= 1)
     assert row["distinct StR@1"] == np.mean(np.array(result.found["distinct"].story) <= 1)
     assert result.features == COLOURS

@@ -15,7 +15,7 @@ from limner.cli.main import run
 from limner.cli.measure import measure
 from limner.errors import LimnerWarning
 from limner.evaluation import caption_scores as captions
-from limner.evaluation.results import read_sequence_results
+from limner.evaluation.results import SequenceResult
 from limner.evaluation.sequences import steps_of
 from limner.models.telling import tell
 from limner.paper.gallery import open_run
@@ -35,7 +35,7 @@ def told_run(tmp_path_factory, train_tiny):
 def told(told_run):
     with redirect_stdout(StringIO()), pytest.warns(LimnerWarning, match="VSR of"):
         measure(told_run, saliency=False)
-    (result,) = read_sequence_results(told_run)
+    (result,) = SequenceResult.read_all(told_run)
     return result
 
 
@@ -92,5 +92,5 @@ def test_other_systems_tell_nothing(drawings_run, tmp_path, capsys):
     assert run(["measure", str(folder), "--no-saliency", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert not any("perplexity" in name for name in row)
-    (result,) = read_sequence_results(folder)
+    (result,) = SequenceResult.read_all(folder)
     assert result.told is None

@@ -12,7 +12,7 @@ from PIL import Image
 from limner.cli.figure import figure
 from limner.cli.measure import measure
 from limner.errors import ConfigError, DataError, LimnerWarning
-from limner.evaluation.results import read_sequence_results, write_sequence_result
+from limner.evaluation.results import SequenceResult
 from limner.paper.strips import parted, spread
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def test_attention_of_test_stories_is_drawn(runs, tmp_path):
         assert min(drawn.size) > 500
     figure("vrss-attention", to=tmp_path / "a.svg", run=(runs / "vrss",), count=1)
     text = (tmp_path / "a.svg").read_text()
-    (result, *_) = [one for one in read_sequence_results(runs) if one.about.system == "VRSS"]
+    (result, *_) = [one for one in SequenceResult.read_all(runs) if one.about.system == "VRSS"]
     assert result.stories[0] in text
     name = result.stories[-1]
     figure("vrss-attention", to=tmp_path / "a.svg", run=(runs / "vrss",), text=(name,))
@@ -56,7 +56,7 @@ def test_attention_that_is_not_there_is_refused(runs, tmp_path):
 
 
 def test_every_step_is_in_one_group_and_the_page_shows_who_was_better(runs, tmp_path):
-    one, other = sorted(read_sequence_results(runs), key=lambda r: r.about.system != "VRSS")
+    one, other = sorted(SequenceResult.read_all(runs), key=lambda r: r.about.system != "VRSS")
     groups = parted(one, other, ("VRSS", "CMCM"))
     assert sorted(step for members in groups.values() for step in members) == list(range(len(one.ids)))
     ranks = [result.found["steps"].own for result in (one, other)]
@@ -93,9 +93,9 @@ def test_runs_that_cannot_be_compared_are_refused(runs, tmp_path, drawings_run):
     shutil.copytree(runs / "rival", tmp_path / "bare", ignore=shutil.ignore_patterns("results"))
     with pytest.raises(DataError, match="run 'limner measure"):
         figure("vrss-galleries", to=out, run=(runs / "vrss", tmp_path / "bare"))
-    (result, *_) = read_sequence_results(runs / "rival")
+    (result, *_) = SequenceResult.read_all(runs / "rival")
     moved = result.model_copy(update={"ids": tuple(f"x{name}" for name in result.ids)})
-    write_sequence_result(moved, tmp_path / "bare")
+    moved.write(tmp_path / "bare")
     with pytest.raises(DataError, match="different steps"):
         figure("vrss-galleries", to=out, run=(runs / "vrss", tmp_path / "bare"))
     assert not out.exists()

@@ -10,7 +10,7 @@ import pytest
 from limner.cli.figure import figure
 from limner.cli.measure import measure
 from limner.errors import ConfigError, DataError, LimnerWarning
-from limner.evaluation.results import read_sequence_results, write_sequence_result
+from limner.evaluation.results import SequenceResult
 from limner.paper.gallery import open_pictures
 from limner.paper.strips import MARKS, MOST_STEPS
 
@@ -43,7 +43,7 @@ def cells(page):
 def test_every_mark_agrees_with_the_measured_rank(runs, tmp_path):
     figure("gsda-strips", to=tmp_path / "s.html", run=tuple(runs), count=2)
     found = cells((tmp_path / "s.html").read_text())
-    results = [read_sequence_results(run)[0] for run in runs]
+    results = [SequenceResult.read_all(run)[0] for run in runs]
     _, picture = open_pictures(runs[0])
     one = results[0]
     assert one.about.part == "val"
@@ -68,7 +68,7 @@ def test_every_mark_agrees_with_the_measured_rank(runs, tmp_path):
 
 
 def test_stories_can_be_named(runs, tmp_path):
-    (result,) = read_sequence_results(runs[0])
+    (result,) = SequenceResult.read_all(runs[0])
     name = result.stories[-1]
     figure("gsda-strips", to=tmp_path / "s.html", run=(runs[0],), text=(name,))
     page = (tmp_path / "s.html").read_text()
@@ -89,9 +89,9 @@ def test_what_cannot_be_shown_is_refused(runs, tmp_path, drawings_run):
     bare = shutil.copytree(drawings_run, tmp_path / "bare", ignore=shutil.ignore_patterns("results"))
     with pytest.raises(DataError, match="--part val' first"):
         figure("gsda-strips", to=out, run=(runs[0], bare))
-    (result,) = read_sequence_results(runs[0])
+    (result,) = SequenceResult.read_all(runs[0])
     moved = result.model_copy(update={"ids": tuple(f"x{name}" for name in result.ids)})
-    write_sequence_result(moved, bare)
+    moved.write(bare)
     with pytest.raises(DataError, match="different steps"):
         figure("gsda-strips", to=out, run=(runs[0], bare))
     with pytest.raises(DataError, match="has no pair"):

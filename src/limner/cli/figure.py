@@ -150,12 +150,12 @@ def _one(name: str, run: Sequence[Path]) -> Path:
 
 def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result]:
     """Measured test results of one data set and split."""
-    from limner.evaluation.results import read_results
+    from limner.evaluation.results import Result
 
     if runs is None:
         raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
     found = [
-        r for r in read_results(runs, variants=name.startswith("cmcm-8"))
+        r for r in Result.read_all(runs, variants=name.startswith("cmcm-8"))
         if (r.about.part, r.about.data, r.about.split) == ("test", data, split)
     ]  # fmt: skip
     if not found:
@@ -168,19 +168,13 @@ def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result
 def _scatter(to: Path, run: Path) -> None:
     import numpy as np
 
-    from limner.evaluation.results import FOLDER, read_result
+    from limner.evaluation.results import Result
     from limner.paper import figures
 
-    found = sorted((run / FOLDER).glob("*-val.json"))
-    if not found:
-        raise DataError(
-            f"{run}: no result on validation; run 'limner measure {run} --part val' first"
-            " (the figure chooses a threshold, so it never shows test rows)"
-        )
-    result = read_result(found[0])
+    result = Result.read_part(run, "val")  # a threshold is chosen, so test rows are never shown
     full = result.full
     if full is None or not full.gaps:
-        raise DataError(f"{found[0]}: holds no ranks against all pictures; measure the run again")
+        raise DataError(f"{run}: its result holds no ranks against all pictures; measure the run again")
     threshold = float(result.about.refinement.get("threshold", np.inf))
     figures.write(to, figures.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
 
@@ -272,19 +266,14 @@ def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
 
 def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
     """Top five of several runs for the same texts."""
-    from limner.evaluation.results import FOLDER, read_result
+    from limner.evaluation.results import Result
     from limner.paper import figures
     from limner.paper import figures as example_figures
     from limner.paper.gallery import open_pictures
 
     if not runs:
         raise ConfigError("figure: cmcm-6 compares runs; pass --run FOLDER once per run")
-    results = []
-    for run in runs:
-        found = sorted((run / FOLDER).glob("*-test.json"))
-        if not found:
-            raise DataError(f"{run}: not measured yet; run 'limner measure {run}' first")
-        results.append(read_result(found[0]))
+    results = [Result.read_part(run, "test") for run in runs]
     if any(result.ids != results[0].ids or not result.top for result in results):
         raise DataError("figure: the runs were measured on different pairs; measure them on one split")
     chosen = list(ids) or _telling(results, count)

@@ -60,7 +60,6 @@ def measure(
         Print JSON instead of text.
     """
     from limner.evaluation.ranking import Metric
-    from limner.evaluation.results import write_choice_result, write_result, write_sequence_result
     from limner.evaluation.run import SequenceMeter, measure_run
 
     if not runs:
@@ -78,7 +77,7 @@ def measure(
             choices=choices, distractors=distractors, stories=stories,
         )  # fmt: skip
         result = measured.result
-        write_result(result, run)
+        result.write(run)
         full = result.full
         figures: dict[str, float] = {}
         if full is not None:
@@ -88,11 +87,11 @@ def measure(
                         f"{stage} {m}": _figure(Metric.parse(m), ranks) for m in ("MedR", "R@1", "R@10")
                     }
         for answers in measured.choices:
-            write_choice_result(answers, run)
+            answers.write(run)
             by_picture, by_text = answers.accuracy
             figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
         if measured.sequences is not None:
-            write_sequence_result(measured.sequences, run)
+            measured.sequences.write(run)
             figures |= _captions(measured.sequences)
             for decoding, found in measured.sequences.found.items():
                 figures |= {

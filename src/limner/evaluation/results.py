@@ -1,14 +1,14 @@
 """Result files: what one evaluated run found, query by query, so that tables can resample and compare.
 
 A figure alone cannot be paired with another system's; ranks and probabilities can. Tables and figures read
-these files and nothing else. It trains, encodes and scores nothing.
+these files and nothing else.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,85 +18,12 @@ from limner.datasets.pairs import Pair
 from limner.datasets.splits import duplicate_groups, text_id
 from limner.errors import DataError, MissingError, ShapeError
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.choice import Choices, answer, stored_choices
+from limner.evaluation.choice import answer, stored_choices
 from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, Pool, draw
 from limner.evaluation.ranking import rank
 from limner.files import write_text
 from limner.records import Record
 
-R = TypeVar("R", bound=Record)
-
-
-def write_whole(result: Record, target: Path) -> Path:
-    """Write a result as JSON, whole or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_text(target, result.model_dump_json())
-    return target
-
-
-def read_as(path: Path, kind: type[R], what: str, first: str) -> R:
-    """Read one file.
-
-    Args:
-        path: the file.
-        kind: what it must hold.
-        what: that kind in words, for the message.
-        first: what to do where there is none yet.
-    Raises:
-        MissingError: no such file.
-        DataError: it cannot be read, or is not one.
-    """
-    try:
-        return kind.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; {first} first") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error}); expected {what}") from error
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        key = ".".join(str(part) for part in wrong["loc"]) or "the file"
-        raise DataError(f"{path}: {key}: {wrong['msg']}; expected {what} of this version") from error
-
-
-def gather(
-    runs: Path | str,
-    pattern: str,
-    read: Callable[[Path], R],
-    identity: Callable[[R], dict[str, object]] | None,
-) -> list[R]:
-    """All results of the run folders below a folder, in the order of their paths.
-
-    Args:
-        runs: the folder.
-        pattern: of the files' places below it.
-        read: one file.
-        identity: names and values that no two of them may share; None where they may.
-    Raises:
-        MissingError: no such folder.
-        DataError: a file is none, or two are the same.
-    """
-    folder = Path(runs)
-    if not folder.is_dir():
-        raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
-    seen: dict[tuple[object, ...], Path] = {}
-    found = []
-    for path in sorted(folder.glob(pattern)):
-        found.append(read(path))
-        if identity is None:
-            continue
-        named = identity(found[-1])
-        *names, last = named
-        key = tuple(named.values())
-        if key in seen:
-            raise DataError(
-                f"{path}: same {', '.join(names)} and {last} as {seen[key]};"
-                " keep one of them below this folder"
-            )
-        seen[key] = path
-    return found
-
-
-FOLDER = "results"
 TOP = 5
 Scores = NDArray[np.floating]
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
@@ -177,12 +104,104 @@ class About(Record):
         }
 
 
-class Result(Record):
-    """One evaluated run on one part of one split.
+class ResultFile(Record):
+    """What all result files share.
 
     Attributes:
         format: of the file.
         about: what it is of.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+    FOLDER: ClassVar[str]
+    """Below the folder of a run."""
+    WHAT: ClassVar[str]
+    MAKER: ClassVar[str]
+
+    format: str
+    about: About
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What no two results that are compared may share, by name."""
+        return self.about.identity
+
+    def write(self, run: Path | str) -> Path:
+        """Write ``<FOLDER>/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
+        return self._write(Path(run) / self.FOLDER / f"{self.about.name}.json")
+
+    def _write(self, target: Path) -> Path:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_text(target, self.model_dump_json())
+        return target
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read one file.
+
+        Raises:
+            MissingError: no such file.
+            DataError: it is not one.
+        """
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise MissingError(f"{path}: not there; {cls.MAKER} first") from None
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error}); expected {cls.WHAT}") from error
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            key = ".".join(str(part) for part in wrong["loc"]) or "the file"
+            raise DataError(f"{path}: {key}: {wrong['msg']}; expected {cls.WHAT} of this version") from error
+
+    @classmethod
+    def read_part(cls, run: Path, part: Literal["val", "test"]) -> Self:
+        """What was measured of one run on one part.
+
+        Raises:
+            DataError: it was not measured, or the file is damaged.
+        """
+        found = sorted((run / cls.FOLDER).glob(f"*-{part}.json"))
+        if len(found) != 1:
+            how = "" if part == "test" else f" --part {part}"
+            raise DataError(
+                f"{run}: {cls.WHAT} of its {part} part: {len(found)} found, expected one;"
+                f" run 'limner measure {run}{how}' first"
+            )
+        return cls.read(found[0])
+
+    @classmethod
+    def read_all(cls, runs: Path | str, *, variants: bool = False) -> list[Self]:
+        """All such files of the run folders below a folder, in the order of their paths.
+
+        Args:
+            runs: the folder.
+            variants: accept runs that differ in their settings alone, as a curve over a setting needs.
+        Raises:
+            MissingError: no such folder.
+            DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
+        """
+        folder = Path(runs)
+        if not folder.is_dir():
+            raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
+        found: dict[Path, Self] = {}
+        for path in sorted(folder.glob(f"**/{cls.FOLDER}/*.json")):
+            result = cls.read(path)
+            twin = next((other for other, one in found.items() if one.identity == result.identity), None)
+            if twin and not variants:
+                *names, last = result.identity
+                raise DataError(
+                    f"{path}: same {', '.join(names)} and {last} as {twin};"
+                    " keep one of them below this folder"
+                )
+            found[path] = result
+        return list(found.values())
+
+
+class Result(ResultFile):
+    """One evaluated run on one part of one split.
+
+    Attributes:
         ids: (N,) pairs, in the order of all that follows.
         groups: (N,) duplicate groups, the units of the bootstrap.
         pairs: (N,) equal for rows with the same text and the same picture.
@@ -192,7 +211,9 @@ class Result(Record):
         top: (N,) per row the `Pair.id` of the first row with each of the five best pictures of the full set.
     """
 
-    model_config = ConfigDict(ser_json_inf_nan="strings")
+    FOLDER: ClassVar[str] = "results"
+    WHAT: ClassVar[str] = "a result file"
+    MAKER: ClassVar[str] = "evaluate the run"
 
     format: Literal["limner-result-1"] = "limner-result-1"
     about: About
@@ -257,30 +278,20 @@ def measure(
         DataError: a pair has no group or lacks a label.
     Source: docs/methods/evaluation.md §2; docs/methods/cmcm.md §4.2.
     """
-    for pair in pairs:
-        if not pair.group or any(name not in pair.labels for name in relations):
-            raise DataError(
-                f"{about.data}: pair {pair.id!r} has no group or lacks a label; split the set first"
-            )
-    keys = [(text_id(pair.text), pair.image_id) for pair in pairs]
-    copies = duplicate_groups([[key] for key in keys])
+    lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
+    if lost is not None:
+        raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; split the set first")
+    copies, queries, columns, full = _different(about, pairs, scores)
     pools: list[PoolRanks] = []
     top: list[tuple[str, ...]] = []
     if scores is not None:
-        queries = np.unique(np.array(copies, np.int64), return_index=True)[1]  # first row of every pair
+        size = scores.shape[1]
         images = [pairs[row].image_id for row in queries]
-        columns, full = draw(images, "full")
-        size = len(full[0].pictures)
-        if scores.shape != (len(pairs), size):
-            raise ShapeError(
-                f"{about.data}: scores have shape {scores.shape},"
-                f" expected {len(pairs), size} (texts, different pictures)"
-            )
         drawn = draw(images, "pools", size=pool_size, count=pool_count)[1] if size >= pool_size else []
         names = [pairs[queries[row]].id for row in np.unique(columns, return_index=True)[1]]
         order = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
         top = [tuple(names[column] for column in row) for row in order]
-        pools = [_ranks(scores, refine, pool, queries, columns) for pool in (*drawn, *full)]
+        pools = [_ranks(scores, refine, pool, queries, columns) for pool in (*drawn, full)]
     return Result(
         about=about,
         ids=tuple(pair.id for pair in pairs),
@@ -295,33 +306,27 @@ def measure(
     )
 
 
-def write_result(result: Result, run: Path | str) -> Path:
-    """Write ``results/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
-    return write_whole(result, Path(run) / FOLDER / f"{result.about.name}.json")
+def _different(
+    about: About, pairs: Sequence[Pair], scores: Scores | None
+) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], Pool]:
+    """Different pairs of a part, to whose pictures the score table must fit.
 
-
-def read_result(path: Path) -> Result:
-    """Read one result file.
-
-    Raises:
-        MissingError: no such file.
-        DataError: it is not one.
+    Returns:
+        (N,) number of every row's pair, (Q,) first row of every pair, (Q,) column of its picture, and the
+        pool of all pictures.
     """
-    return read_as(path, Result, "a result file", "evaluate the run")
-
-
-def read_results(runs: Path | str, *, variants: bool = False) -> list[Result]:
-    """All result files of the run folders below a folder, in the order of their paths.
-
-    Args:
-        runs: the folder.
-        variants: accept runs that differ in their settings alone, as a curve over a setting needs.
-    Raises:
-        MissingError: no such folder.
-        DataError: a file is none, or two are of the same system, data, split, part, preset and seed.
-    """
-    identity = None if variants else lambda result: result.about.identity
-    return gather(runs, f"**/{FOLDER}/*.json", read_result, identity)
+    lost = next((pair.id for pair in pairs if not pair.group), None)
+    if lost is not None or not pairs:
+        raise DataError(f"{about.data}: pair {lost!r} has no group; split the set first")
+    copies = duplicate_groups([[(text_id(pair.text), pair.image_id)] for pair in pairs])
+    rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
+    columns, (full,) = draw([pairs[row].image_id for row in rows], "full")
+    due = len(pairs), len(full.pictures)
+    if scores is not None and scores.shape != due:
+        raise ShapeError(
+            f"{about.data}: scores have shape {scores.shape}, expected {due} (texts, different pictures)"
+        )
+    return copies, rows, columns, full
 
 
 def _ranks(
@@ -355,15 +360,10 @@ def _gaps(table: Scores) -> NDArray[np.float64]:
     return best[:, 1] - best[:, 0]
 
 
-CHOICES = "choices"
-
-
-class ChoiceResult(Record):
+class ChoiceResult(ResultFile):
     """One run's answers to one set of questions.
 
     Attributes:
-        format: of the file.
-        about: what it is of.
         c: options per question; chance is 1/c.
         draw: seed of the distractors.
         choices: digest of the questions, see `Choices.digest`.
@@ -373,7 +373,9 @@ class ChoiceResult(Record):
         text_to_picture: (N,) credit where the text was given.
     """
 
-    model_config = ConfigDict(ser_json_inf_nan="strings")
+    FOLDER: ClassVar[str] = "choices"
+    WHAT: ClassVar[str] = "a c-way result"
+    MAKER: ClassVar[str] = "run 'limner measure' with --choices"
 
     format: Literal["limner-choice-result-1"] = "limner-choice-result-1"
     about: About
@@ -394,6 +396,15 @@ class ChoiceResult(Record):
         if any(not 0 <= value <= 1 for value in (*self.picture_to_text, *self.text_to_picture)):
             raise ValueError("a credit is outside 0…1")
         return self
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """Runs may answer questions of several numbers of options."""
+        return {**self.about.identity, "c": self.c}
+
+    def write(self, run: Path | str) -> Path:
+        """Write ``choices/<data>-<split>-<part>-<c>way.json`` of a run folder, whole or not at all."""
+        return self._write(Path(run) / self.FOLDER / f"{self.about.name}-{self.c}way.json")
 
     @property
     def accuracy(self) -> tuple[float, float]:
@@ -424,23 +435,10 @@ def measure_choices(
         DataError: a pair has no group, too few pairs, or the stored file is damaged.
     Source: docs/methods/evaluation.md §4.
     """
-    lost = next((pair.id for pair in pairs if not pair.group), None)
-    if lost is not None or not pairs:
-        raise DataError(f"{about.data}: pair {lost!r} has no group; split the set first")
-    texts = [text_id(pair.text) for pair in pairs]
-    copies = duplicate_groups([[(text, pair.image_id)] for text, pair in zip(texts, pairs, strict=True)])
-    rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
-    images = [pairs[row].image_id for row in rows]
-    columns, full = draw(images, "full")
-    size = len(full[0].pictures)
-    if scores.shape != (len(pairs), size):
-        raise ShapeError(
-            f"{about.data}: scores have shape {scores.shape}, expected {len(pairs), size}"
-            " (texts, different pictures)"
-        )
-    name = f"{about.data}-{about.split}-{about.part}".replace("/", "-")
-    choices: Choices = stored_choices(distractors, name, [texts[row] for row in rows], images, c=c, seed=seed)
-    answers = answer(lambda start, stop: scores[rows[start:stop]], size, columns, choices)
+    _, rows, columns, _ = _different(about, pairs, scores)
+    texts, images = [text_id(pairs[row].text) for row in rows], [pairs[row].image_id for row in rows]
+    choices = stored_choices(distractors, about.name.replace("/", "-"), texts, images, c=c, seed=seed)
+    answers = answer(lambda start, stop: scores[rows[start:stop]], scores.shape[1], columns, choices)
     return ChoiceResult(
         about=about,
         c=c,
@@ -453,36 +451,6 @@ def measure_choices(
     )
 
 
-def write_choice_result(result: ChoiceResult, run: Path | str) -> Path:
-    """Write ``choices/<data>-<split>-<part>-<c>way.json`` of a run folder, whole or not at all."""
-    return write_whole(result, Path(run) / CHOICES / f"{result.about.name}-{result.c}way.json")
-
-
-def read_choice_result(path: Path) -> ChoiceResult:
-    """Read one file of c-way results.
-
-    Raises:
-        MissingError: no such file.
-        DataError: it is not one.
-    """
-    return read_as(path, ChoiceResult, "a c-way result", "run 'limner measure' with --choices")
-
-
-def read_choice_results(runs: Path | str) -> list[ChoiceResult]:
-    """All c-way results of the run folders below a folder, in the order of their paths.
-
-    Raises:
-        MissingError: no such folder.
-        DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
-    """
-
-    def identity(result: ChoiceResult) -> dict[str, object]:
-        return {**result.about.identity, "c": result.c}
-
-    return gather(runs, f"**/{CHOICES}/*way.json", read_choice_result, identity)
-
-
-SEQUENCES = f"{FOLDER}/sequences"
 CUTS = (1, 5, 10)
 Decoding = Literal["steps", "distinct"]
 Definition = Literal["noun", "sequence"]
@@ -553,12 +521,10 @@ class Level(Record):
     gold: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
 
 
-class SequenceResult(Record):
+class SequenceResult(ResultFile):
     """One run on the stories of one part of one split.
 
     Attributes:
-        format: of the file.
-        about: what it is of.
         ids: (N,) pair of every step: a step with several pictures has several right answers.
         stories: (N,) story of every step, the units of the bootstrap.
         pictures: different ones, all of them the gallery of every step.
@@ -570,6 +536,10 @@ class SequenceResult(Record):
         gold_coherence: mean coherence of the steps' own pictures; None where none was measured.
         told: of a run that tells stories back; None of others.
     """
+
+    FOLDER: ClassVar[str] = "results/sequences"
+    WHAT: ClassVar[str] = "a sequence result"
+    MAKER: ClassVar[str] = "run 'limner measure' on a set of stories"
 
     format: Literal["limner-sequence-result-1"] = "limner-sequence-result-1"
     about: About
@@ -618,28 +588,3 @@ def _fit_stories(coherence: Sequence[float | None], stories: Sequence[str]) -> b
         (cosine is not None and -1.01 <= cosine <= 1.01) if due else cosine is None
         for cosine, due in zip(coherence, later, strict=True)
     )
-
-
-def write_sequence_result(result: SequenceResult, run: Path | str) -> Path:
-    """Write ``results/sequences/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
-    return write_whole(result, Path(run) / SEQUENCES / f"{result.about.name}.json")
-
-
-def read_sequence_result(path: Path) -> SequenceResult:
-    """Read one file.
-
-    Raises:
-        MissingError: no such file.
-        DataError: it is not one.
-    """
-    return read_as(path, SequenceResult, "a sequence result", "run 'limner measure' on a set of stories")
-
-
-def read_sequence_results(runs: Path | str) -> list[SequenceResult]:
-    """All sequence results of the run folders below a folder, in the order of their paths.
-
-    Raises:
-        MissingError: no such folder.
-        DataError: a file is none, or two are of the same system, data, split, part, preset and seed.
-    """
-    return gather(runs, f"**/{SEQUENCES}/*.json", read_sequence_result, lambda result: result.about.identity)

@@ -218,10 +218,9 @@ class Measured:
     """What one run found on one part.
 
     Attributes:
-        result: to be written with `limner.evaluation.results.write_result`.
-        choices: per number of options, to be written with `choice_results.write_choice_result`.
-        sequences: to be written with `sequence_results.write_sequence_result`; None where it was not asked
-            for or the pairs are no steps of stories.
+        result: ranks and predicted relations.
+        choices: per number of options.
+        sequences: None where it was not asked for or the pairs are no steps of stories.
     """
 
     result: "Result"

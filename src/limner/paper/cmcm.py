@@ -284,7 +284,7 @@ def build(
 
     Args:
         name: one of `TABLES`.
-        results: as `results.read_results` gives them; other data sets and validation are left aside.
+        results: as `ResultFile.read_all` gives them; other data sets and validation are left aside.
         data: data set; None takes that of the published table (Clue for cmcm-7).
         resamples: of every interval and comparison.
     Raises:

@@ -148,7 +148,7 @@ def build(
 
     Args:
         name: one of `TABLES`.
-        results: as `results.read_choice_results` gives them; validation is left aside.
+        results: as `ResultFile.read_all` gives them; validation is left aside.
         data: the only data set shown; None shows all that were measured.
         resamples: of every interval and comparison.
     Raises:
@@ -399,7 +399,7 @@ def rank_tables(
     """One table per data set and split, of the test results whose runs also answered c-way questions.
 
     Args:
-        results: as `results.read_results` gives them.
+        results: as `ResultFile.read_all` gives them.
         answered: whose runs are shown.
         order: systems that come first, where they were measured.
         control: what every other system is compared with.

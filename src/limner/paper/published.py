@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from limner.errors import ConfigError, unknown
-from limner.evaluation.results import read_choice_results, read_results, read_sequence_results
+from limner.evaluation.results import ChoiceResult, Result, ResultFile, SequenceResult
 from limner.evaluation.uncertainty import RESAMPLES
 from limner.paper import cmcm, complementary, sequences
 from limner.paper.table import Format, Table, reference, render
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from limner.evaluation.run import Measured
 
 NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1", "gsda-1")
-R = TypeVar("R")
+R = TypeVar("R", bound=ResultFile)
 
 
 class Tables(Record):
@@ -92,26 +92,26 @@ def build(
         raise ConfigError(f"table: runs: {runs!r:.60} is of type {type(runs).__name__}; expected a path")
     place = None if runs is None else Path(runs).expanduser()
 
-    def found(read: Callable[[Path], list[R]], of: Callable[[Measured], Iterable[R]]) -> list[R]:
+    def found(kind: type[R], of: Callable[[Measured], Iterable[R]]) -> list[R]:
         if measured is not None:
             return [result for one in measured for result in of(one)]
-        return [] if place is None else read(place)
+        return [] if place is None else kind.read_all(place)
 
     kind = name.partition("-")[0]
     if kind == "cmcm":
-        results = found(read_results, lambda one: (one.result,))
+        results = found(Result, lambda one: (one.result,))
         chosen = results[0].about.data if measured else data
         return Tables(name=name, tables=tuple(cmcm.build(name, results, data=chosen, resamples=resamples)))
     if kind == "complementary":
-        answers = found(read_choice_results, lambda one: one.choices)
+        answers = found(ChoiceResult, lambda one: one.choices)
         answers = [answer for answer in answers if data in (None, answer.about.data)]
         tables = complementary.build(name, answers, data=data, resamples=resamples)
         if name == "complementary-2":
             entry = reference()[name]
-            ranked = found(read_results, lambda one: (one.result,))
+            ranked = found(Result, lambda one: (one.result,))
             tables += complementary.rank_tables(
                 ranked, answers, tuple(entry["rows"]), entry["control"], resamples=resamples
             )
         return Tables(name=name, tables=tuple(tables))
-    stories = found(read_sequence_results, lambda one: () if one.sequences is None else (one.sequences,))
+    stories = found(SequenceResult, lambda one: () if one.sequences is None else (one.sequences,))
     return Tables(name=name, tables=tuple(sequences.build(name, stories, data=data, resamples=resamples)))

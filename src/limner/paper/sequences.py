@@ -215,7 +215,7 @@ def build(
 
     Args:
         name: one of `TABLES`.
-        results: as `results.read_sequence_results` gives them; validation is left aside.
+        results: as `ResultFile.read_all` gives them; validation is left aside.
         data: the only data set shown; None shows all that were measured.
         resamples: of every interval and comparison.
     Raises:

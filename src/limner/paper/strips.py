@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from limner.errors import ConfigError, DataError, unknown
+from limner.evaluation.results import SequenceResult
 from limner.paper.gallery import Example, Group, write_examples, write_page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from limner.evaluation.results import SequenceResult
     from limner.paper.gallery import Pictures
 
 
@@ -83,7 +83,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
         raise ConfigError(
             f"figure: vrss-galleries compares two runs, found {len(runs)}; pass --run FOLDER --run FOLDER"
         )
-    one, other = (measured_steps(run, "test") for run in runs)
+    one, other = (SequenceResult.read_part(run, "test") for run in runs)
     if (one.about.data, one.ids) != (other.about.data, other.ids):
         raise DataError(
             f"figure: {runs[0]} and {runs[1]} were measured on different steps; measure both alike"
@@ -113,7 +113,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
     write_examples(to, f"{names[0]} and {names[1]} on {one.about.data}", note, groups())
 
 
-def parted(one: "SequenceResult", other: "SequenceResult", names: Sequence[str]) -> dict[str, list[int]]:
+def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> dict[str, list[int]]:
     """Steps in three groups by who ranks their own picture higher and among the first ten."""
     first, second = (np.array(result.found["steps"].own) for result in (one, other))
     better = (first < second) & (first <= FIRST)
@@ -131,13 +131,13 @@ def spread(members: Sequence[int], count: int) -> list[int]:
     return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
 
 
-def _row(name: str, result: "SequenceResult", step: int, picture: "Pictures") -> Group:
+def _row(name: str, result: SequenceResult, step: int, picture: "Pictures") -> Group:
     found, own = result.found["steps"], result.ids[step]
     shown = [Example(picture(top), "", right=picture.same(top, own)) for top in found.top[step]]
     return Group(f"{name}: its own at place {found.own[step]:g}", shown, level=3)
 
 
-def _places(result: "SequenceResult") -> list[int]:
+def _places(result: SequenceResult) -> list[int]:
     """Place of every step among those of its story, from 1."""
     counts: dict[str, int] = {}
     places = []
@@ -147,29 +147,13 @@ def _places(result: "SequenceResult") -> list[int]:
     return places
 
 
-def names_of(runs: Sequence[Path], results: Sequence["SequenceResult"]) -> list[str]:
+def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[str]:
     """Names of systems, with their folders where two are alike."""
     names = [result.about.system for result in results]
     return [
         f"{name} ({run.name})" if names.count(name) > 1 else name
         for name, run in zip(names, runs, strict=True)
     ]
-
-
-def measured_steps(run: Path, part: Literal["val", "test"]) -> "SequenceResult":
-    """What a run found for the stories of one part.
-
-    Raises:
-        DataError: it was not measured.
-    """
-    from limner.evaluation.results import SEQUENCES as FOLDER
-    from limner.evaluation.results import read_sequence_result
-
-    found = sorted((run / FOLDER).glob(f"*-{part}.json"))
-    if not found:
-        how = "" if part == "test" else f" --part {part}"
-        raise DataError(f"{run}: no steps of stories measured; run 'limner measure {run}{how}' first")
-    return read_sequence_result(found[0])
 
 
 Mark = Literal["right", "story", "wrong", "true"]
@@ -246,7 +230,7 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
 
     if not runs:
         raise ConfigError("figure: gsda-strips compares runs; pass --run FOLDER once per run")
-    results = [measured_steps(run, "val") for run in runs]
+    results = [SequenceResult.read_part(run, "val") for run in runs]
     first = results[0]
     for run, result in zip(runs, results, strict=True):
         if (result.about.data, result.ids) != (first.about.data, first.ids):
@@ -287,7 +271,7 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
 
 
 def _found(
-    result: "SequenceResult",
+    result: SequenceResult,
     row: int,
     story: Sequence[int],
     texts: dict[str, str],

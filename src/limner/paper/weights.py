@@ -302,23 +302,20 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
 def _gains(runs: Path, split: str) -> "list[Gain]":
     """A gain per data set, number of options and measure that was measured beside PVSE."""
     from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
-    from limner.evaluation.results import CHOICES as FOLDER
-    from limner.evaluation.results import read_choice_result, read_choice_results
+    from limner.evaluation.results import ChoiceResult
     from limner.paper.complementary import MEASURES, questions_of
     from limner.paper.table import reference
 
     deviations: dict[tuple[str, str], list[float]] = {}
     for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
-        answered = sorted((file.parent / FOLDER).glob("*way.json"))
+        answered = sorted((file.parent / ChoiceResult.FOLDER).glob("*way.json"))
         scores = read_pair_scores(file.parent).measures() if answered else {}
         for measure, by_modality in scores.items():
-            about = read_choice_result(answered[0]).about
+            about = ChoiceResult.read(answered[0]).about
             if about.system == measure:
                 spread = float(np.mean([values.std() for values in by_modality.values()]))
                 deviations.setdefault((about.data, measure), []).append(spread)
-    chosen = [
-        r for r in read_choice_results(runs) if (r.about.part, r.about.split) == ("test", split)
-    ]  # fmt: skip
+    chosen = [r for r in ChoiceResult.read_all(runs) if (r.about.part, r.about.split) == ("test", split)]
     control = reference()["complementary-2"]["control"]
     found = []
     for one in questions_of(chosen):

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from limner.errors import ConfigError, DataError, unknown
+from limner.evaluation.results import Result, SequenceResult
 from limner.files import json_rows
 from limner.records import Record
 from limner.storyboard.illustrate import step_texts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from limner.datasets.pairs import Pair
-    from limner.evaluation.results import About, Decoding, Result, SequenceResult
+    from limner.evaluation.results import About, Decoding
     from limner.records import BoardStep, Picture, Storyboard
     from limner.training.corpus import PictureRows
 
@@ -325,7 +326,7 @@ def relations_material(
         DataError: a run was not measured, retrieves nothing, or saw other texts than the control.
     Source: docs/methods/evaluation.md §9.1: a simple random sample per relation among positives.
     """
-    runs = {run: _measured(run, part) for run in dict.fromkeys((*tested.values(), control))}
+    runs = {run: Result.read_part(run, part) for run in dict.fromkeys((*tested.values(), control))}
     other = runs[control]
     for run, result in runs.items():
         _check_same(run, result, control, other)
@@ -397,9 +398,7 @@ def sequences_material(
         DataError: a run was not measured on stories, not in this way, or on other steps than the control.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §9.3.
     """
-    from limner.paper.strips import measured_steps
-
-    runs: dict[Path, SequenceResult] = {run: measured_steps(run, part) for run in (tested, control)}
+    runs: dict[Path, SequenceResult] = {run: SequenceResult.read_part(run, part) for run in (tested, control)}
     own, other = runs[tested], runs[control]
     _check_same(tested, own, control, other)
     for run, result in runs.items():
@@ -493,19 +492,6 @@ def _drawing(rows: "PictureRows", pair: "Pair") -> PictureSource | None:
         return None
     values = rows.take(rows.places([pair.image_id]))[0]
     return Image.fromarray(np.asarray(values, dtype=np.uint8))
-
-
-def _measured(run: Path, part: Part) -> "Result":
-    from limner.evaluation.results import FOLDER, read_result
-
-    found = sorted((run / FOLDER).glob(f"*-{part}.json"))
-    if len(found) != 1:
-        how = "" if part == "test" else f" --part {part}"
-        raise DataError(
-            f"study: {run}: {len(found)} results of its {part} part, expected one;"
-            f" run 'limner measure {run}{how}'"
-        )
-    return read_result(found[0])
 
 
 def _check_same(
