@@ -26,9 +26,7 @@ def test_what_is_written_is_read_and_nothing_is_left_beside_it(tmp_path):
     assert Figure.read(target) == FIGURE
     assert [file.name for file in target.parent.iterdir()] == [target.name]
     assert Figure.read_part(tmp_path / "run", "test") == FIGURE
-    with pytest.raises(
-        DataError, match=r"0 found, expected one; run .* --part val' first"
-    ):
+    with pytest.raises(DataError, match=r"0 found, expected one; run .* --part val' first"):
         Figure.read_part(tmp_path / "run", "val")
 
 
