@@ -11,7 +11,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,12 +24,11 @@ from limner.datasets.splits import text_id
 from limner.evaluation.relations import (
     average_precision,
     disagreement_ceiling,
-    precision_difference,
-    precision_interval,
+    precision_statistic,
     prevalence,
-    second_opinion,
 )
 from limner.evaluation.results import About, Result, measure
+from limner.evaluation.uncertainty import bootstrap, difference_of, group_numbers, interval_of
 
 CHOICES = tuple(float(c) for c in np.logspace(-5, 1, 13))
 SYSTEMS = {"minilm": "text only: MiniLM + logistic", "cbow-lstm": "text only: CBOW + LSTM"}
@@ -178,9 +177,12 @@ def figures(parts: Parts, runs: Sequence[Result], rows: np.ndarray, resamples: i
         labels = parts.labels(parts.test)[rows, column]
         scores = np.array([run.probabilities[relation] for run in runs])[:, rows]
         chance = np.random.default_rng(0).random(len(labels))
-        found = precision_interval(scores, labels, groups, resamples=resamples)
+        owner, count = group_numbers(groups)
+        statistics = [precision_statistic(one, labels, owner) for one in (scores, chance)]
+        drawn, guessed = bootstrap(statistics, count, resamples=resamples, width=len(labels))
+        found = interval_of(average_precision(scores, labels), drawn, count)
         base = prevalence(labels, groups, resamples=resamples)
-        gap = precision_difference(scores, chance, labels, groups, resamples=resamples)
+        gap = difference_of(found.value - average_precision(chance, labels), drawn - guessed, count)
         out[relation] = {
             "ap": round(found.value, 4),
             "interval": [round(found.low, 4), round(found.high, 4)],
@@ -190,6 +192,16 @@ def figures(parts: Parts, runs: Sequence[Result], rows: np.ndarray, resamples: i
             "p_against_random_order": round(gap.p_value, 5),
         }
     return out
+
+
+def second_opinion(pairs: Sequence[Hashable], labels: Sequence[int]) -> tuple[float, np.ndarray]:
+    """Average precision of the other annotations of repeated pairs as predictors, and the rows it is of."""
+    truth = np.asarray(labels, dtype=np.float64)
+    owner, total = group_numbers(pairs)
+    sizes = np.bincount(owner, minlength=total)
+    rows = np.flatnonzero(sizes[owner] > 1)
+    others = (np.bincount(owner, truth, total)[owner] - truth)[rows] / (sizes[owner] - 1)[rows]
+    return average_precision(others, truth[rows].astype(np.int64)), rows
 
 
 def ceiling(parts: Parts, rows: np.ndarray) -> dict[str, object]:

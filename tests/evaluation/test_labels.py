@@ -9,11 +9,10 @@ from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.relations import (
     average_precision,
     disagreement_ceiling,
-    precision_difference,
-    precision_interval,
+    precision_statistic,
     prevalence,
-    second_opinion,
 )
+from limner.evaluation.uncertainty import bootstrap, group_numbers, interval_of
 
 
 def loop(scores, labels):
@@ -85,20 +84,20 @@ def copied(scores, labels, groups, resamples, seed):
     return np.array(out)
 
 
+def resampled(scores, labels, groups, resamples, seed=0):
+    owner, count = group_numbers(groups)
+    statistics = [precision_statistic(one, labels, owner) for one in scores]
+    return bootstrap(statistics, count, resamples=resamples, seed=seed, width=len(labels)), count
+
+
 def test_the_interval_equals_copying_rows():
     rng = np.random.default_rng(3)
     groups = rng.integers(0, 8, 30).tolist()
     labels = rng.integers(0, 2, 30)
     first, second = rng.integers(0, 6, 30).astype(float), rng.random(30)
-    oracle = copied(first, labels, groups, 200, 5)
-    found = precision_interval(first, labels, groups, resamples=200, seed=5)
-    low, high = np.percentile(oracle, [2.5, 97.5], method="closest_observation")
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    gaps = oracle - copied(second, labels, groups, 200, 5)
-    paired = precision_difference(first, second, labels, groups, resamples=200, seed=5)
-    low, high = np.percentile(gaps, [2.5, 97.5], method="closest_observation")
-    assert (paired.low, paired.high) == (pytest.approx(low), pytest.approx(high))
-    assert paired.value == pytest.approx(average_precision(first, labels) - average_precision(second, labels))
+    found = [copied(values, labels, groups, 200, 5) for values in (first, second)]
+    drawn, _ = resampled((first, second), labels, groups, 200, 5)
+    assert np.allclose(drawn, found, equal_nan=True)
 
 
 def test_resamples_without_a_positive_are_left_out_and_counted():
@@ -106,16 +105,19 @@ def test_resamples_without_a_positive_are_left_out_and_counted():
     groups = ["a", "b", "c", "d", "e", "f"]
     scores = np.arange(6.0)[::-1]
     oracle = copied(scores, labels, groups, 300, 0)
-    found = precision_interval(scores, labels, groups, resamples=300)
+    (drawn,), count = resampled([scores], labels, groups, 300)
+    found = interval_of(average_precision(scores, labels), drawn, count)
     assert 0 < np.isnan(oracle).sum() < 150
     assert found.resamples == 300 - np.isnan(oracle).sum()
 
 
 def test_a_relation_of_one_group_among_many_gives_an_interval_only_when_half_hold_it():
     rare = [1] + [0] * 9
-    assert precision_interval(np.arange(10.0), rare, range(10), resamples=200).resamples < 200
+    (drawn,), count = resampled([np.arange(10.0)], rare, range(10), 200)
+    assert interval_of(0.1, drawn, count).resamples < 200
+    (drawn,), count = resampled([np.arange(2.0)], [1, 0], ["a", "b"], 1, _seed_without_first())
     with pytest.raises(DataError, match="undefined in"):
-        precision_interval(np.arange(2.0), [1, 0], ["a", "b"], resamples=1, seed=_seed_without_first())
+        interval_of(0.5, drawn, count)
 
 
 def _seed_without_first():
@@ -129,16 +131,6 @@ def test_the_ceiling_by_hand():
     assert disagreement_ceiling(pairs, [1, 0, 0, 0, 1, 0]) == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
 
 
-def test_a_second_opinion_by_hand():
-    pairs = ["p", "p", "q", "q", "r"]
-    # p: both say yes; q: one yes (told no), one no (told yes)
-    value, rows = second_opinion(pairs, [1, 1, 1, 0, 1])
-    assert rows.tolist() == [0, 1, 2, 3]
-    assert value == pytest.approx(loop([1, 1, 0, 1], [1, 1, 1, 0]))
-    with pytest.raises(DataError, match="no pair is repeated"):
-        second_opinion(["a", "b"], [1, 0])
-
-
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -147,8 +139,6 @@ def test_a_second_opinion_by_hand():
         (lambda: average_precision(np.zeros(2), [0, 0]), DataError),
         (lambda: average_precision(np.zeros(2), [0, 2]), DataError),
         (lambda: average_precision(np.array([0.0, np.nan]), [0, 1]), NumericsError),
-        (lambda: precision_interval(np.zeros(2), [0, 1], ["a"]), ShapeError),
-        (lambda: precision_difference(np.zeros(2), np.zeros(3), [0, 1], ["a", "b"]), ShapeError),
     ],
 )
 def test_what_cannot_be_measured_is_refused(call, error):

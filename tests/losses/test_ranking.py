@@ -129,28 +129,9 @@ def test_blocks_equal_naive(block):
     assert sum(asked) == 11
 
 
-def test_a_pool_equals_slicing():
-    rng = np.random.default_rng(6)
-    scores = rng.random((4, 9))
-    pool = [7, 0, 3, 5]
-    relevant = [[0, 1], [3], [5], [7, 8]]
-    sliced = rank(scores[:, pool], [[1], [2], [3], [0]])
-    assert rank(scores, relevant, pool=pool).ranks().tolist() == sliced.ranks().tolist()
-    assert rank(scores, relevant, pool=pool).size == 4
-
-
-def test_a_query_outside_the_pool_is_an_error_unless_it_is_to_count_as_a_miss():
-    scores = np.array([[0.9, 0.5, 0.1], [0.9, 0.5, 0.1]])
-    with pytest.raises(DataError, match=r"query 1 has no relevant picture in the pool \(1 of 2 queries\)"):
-        rank(scores, [[0], [2]], pool=[0, 1])
-    with pytest.raises(DataError, match="query 0 has no relevant picture"):
-        rank(scores, [[], [2]])
-    missed = rank(scores, [[0], [2]], pool=[0, 1], outside="miss")
-    assert missed.ranks("optimistic").tolist() == [1.0, np.inf]
-    assert Metric("R", 2)(missed) == 0.5
-    assert Metric("ER", 2)(missed) == 0.5
-    assert Metric("MRR")(missed) == 0.5
-    assert rank(scores, [[0], [1]], pool=[], outside="miss").ranks().tolist() == [np.inf, np.inf]
+def test_a_query_with_nothing_to_find_is_refused():
+    with pytest.raises(DataError, match=r"query 0 has no relevant picture \(1 of 2 queries\)"):
+        rank(np.eye(2), [[], [1]])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -177,15 +158,9 @@ def test_what_does_not_fit_is_refused(scores, relevant, error):
         rank(scores, relevant)
 
 
-def test_wrong_pools_and_policies_are_refused():
-    with pytest.raises(DataError, match="twice"):
-        rank(np.eye(2), diagonal(2), pool=[0, 1, 1])
-    with pytest.raises(DataError, match="outside 0…1"):
-        rank(np.eye(2), diagonal(2), pool=[0, 1, 2])
+def test_wrong_policies_and_blocks_are_refused():
     with pytest.raises(ConfigError, match="did you mean 'mean'"):
         rank(np.eye(2), diagonal(2)).ranks("meen")
-    with pytest.raises(ConfigError, match="unknown choice of outside"):
-        rank(np.eye(2), diagonal(2), outside="drop")
     with pytest.raises(ShapeError, match="rows 0:2"):
         rank_blocks(lambda start, stop: np.zeros((1, 2)), (2, 2), diagonal(2))
     with pytest.raises(DataError, match="no queries"):

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
 
 Ties = Literal["mean", "pessimistic", "optimistic"]
-Outside = Literal["error", "miss"]
 Relevant = NDArray[np.bool_] | Sequence[Sequence[int]]
 Counts = NDArray[np.int64]
 Ranks = NDArray[np.float64]
@@ -29,11 +28,10 @@ class Ranking:
     """Where the best relevant picture of each query stands, ties kept apart.
 
     Attributes:
-        better: (N,) irrelevant pictures that score above the best relevant one; -1 for a query
-            without a relevant picture in the pool.
+        better: (N,) irrelevant pictures that score above the best relevant one.
         equal: (N,) irrelevant pictures that tie with it.
         tied: (N,) relevant pictures at that score, itself included.
-        size: M, pictures in the pool.
+        size: M, pictures in the gallery.
     """
 
     better: Counts
@@ -51,7 +49,7 @@ class Ranking:
         return float(np.mean(self.equal > 0))
 
     def ranks(self, ties: Ties = "mean") -> Ranks:
-        """1-based ranks, (N,); half-integers under ``mean``, infinity for a query that cannot hit.
+        """1-based ranks, (N,); half-integers under ``mean``.
 
         Args:
             ties: mean counts half of the tied pictures, pessimistic all, optimistic none.
@@ -62,8 +60,8 @@ class Ranking:
         share = {"mean": 0.5, "pessimistic": 1.0, "optimistic": 0.0}
         if ties not in share:
             raise ConfigError("ranking: " + unknown("tie policy", ties, get_args(Ties)))
-        ranks = 1.0 + self.better + share[ties] * self.equal
-        return np.where(self.better < 0, np.inf, ranks)
+        ranks: Ranks = 1.0 + self.better + share[ties] * self.equal
+        return ranks
 
     def expected_hits(self, k: int) -> Ranks:
         """Share of tie orders that put a relevant picture among the first k, (N,) in [0, 1].
@@ -76,7 +74,7 @@ class Ranking:
         rows = zip(self.better.tolist(), self.equal.tolist(), self.tied.tolist(), strict=True)
         for row, (better, equal, tied) in enumerate(rows):
             places = k - better
-            if better >= 0 and places > 0:
+            if places > 0:
                 hits[row] = 1.0 - comb(equal, places) / comb(equal + tied, min(places, equal + tied))
         return hits
 
@@ -159,29 +157,22 @@ class Metric:
 def rank(
     scores: NDArray[np.floating],
     relevant: Relevant,
-    *,
-    pool: Sequence[int] | None = None,
-    outside: Outside = "error",
 ) -> Ranking:
-    """Rank every query's relevant pictures among the gallery, or among a pool of it.
+    """Rank every query's relevant pictures among the gallery.
 
     Args:
         scores: (N, M) rows are texts, columns are pictures, finite.
         relevant: (N, M) True where the picture is right, or per query the columns that are.
-        pool: columns that take part, all different; None for all.
-        outside: a query without a relevant picture in the pool is an error, or counts as a miss.
     Raises:
         ShapeError: scores and relevance do not fit.
         NumericsError: a score is not finite, naming the row.
-        DataError: a query has nothing to find, or the pool names a column twice or beyond M.
+        DataError: a query has nothing to find.
     Source: docs/methods/evaluation.md §1.
     """
     if scores.ndim != 2:
         raise ShapeError(f"rank: scores has shape {scores.shape}, expected (N, M)")
     rows, size = scores.shape
-    return rank_blocks(
-        lambda start, stop: scores[start:stop], (rows, size), relevant, pool=pool, outside=outside
-    )
+    return rank_blocks(lambda start, stop: scores[start:stop], (rows, size), relevant)
 
 
 def rank_blocks(
@@ -189,8 +180,6 @@ def rank_blocks(
     shape: tuple[int, int],
     relevant: Relevant,
     *,
-    pool: Sequence[int] | None = None,
-    outside: Outside = "error",
     block: int | None = None,
 ) -> Ranking:
     """As `rank`, with scores made block by block, so that N × M never has to exist.
@@ -199,18 +188,17 @@ def rank_blocks(
         score_rows: (start, stop) → (stop − start, M) scores of those queries.
         shape: (N, M).
         relevant: as in `rank`.
-        pool: as in `rank`.
-        outside: as in `rank`.
         block: queries per block; by default as many as keep a block at 16 M scores.
     """
     rows, size = shape
     right = _columns(relevant, rows, size)
-    keep = None if pool is None else _pool(pool, size)
-    if keep is not None:
-        right = right.among(keep, size)
+    lost = np.flatnonzero(np.diff(right.starts) == 0)
+    if len(lost):
+        raise DataError(
+            f"rank: query {lost[0]} has no relevant picture ({len(lost)} of {rows} queries); leave such"
+            " queries out"
+        )
     step = block or max(1, BLOCK_CELLS // max(size, 1))
-    if outside not in get_args(Outside):
-        raise ConfigError("rank: " + unknown("choice of outside", outside, get_args(Outside)))
     counts = np.zeros((3, rows), dtype=np.int64)
     for start in range(0, rows, step):
         stop = min(start + step, rows)
@@ -219,17 +207,8 @@ def rank_blocks(
             raise ShapeError(
                 f"rank: rows {start}:{stop} have shape {table.shape}, expected {stop - start, size}"
             )
-        if keep is not None:
-            _all_finite(table, start)  # also outside the pool, where it would hide a broken encoder
-            table = table[:, keep]
         counts[:, start:stop] = _count(table, right.slice(start, stop), start)
-    lost = np.flatnonzero(counts[0] < 0)
-    if len(lost) and outside == "error":
-        raise DataError(
-            f"rank: query {lost[0]} has no relevant picture in the pool ({len(lost)} of {rows} queries);"
-            " leave such queries out, or pass outside='miss' to count them as misses"
-        )
-    return Ranking(counts[0], counts[1], counts[2], size if keep is None else len(keep))
+    return Ranking(counts[0], counts[1], counts[2], size)
 
 
 @dataclass(frozen=True)
@@ -253,17 +232,9 @@ class _Right:
         first, last = self.starts[start], self.starts[stop]
         return _Right(self.columns[first:last], self.starts[start : stop + 1] - first)
 
-    def among(self, keep: NDArray[np.int64], size: int) -> "_Right":
-        """Those in a pool, numbered by their place in it."""
-        place = np.full(size, -1, dtype=np.int64)
-        place[keep] = np.arange(len(keep))
-        found = place[self.columns]
-        counts = np.bincount(self.owners()[found >= 0], minlength=len(self.starts) - 1)
-        return _Right(found[found >= 0], np.concatenate([[0], np.cumsum(counts)]))
-
 
 def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
-    """(3, rows): better, equal, tied, as in `Ranking`; better is -1 where nothing is relevant.
+    """(3, rows): better, equal, tied, as in `Ranking`.
 
     A relevant picture never scores above the best one, so all that score above are irrelevant and only the
     ties need telling apart. Slices that stay in the cache are compared whole and counted row by row.
@@ -273,11 +244,9 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     step = max(1, _CACHED_CELLS // max(table.shape[1], 1))
     held = np.empty((min(step, rows), table.shape[1]), dtype=bool)
     ones, sums = np.ones(table.shape[1], table.dtype), np.empty(rows, table.dtype)
-    owners, there = right.owners(), np.diff(right.starts) > 0
+    owners = right.owners()
     own = table[owners, right.columns]
-    best = np.full((rows, 1), np.inf, dtype=table.dtype)
-    if len(own):
-        best[there, 0] = np.maximum.reduceat(own, right.starts[:-1][there])
+    best = np.maximum.reduceat(own, right.starts[:-1])[:, None]
     tied = np.bincount(owners, own == best[owners, 0], minlength=rows).astype(np.int64)
     with np.errstate(over="ignore", invalid="ignore"):  # a sum may overflow
         for low in range(0, rows, step):
@@ -294,14 +263,7 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     _look_at(table, np.flatnonzero(~np.isfinite(sums)), start)
     counts[1] -= tied
     counts[2] = tied
-    counts[:, ~there] = np.array([[-1], [0], [0]])
     return counts
-
-
-def _all_finite(table: NDArray[np.floating], start: int) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = table @ np.ones(table.shape[1], table.dtype)
-    _look_at(table, np.flatnonzero(~np.isfinite(sums)), start)
 
 
 def _look_at(table: NDArray[np.floating], doubtful: NDArray[np.int64], start: int) -> None:
@@ -337,17 +299,6 @@ def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
         row = int(right.owners()[wrong[0]])
         raise DataError(f"rank: query {row} names a picture outside 0…{size - 1}: {list(relevant[row])}")
     return right
-
-
-def _pool(pool: Sequence[int], size: int) -> NDArray[np.int64]:
-    keep = np.asarray(pool, dtype=np.int64)
-    if len(np.unique(keep)) != len(keep):
-        raise DataError(
-            f"rank: the pool names {len(keep) - len(np.unique(keep))} pictures twice; de-duplicate it"
-        )
-    if len(keep) and not (keep.min() >= 0 and keep.max() < size):
-        raise DataError(f"rank: the pool names a picture outside 0…{size - 1}")
-    return keep
 
 
 def _positive(where: str, k: int) -> None:

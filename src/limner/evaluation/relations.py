@@ -1,7 +1,6 @@
-"""How well coherence relations are predicted: average precision beside prevalence, with intervals.
+"""How well coherence relations are predicted: average precision beside prevalence and its ceiling.
 
-Relations are rare or common, so a precision says nothing without the share of positives, and rows of
-one duplicate group are no independent evidence. It trains and predicts nothing.
+Relations are rare or common, so a precision says nothing without the share of positives.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -10,18 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.evaluation.uncertainty import (
-    RESAMPLES,
-    Difference,
-    Interval,
-    Values,
-    Weights,
-    bootstrap,
-    difference_of,
-    group_numbers,
-    interval,
-    interval_of,
-)
+from limner.evaluation.uncertainty import RESAMPLES, Interval, Values, Weights, group_numbers, interval
 
 Labels = NDArray[np.integer] | NDArray[np.floating] | NDArray[np.bool_] | Sequence[int]
 
@@ -52,66 +40,6 @@ def prevalence(labels: Labels, groups: Sequence[Hashable], *, resamples: int = R
     return interval(np.asarray(labels, dtype=np.float64), groups, resamples=resamples)
 
 
-def precision_interval(
-    scores: Values,
-    labels: Labels,
-    groups: Sequence[Hashable],
-    *,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Interval:
-    """`average_precision` with a percentile interval from resampling whole groups.
-
-    Resamples without a positive are left out; `Interval.resamples` counts the others.
-
-    Args:
-        scores: (N,) or (S, N), as in `average_precision`.
-        labels: (N,).
-        groups: (N,) duplicate group of every row.
-        resamples: as in `uncertainty.interval`.
-        level: as in `uncertainty.interval`.
-        seed: as in `uncertainty.interval`.
-    Raises:
-        DataError: more than half of the resamples hold no positive.
-    """
-    runs, truth = _checked(scores, labels)
-    owner, total = _owner(groups, truth)
-    statistic = precision_statistic(runs, truth, owner)
-    (drawn,) = bootstrap([statistic], total, resamples=resamples, seed=seed, width=len(truth))
-    return interval_of(average_precision(scores, labels), drawn, total, level)
-
-
-def precision_difference(
-    first: Values,
-    second: Values,
-    labels: Labels,
-    groups: Sequence[Hashable],
-    *,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Difference:
-    """Paired bootstrap of AP(first) − AP(second) on the same rows.
-
-    Args:
-        first: (N,) or (S, N) scores of one system.
-        second: (N,) or (S', N) of the other.
-        labels: (N,).
-        groups: (N,).
-        resamples: as in `uncertainty.interval`.
-        level: as in `uncertainty.interval`.
-        seed: as in `uncertainty.interval`.
-    """
-    runs, truth = _checked(first, labels)
-    others, _ = _checked(second, labels)
-    owner, total = _owner(groups, truth)
-    statistics = [precision_statistic(runs, truth, owner), precision_statistic(others, truth, owner)]
-    one, two = bootstrap(statistics, total, resamples=resamples, seed=seed, width=len(truth))
-    value = average_precision(first, labels) - average_precision(second, labels)
-    return difference_of(value, one - two, total, level)
-
-
 def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
     """The best average precision open to anyone who sees the pair and not the annotator.
 
@@ -127,28 +55,6 @@ def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
     owner, total = group_numbers(pairs)
     shares = np.bincount(owner, truth, total) / np.bincount(owner, minlength=total)
     return average_precision(shares[owner], labels)
-
-
-def second_opinion(pairs: Sequence[Hashable], labels: Labels) -> tuple[float, NDArray[np.int64]]:
-    """Average precision of the other annotations of the same pair as a predictor, on repeated pairs.
-
-    Args:
-        pairs: (N,) as in `disagreement_ceiling`.
-        labels: (N,).
-    Returns:
-        The precision and the rows it is of.
-    Raises:
-        DataError: no pair is repeated, or none of those is positive.
-    """
-    truth = np.asarray(labels, dtype=np.float64)
-    owner, total = group_numbers(pairs)
-    sizes = np.bincount(owner, minlength=total)
-    rows = np.flatnonzero(sizes[owner] > 1)
-    if not len(rows):
-        raise DataError("second opinion: no pair is repeated; there is nothing to compare")
-    positives = np.bincount(owner, truth, total)
-    others = (positives[owner] - truth)[rows] / (sizes[owner] - 1)[rows]
-    return average_precision(others, truth[rows].astype(np.int64)), rows
 
 
 def precision_statistic(
@@ -193,12 +99,6 @@ def _checked(scores: Values, labels: Labels) -> tuple[Values, NDArray[np.float64
         run, row = np.argwhere(~np.isfinite(runs))[0]
         raise NumericsError(f"average precision: score of row {row} (seed {run}) is {runs[run, row]}")
     return runs, truth
-
-
-def _owner(groups: Sequence[Hashable], truth: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
-    if len(groups) != len(truth):
-        raise ShapeError(f"average precision: {len(groups)} groups for {len(truth)} rows")
-    return group_numbers(groups)
 
 
 def _weighted(
