@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from limner.errors import DataError, unknown
-from limner.worlds import props_desk, props_kitchen, props_nature, props_play, props_shore
-from limner.worlds.canvas import Box, Canvas, Draw
+from limner.worlds import props_indoors, props_outdoors, props_play
+from limner.worlds.canvas import Box, Canvas, Draw, Pen
 from limner.worlds.figures import draw_figure
 from limner.worlds.places import draw_place
 from limner.worlds.rooms import draw_weather, finished
@@ -20,9 +20,7 @@ from limner.worlds.world import Figure, Scene, Style
 if TYPE_CHECKING:
     from PIL import Image
 
-DRAWN: dict[str, Draw] = (
-    props_kitchen.DRAWN | props_desk.DRAWN | props_nature.DRAWN | props_play.DRAWN | props_shore.DRAWN
-)
+DRAWN: dict[str, Draw] = props_indoors.DRAWN | props_outdoors.DRAWN | props_play.DRAWN
 
 
 def _compose(scene: Scene, canvas: Canvas) -> None:
@@ -32,7 +30,7 @@ def _compose(scene: Scene, canvas: Canvas) -> None:
             draw_figure(canvas, thing, thing.who.name)
         elif thing.label in DRAWN:
             with canvas.part(thing.label):
-                DRAWN[thing.label](canvas, thing, thing.label)
+                DRAWN[thing.label](Pen(canvas, thing))
         else:
             raise DataError(f"picture book: {unknown('prop', thing.label, DRAWN)}")
     draw_weather(canvas, scene)

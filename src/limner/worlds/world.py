@@ -113,7 +113,7 @@ class Prop:
     """A thing on a page.
 
     Attributes:
-        label: noun, a key of `props.DRAWN`.
+        label: noun, a key of `drawing.DRAWN`.
         state: what it looks like now, or "".
         at: middle of its base, unit square, y down.
         size: factor.
