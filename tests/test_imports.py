@@ -118,6 +118,13 @@ def test_a_bare_import_and_help_load_nothing_heavy(command):
     assert done.stderr.strip() == "[]"
 
 
+def test_a_bare_import_loads_next_to_nothing():
+    code = "import sys; old = set(sys.modules); import limner; print(*sorted(set(sys.modules) - old))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.partition(".")[0] for name in done.stdout.split()} <= {"importlib", "limner", "warnings"}
+    assert "limner.api" not in done.stdout
+
+
 def test_public_names_are_exactly_all():
     assert set(limner.__all__) == {*limner._HOME, "__version__"}
     for name in limner.__all__:

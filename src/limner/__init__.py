@@ -4,8 +4,8 @@ Importing it loads nothing: every public name, the version included, is resolved
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all the rest
 if TYPE_CHECKING:
     from limner.api import Library, Storyboard
     from limner.datasets import load_dataset
