@@ -26,7 +26,7 @@ from limner.evaluation.pools import draw
 from limner.evaluation.stories import same_document
 from limner.evaluation.uncertainty import interval
 from limner.pictures.decode import decode, read_file
-from limner.training.systems import read_config
+from limner.systems import read_config
 
 BATCH = 32
 CONFIG = Path(__file__).parents[1] / "configs" / "base.toml"

@@ -19,11 +19,11 @@ from limner.datasets.sets.picturebook import picture_book
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.refinement import pair_logits, refine
 from limner.evaluation.relations import average_precision
-from limner.evaluation.validation import chosen_refinement, maximise, validation, vectors
-from limner.training.cmcm import load, prepare
+from limner.runs.validation import chosen_refinement, maximise, validation, vectors
+from limner.systems import read_config
+from limner.systems.cmcm import SYSTEM
 from limner.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.training.loop import Loop
-from limner.training.systems import read_config
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm" / "picturebook"
 ROWS = ("base", "cmca", "cmcm-noattn", "cmcm", "cmcm-shuffled", "cmcm-action")
@@ -36,7 +36,7 @@ def figures(ranking):
 
 def measured(folder, corpus, test_rows, form):
     """Figures of the best weights on the test rows, which training never saw."""
-    model, _ = load(folder)
+    model, _ = SYSTEM.load(folder)
     texts, images, columns = vectors(model, corpus.pictures, test_rows)
     scores, right = model.score(texts, images), columns[:, None].tolist()
     found = {"pictures": len(images), "queries": len(texts), "plain": figures(rank(scores, right))}
@@ -89,7 +89,7 @@ def main():
             corpus = corpus_of(data, pictures, settings.data.relations)
             folder = options.to / f"{name}-{seed}"
             start = time.perf_counter()
-            prepared = prepare(settings, corpus)
+            prepared = SYSTEM.prepare(settings, corpus)
             loop = Loop(
                 prepared.task,
                 settings.loop,

@@ -16,8 +16,8 @@ from torch.nn.functional import normalize
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
-from limner.training.complementary import prepare
-from limner.training.complementary_settings import ComplementaryConfig
+from limner.systems.complementary import SYSTEM
+from limner.systems.complementary.config import ComplementaryConfig
 from limner.training.corpus import ArrayRows, corpus_of
 
 
@@ -152,7 +152,7 @@ def main():
         "model": {"heads": options.heads, "dim": options.dim},
     }
     config = build(ComplementaryConfig, values, "benchmark")
-    task = prepare(config, made_up(options)).task
+    task = SYSTEM.prepare(config, made_up(options)).task
     plain = Plain(len(task.model.vocabulary), options.width, config.model)
     same_weights(plain, task.model)
     batch = next(iter(task.batches(0)))

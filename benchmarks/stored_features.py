@@ -20,8 +20,8 @@ from PIL import Image
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
-from limner.models.trunks import empty_backbone
-from limner.training.cmcm import CmcmConfig, prepare
+from limner.systems.base import empty_backbone
+from limner.systems.cmcm import SYSTEM, CmcmConfig
 from limner.training.corpus import ArrayRows, FileRows, corpus_of
 
 KINDS = ("stored", "encoded anew", "trained along")
@@ -69,7 +69,7 @@ def measure(kind, options):
         else:
             rows = EncodedAnew(files, backbone)
         config = build(CmcmConfig, values, "benchmark")
-        task = prepare(config, corpus_of(data, rows), backbone=(backbone, width)).task
+        task = SYSTEM.prepare(config, corpus_of(data, rows), backbone=(backbone, width)).task
         optimiser = torch.optim.Adam([p for p in task.model.parameters() if p.requires_grad], 1e-4)
         seconds, epoch = [], 0
         while len(seconds) <= options.steps:

@@ -20,17 +20,17 @@ from limner.config import build
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
 from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.run import fixed_features
 from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
-from limner.evaluation.validation import read_pull, vectors
-from limner.paper.gallery import open_run
+from limner.runs.measure import fixed_features
+from limner.runs.run import Run
+from limner.runs.validation import read_pull, vectors
 from limner.storyboard.decode import decode, max_marginals
 from limner.storyboard.lattice import TablePull, lattice
+from limner.systems.gsda import graphs_of
+from limner.systems.gsda.config import GsdaConfig
 from limner.training.batches import stories_of
 from limner.training.corpus import open_corpus, rows_of
-from limner.training.gsda_graphs import graphs_of
-from limner.training.gsda_settings import GsdaConfig
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
@@ -64,7 +64,8 @@ class Part:
 
 def opened(run, weights, part, metric=None, graphs=None):
     """One part as a run sees it, with the pull of a metric, or of graphs: a file, drawn, or shuffled."""
-    model, config = open_run(run)
+    opened = Run.open(run)
+    model, config = opened.model, opened.config
     data, pictures = open_corpus(config.data, layer=getattr(config, "layer", "pooled"), weights=weights)
     pairs = one_row_per_pair(data.split(part))
     rows = rows_of(pairs, pictures, ())
@@ -74,7 +75,8 @@ def opened(run, weights, part, metric=None, graphs=None):
     if metric is None:
         pull = graph_pull(model, config, graphs, ids)
     else:
-        judge, its = open_run(metric)
+        opened = Run.open(metric)
+        judge, its = opened.model, opened.config
         _, looked = open_corpus(its.data, layer=its.layer, weights=weights)
         seen = judge.encode_image(looked.take(looked.places(ids)))
         evidence = read_pull(metric)

@@ -16,9 +16,8 @@ from torch import nn
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
-from limner.models.vrss import HIGH, LOW, Generated
+from limner.systems.vrss import HIGH, LOW, SYSTEM, Generated, VrssConfig
 from limner.training.corpus import ArrayRows, corpus_of
-from limner.training.vrss import VrssConfig, prepare
 
 
 class Looped(nn.Module):
@@ -28,9 +27,9 @@ class Looped(nn.Module):
         super().__init__()
         self.model = model
 
-    def gold(self, pictures):
+    def pictures(self, pictures):
         """Features of the steps' own pictures."""
-        return self.model.gold(pictures)
+        return self.model.pictures(pictures)
 
     def forward(self, words, lengths, steps):
         """S steps of B stories, in order."""
@@ -105,7 +104,7 @@ def task_of(options):
         "model": sizes,
         "loop": {"seed": 0},
     }
-    return prepare(build(VrssConfig, values, "benchmark"), made_up(options)).task
+    return SYSTEM.prepare(build(VrssConfig, values, "benchmark"), made_up(options)).task
 
 
 def losses(task, model, batch):

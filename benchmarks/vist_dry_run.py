@@ -20,9 +20,9 @@ import torch
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
+from limner.systems.gsda import SYSTEM
+from limner.systems.gsda.config import GsdaConfig
 from limner.training.corpus import ArrayRows, corpus_of
-from limner.training.gsda import prepare
-from limner.training.gsda_settings import GsdaConfig
 from limner.training.loop import optimiser
 
 STORIES, STEPS = 40_071, 5  # of VIST's training split
@@ -132,7 +132,7 @@ def task_of(folder, options):
         **({} if options.paper else MODERATE),
     }
     config = build(GsdaConfig, values, "benchmark")
-    task = prepare(config, rows, device=options.device, sentences=Keys(options.keys)).task
+    task = SYSTEM.prepare(config, rows, device=options.device, sentences=Keys(options.keys)).task
     mark("ready to train")
     return task, config, marks
 

@@ -16,10 +16,10 @@ from limner.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, 
 from limner.errors import CheckpointError, DataError, LimnerError
 from limner.evaluation.refinement import Refinement
 from limner.evaluation.results import Result
-from limner.evaluation.run import REFINEMENT, read_refinement, write_refinement
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.storyboard.trained import TrainedRun
+from limner.runs.run import Run
+from limner.runs.validation import REFINEMENT, read_refinement, write_refinement
 from limner.training.loop import BEST
 
 sys.path += [str(Path(__file__).parent / name) for name in ("evaluation", "retrieval")]
@@ -166,7 +166,8 @@ def test_the_refinement_fails_closed(tmp_path, hostile):
     ],
 )
 def test_a_refinement_with_impossible_values_fails_closed(tmp_path, change):
-    stored = write_refinement(tmp_path, Refinement(0.1, 0.2, "multiply"))
+    write_refinement(tmp_path, Refinement(0.1, 0.2, "multiply"))
+    stored = json.loads((tmp_path / REFINEMENT).read_text())
     (tmp_path / REFINEMENT).write_text(json.dumps(stored | change))
     refused(lambda: read_refinement(tmp_path))
 
@@ -174,4 +175,4 @@ def test_a_refinement_with_impossible_values_fails_closed(tmp_path, change):
 def test_a_run_whose_weights_are_hostile_is_never_opened(tmp_path, hostile):
     (tmp_path / BEST).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / BEST).write_bytes(hostile)
-    refused(lambda: TrainedRun.open(tmp_path), CheckpointError)
+    refused(lambda: Run.for_library(tmp_path), CheckpointError)

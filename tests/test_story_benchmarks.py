@@ -12,7 +12,7 @@ from limner.config import build
 from limner.datasets.sets.picturebook import world_graphs
 from limner.errors import DataError
 from limner.scenes.graphs import read_graphs
-from limner.training.gsda_settings import GsdaConfig
+from limner.systems.gsda.config import GsdaConfig
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 

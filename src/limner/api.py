@@ -26,10 +26,11 @@ from limner.records import Candidate, Picture, Segmentation, Step, Story
 from limner.storyboard.decode import Decoder
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.trained import TrainedRun, check_kinds
+from limner.storyboard.trained import TrainedRun
 from limner.text.read import Format, reading_of
 
 AnyPath = str | os.PathLike[str]
+AnyRun = AnyPath | TrainedRun
 One = TypeVar("One")
 
 
@@ -118,8 +119,8 @@ class Library(library.Library):
     def add(
         self,
         *sources: AnyPath,
-        model: AnyPath | None = None,
-        metric: AnyPath | None = None,
+        model: AnyRun | None = None,
+        metric: AnyRun | None = None,
         encoders: Sequence[str] = (AUTO,),
         weights: Sequence[str] = (),
         precision: Literal["bfloat16", "float32"] = "bfloat16",
@@ -183,8 +184,8 @@ class Library(library.Library):
         k: int = 10,
         *,
         relation: str | None = None,
-        model: AnyPath | None = None,
-        metric: AnyPath | None = None,
+        model: AnyRun | None = None,
+        metric: AnyRun | None = None,
         channels: Sequence[str] = (),
     ) -> Hits:
         """Find pictures by words, or by a picture.
@@ -229,8 +230,8 @@ class Library(library.Library):
         allow_repeats: bool | None = None,
         keep_given: bool = True,
         relation: str | None = None,
-        model: AnyPath | None = None,
-        metric: AnyPath | None = None,
+        model: AnyRun | None = None,
+        metric: AnyRun | None = None,
         channels: Sequence[str] = (),
         options: AnyPath | Mapping[str, object] | None = None,
         overrides: Sequence[str] = (),
@@ -289,7 +290,7 @@ class Library(library.Library):
         return Storyboard(**dict(board), notes=(*notes, *(line for line in about if line)))
 
     def _illustrator(
-        self, model: AnyPath | None, metric: AnyPath | None, channels: Sequence[str]
+        self, model: AnyRun | None, metric: AnyRun | None, channels: Sequence[str]
     ) -> Illustrator:
         """The library ready to be asked; kept until it changes, whoever changes it."""
         version = self.version()
@@ -297,19 +298,29 @@ class Library(library.Library):
             self.settings, self._version = read_settings(self.folder), version
             self._opened.clear()
         channels = _several(channels)
-        key = (*(None if one is None else _path(one, "model") for one in (model, metric)), *channels)
+        key = (_run(model), _run(metric), *channels)
         if key not in self._opened:
             asked, compared = self._runs(model, metric)
             self._opened[key] = Illustrator(self, model=asked, metric=compared, channels=channels)
         return self._opened[key]
 
     @staticmethod
-    def _runs(model: AnyPath | None, metric: AnyPath | None) -> list[TrainedRun | None]:
+    def _runs(model: AnyRun | None, metric: AnyRun | None) -> tuple[TrainedRun | None, TrainedRun | None]:
         """Both runs opened, each of its kind."""
-        folders = [None if one is None else _path(one, "model") for one in (model, metric)]
-        runs = [None if folder is None else TrainedRun.open(folder) for folder in folders]
-        check_kinds([run for run in runs if run is not None], *folders)
-        return runs
+        if model is None and metric is None:
+            return None, None
+        from limner.runs.run import library_runs
+
+        return library_runs(_run(model), _run(metric))
+
+
+def _run(one: AnyRun | None) -> Any:  # noqa: ANN401  (a run, its folder or nothing)
+    """A run as it is, and its folder as a path."""
+    if one is None or isinstance(one, str | os.PathLike):
+        return None if one is None else _path(one, "model")
+    from limner.runs.run import Run
+
+    return one if isinstance(one, Run) else _path(one, "model")
 
 
 def _path(value: object, where: str) -> Path:

@@ -17,7 +17,7 @@ from limner.cli.train import train
 from limner.datasets.neighbours import PairScores, write_pair_scores
 from limner.errors import ConfigError, DataError, MissingError
 from limner.evaluation.results import ChoiceResult
-from limner.evaluation.validation import choices_of, maximise
+from limner.runs.validation import choices_of, maximise
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,12 @@ from limner.encoders.weights import read_state
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.evaluation.refinement import Refinement
 from limner.evaluation.results import Result
-from limner.evaluation.run import evaluate_run, read_refinement, write_refinement
-from limner.training.cmcm import load
+from limner.runs.run import Run
+from limner.runs.validation import read_refinement, write_refinement
+from limner.systems import read_config
+from limner.systems.cmcm import SYSTEM
 from limner.training.corpus import corpus_of, open_corpus
 from limner.training.settings import DataConfig
-from limner.training.systems import read_config
 
 TOML = """
 system = "cmcm"
@@ -96,7 +97,7 @@ def test_stored_features_are_made_once_and_a_result_is_measured_on_the_test_rows
     run = tmp_path / "run"
     train(settings_file(tmp_path, pairs), to=run, weights=weights)
     assert "best epoch" in capsys.readouterr().out
-    result = evaluate_run(run, weights=weights, commit="abc")
+    result = Run.open(run).evaluate(weights=weights, commit="abc").result
     again = Result.read(result.write(run))
     assert again == result
     assert (result.about.system, result.about.data, result.about.commit) == ("CMCM", "made", "abc")
@@ -107,13 +108,13 @@ def test_stored_features_are_made_once_and_a_result_is_measured_on_the_test_rows
     full = result.full
     assert full.pictures == len(result.ids) == len(full.plain) == len(full.refined)
     # ranks by hand: one text at a time
-    model, _ = load(run)
+    model, _ = SYSTEM.load(run)
     test = data.split("test")
     images = model.encode_image(pictures.take(pictures.places([pair.image_id for pair in test])))
     for place, pair in enumerate(test):
         row = model.score(model.encode_text([pair.text]), images)[0]
         assert full.plain[place] == 1 + (row > row[place]).sum()
-    assert evaluate_run(run, part="val", weights=weights).about.part == "val"
+    assert Run.open(run).evaluate(part="val", weights=weights).result.about.part == "val"
 
 
 @pytest.mark.slow
@@ -121,7 +122,7 @@ def test_a_backbone_is_trained_along(tmp_path, pairs, weights):
     run = tmp_path / "tuned"
     words = ("data.limit=10", "data.batch=4", "loop.epochs=1")
     train(settings_file(tmp_path, pairs), to=run, weights=weights, finetune=True, set_=words)
-    model, config = load(run)
+    model, config = SYSTEM.load(run)
     assert config.trunk == "finetune"
     file = weight_file("resnet18", weights)
     before = build("resnet18", read_state(file), "w").trunk.state_dict()["layer4.1.conv2.weight"]
@@ -130,7 +131,7 @@ def test_a_backbone_is_trained_along(tmp_path, pairs, weights):
     # It began at these weights and left them: Adam moves a weight by about lr a step.
     assert 0 < moved < 50 * config.loop.lr
     assert (torch.rand_like(before) * before.std() - before).abs().max().item() > 50 * config.loop.lr
-    assert evaluate_run(run).full.pictures > 0
+    assert Run.open(run).evaluate().result.full.pictures > 0
     assert not (tmp_path / "features").exists()
 
 
@@ -171,4 +172,4 @@ def test_a_refinement_is_stored_with_its_infinite_threshold(tmp_path):
     with pytest.raises(CheckpointError, match="run limner train to its end"):
         read_refinement(tmp_path)
     with pytest.raises(MissingError):
-        evaluate_run(tmp_path / "none")
+        Run.open(tmp_path / "none").evaluate()

@@ -13,9 +13,9 @@ from limner.datasets.features import FeatureKey, Features
 from limner.datasets.pairs import Pair
 from limner.encoders.colour import CellColours
 from limner.errors import LimnerWarning
-from limner.evaluation import run as sequence_runs
 from limner.evaluation.results import About, SequenceResult
-from limner.evaluation.run import COLOURS, SequenceMeter, fixed_features
+from limner.runs import measure as sequence_runs
+from limner.runs.measure import COLOURS, SequenceMeter, fixed_features
 from limner.training.corpus import ArrayRows, FileRows
 
 ABOUT = About(system="Tiny", data="made", split="grouped")
@@ -52,11 +52,9 @@ def test_drawings_are_asked_for_their_colours_but_not_for_likeness():
 
 
 def test_the_models_of_a_test_set_are_made_once(monkeypatch):
-    from limner.evaluation import sequences as measuring
-
     made = []
-    real = measuring.saliency_of
-    monkeypatch.setattr(measuring, "saliency_of", lambda *asked: made.append(1) or real(*asked))
+    real = sequence_runs.saliency_of
+    monkeypatch.setattr(sequence_runs, "saliency_of", lambda *asked: made.append(1) or real(*asked))
     values = np.random.default_rng(0).random((12, 3))
     meter, scores = SequenceMeter(), np.random.default_rng(1).random((12, 12))
     first = meter.measure(ABOUT, pages(), scores, stored(values))

@@ -17,8 +17,8 @@ from limner.errors import LimnerWarning
 from limner.evaluation import caption_scores as captions
 from limner.evaluation.results import SequenceResult
 from limner.evaluation.sequences import steps_of
-from limner.models.telling import tell
-from limner.paper.gallery import open_run
+from limner.runs.run import Run
+from limner.systems.gsda.captioner import tell
 from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,8 @@ def told(told_run):
 
 
 def test_costs_and_texts_are_those_of_the_captioner(told_run, told):
-    model, config = open_run(told_run)
+    opened = Run.open(told_run)
+    model, config = opened.model, opened.config
     data, pictures = open_corpus(config.data)
     pairs = data.split("test")
     known = {pair.id: pair for pair in pairs}

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from limner.evaluation.validation import HINGE, maximise, mean_hinge, validation
+from limner.runs.validation import HINGE, maximise, mean_hinge, validation
+from limner.systems.base import Capabilities
 
 
 def loop_oracle(scores, columns, margin):
@@ -66,5 +67,5 @@ def test_it_is_told_where_a_margin_is_given():
     )
     pictures = ArrayRows([pair.image_id for pair in pairs], np.tile(np.eye(4, dtype=np.float32), (2, 1)))
     corpus = corpus_of(PairSet("made", (), pairs), pictures)
-    assert validation(corpus, margin=1.5)(Made())[HINGE] == pytest.approx(0.5)
-    assert HINGE not in validation(corpus)(Made())
+    assert validation(corpus, Capabilities(), margin=1.5)(Made())[HINGE] == pytest.approx(0.5)
+    assert HINGE not in validation(corpus, Capabilities())(Made())

@@ -7,7 +7,8 @@ import pytest
 from made_up_choices import choice_result
 
 from limner.errors import ConfigError, DataError
-from limner.paper.complementary import TABLES, build, default_choices
+from limner.evaluation.choice import default_choices
+from limner.paper.complementary import TABLES, build
 from limner.paper.table import reference, render
 
 QUICK = {"resamples": 1000}

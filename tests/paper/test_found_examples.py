@@ -11,8 +11,8 @@ from limner.cli.figure import figure
 from limner.cli.train import train
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import ConfigError, DataError
-from limner.evaluation.validation import vectors
-from limner.paper.gallery import open_run
+from limner.runs.run import Run
+from limner.runs.validation import vectors
 from limner.training.corpus import open_corpus, rows_of
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,8 @@ def shown(page: Path):
 
 
 def test_texts_words_and_pictures_are_queries(tmp_path, run):
-    model, config = open_run(run)
+    opened = Run.open(run)
+    model, config = opened.model, opened.config
     data, rows = open_corpus(config.data)
     pairs = one_row_per_pair(data.split("test"))
     texts, images, columns = vectors(model, rows, rows_of(pairs, rows, ()))

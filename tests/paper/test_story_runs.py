@@ -13,13 +13,14 @@ from limner.cli.main import run as limner
 from limner.cli.train import train
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.evaluation.validation import FILE, fit_pull, read_pull
 from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.records import Storyboard
+from limner.runs.run import Run
+from limner.runs.validation import PULL, fit_pull, read_pull
 from limner.storyboard.calibration import load
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.trained import DOCUMENT, MODEL, TrainedRun, run_channels
+from limner.storyboard.trained import DOCUMENT, MODEL, run_channels
 from limner.training.corpus import ArrayRows, corpus_of
 
 pytestmark = pytest.mark.slow
@@ -65,7 +66,7 @@ def text(tmp_path):
 
 
 def test_steps_hear_their_story(told, story_run):
-    opened, run = Library.open(told), TrainedRun.open(story_run)
+    opened, run = Library.open(told), Run.for_library(story_run)
     (channel,) = run_channels(run, opened)
     encoded = EncodedChannel.encode(channel, TEXTS)
     np.testing.assert_allclose(encoded.texts, run.model.encode_stories([TEXTS])[0], atol=1e-6)
@@ -73,18 +74,18 @@ def test_steps_hear_their_story(told, story_run):
 
 
 def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
-    asked = Illustrator.open(told, model=story_run, metric=metric_run)
+    asked = Illustrator.open(told, model=Run.for_library(story_run), metric=Run.for_library(metric_run))
     options = asked.options()
     assert options.pair_space == DOCUMENT
     assert options.pair_evidence == read_pull(metric_run)
     assert options.pair_weight == load().pull("visual").weight(options.decoder, (MODEL,)) > 0
-    assert Illustrator.open(told, model=story_run).options().pair_space == "colour"
+    assert Illustrator.open(told, model=Run.for_library(story_run)).options().pair_space == "colour"
     assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
 
 
 def test_a_pin_leads_the_rest(told, text, tmp_path, story_run, metric_run):
     """With a heavy pull, the other pictures are those that the metric puts nearest to the pinned one."""
-    opened, run = Library.open(told), TrainedRun.open(metric_run)
+    opened, run = Library.open(told), Run.for_library(metric_run)
     gallery = opened.gallery([DOCUMENT])
     vectors = np.asarray(gallery.space(DOCUMENT).matrix, np.float32)
     for pinned in (0, 3):
@@ -139,20 +140,20 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --model"):
         index(tmp_path, library=tmp_path / "lib", metric=story_run)
     with pytest.raises(ConfigError, match="give it with --metric"):
-        run_channels(TrainedRun.open(metric_run), Library.open(told))
+        run_channels(Run.for_library(metric_run), Library.open(told))
     with pytest.raises(DataError, match="--metric"):
-        Illustrator.open(library, metric=metric_run).options()
+        Illustrator.open(library, metric=Run.for_library(metric_run)).options()
     assert limner(["measure", str(metric_run)]) != 0
     with redirect_stdout(StringIO()):
         train(METRIC, to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)
     with pytest.raises(CheckpointError, match="No such file"):
         read_pull(tmp_path / "smoke")
-    kept = (metric_run / FILE).read_bytes()
+    kept = (metric_run / PULL).read_bytes()
     for content in (b"", b"{}", b"\xff", json.dumps({"slope": "x", "z_slope": 0, "offset": 0}).encode()):
-        (metric_run / FILE).write_bytes(content)
+        (metric_run / PULL).write_bytes(content)
         with pytest.raises(CheckpointError, match="run limner train to its end"):
             read_pull(metric_run)
-    (metric_run / FILE).unlink()
+    (metric_run / PULL).unlink()
     with pytest.raises(CheckpointError, match="run limner train to its end"):
         read_pull(metric_run)
-    (metric_run / FILE).write_bytes(kept)
+    (metric_run / PULL).write_bytes(kept)

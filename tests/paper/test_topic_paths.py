@@ -9,7 +9,7 @@ import pytest
 
 from limner.cli.figure import figure
 from limner.errors import ConfigError
-from limner.paper.gallery import open_run
+from limner.runs.run import Run
 from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,8 @@ def by_hand(model, texts):
 
 
 def test_the_page_says_what_the_run_does(run, tmp_path):
-    model, config = open_run(run)
+    opened = Run.open(run)
+    model, config = opened.model, opened.config
     told, rows, pairs = stories(config)
     name = list(told)[-1]
     own = told[name]
@@ -83,7 +84,7 @@ def test_the_page_says_what_the_run_does(run, tmp_path):
 def test_bars_reach_from_nothing_to_the_greatest(run, tmp_path):
     figure("vrss-topic", to=tmp_path / "t.html", run=(run,))
     page = (tmp_path / "t.html").read_text()
-    _, config = open_run(run)
+    config = Run.open(run).config
     first = next(name for name, pairs in stories(config)[0].items() if len(pairs) > 1)
     assert f"<h1>The latent topic of {first}</h1>" in page
     lengths = [int(value) for value in re.findall(r'class="long" width="(\d+)"', page)]
@@ -122,7 +123,7 @@ def test_a_text_of_ones_own_has_no_own_pictures(run, tmp_path):
 
 def test_what_has_no_topic_or_is_not_for_validation_is_refused(run, tmp_path, train_tiny, drawings_run):
     out = tmp_path / "t.html"
-    _, config = open_run(run)
+    config = Run.open(run).config
     told = stories(config, "test")[0]
     with pytest.raises(ConfigError, match=r"no file .* unknown validation story"):
         figure("vrss-topic", to=out, run=(run,), text=(next(iter(told)),))

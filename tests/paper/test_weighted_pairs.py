@@ -98,9 +98,9 @@ def test_the_page_shows_both_ends_of_every_measure(tmp_path, run):
 
 
 def _config(run):
-    from limner.paper.gallery import open_run
+    from limner.runs.run import Run
 
-    return open_run(run)[1]
+    return Run.open(run).config
 
 
 def test_what_cannot_be_shown_is_said(tmp_path, run):

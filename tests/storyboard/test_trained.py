@@ -3,6 +3,8 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from limner.datasets.features import FeatureKey, open_features
 from limner.datasets.pairs import Pair
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
 from limner.pictures.decode import decode
-from limner.storyboard.trained import DOCUMENT, MODEL, RunEncoder, TrainedRun
+from limner.runs.run import Run, RunEncoder
+from limner.storyboard.trained import DOCUMENT, MODEL
+from limner.systems.base import Capabilities
 from limner.training.corpus import crop
 from limner.training.loop import BEST
 
@@ -31,8 +35,8 @@ def changed(run, to, change):
 
 
 def test_drawings_go_in_as_in_training(drawings_run):
-    run = TrainedRun.open(drawings_run)
-    assert (run.system, run.trunk, run.backbone, run.picture_px) == ("cmcm", "drawings", None, 32)
+    run = Run.for_library(drawings_run)
+    assert (run.system, run.can.trunk, run.backbone) == ("cmcm", "drawings", None)
     encoder = run.encoder({})
     assert encoder.spaces == {MODEL: run.model.dim}
     assert encoder.side_px == 32
@@ -45,7 +49,7 @@ def test_drawings_go_in_as_in_training(drawings_run):
 
 
 def test_stored_features_are_made_again_as_they_were(stored_run, photographs, backbone_weights):
-    run = TrainedRun.open(stored_run)
+    run = Run.for_library(stored_run)
     assert run.backbone is not None
     assert run.backbone.backbone == "resnet18"
     assert run.backbone.transform == "squash 224 bfloat16"
@@ -62,7 +66,7 @@ def test_stored_features_are_made_again_as_they_were(stored_run, photographs, ba
 
 
 def test_another_backbone_is_refused_in_one_line(stored_run, backbone_weights, tmp_path):
-    run = TrainedRun.open(stored_run)
+    run = Run.for_library(stored_run)
     other = tmp_path / "resnet18.safetensors"
     with safe_open(backbone_weights / other.name, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -76,28 +80,28 @@ def test_another_backbone_is_refused_in_one_line(stored_run, backbone_weights, t
 
 
 def test_an_older_run_is_taken_at_its_word_and_says_so(stored_run, backbone_weights, tmp_path):
-    older = TrainedRun.open(changed(stored_run, tmp_path / "older", lambda saved: saved.pop("backbone")))
+    older = Run.for_library(changed(stored_run, tmp_path / "older", lambda saved: saved.pop("backbone")))
     with pytest.warns(LimnerWarning, match="does not say which weights of resnet18"):
         older.encoder({"": backbone_weights})
-    assert older.fingerprint != TrainedRun.open(stored_run).fingerprint
+    assert older.fingerprint != Run.for_library(stored_run).fingerprint
 
 
 def test_a_damaged_or_unknown_backbone_entry_is_refused(stored_run, backbone_weights, tmp_path):
     broken = changed(stored_run, tmp_path / "broken", lambda saved: saved.update(backbone={"backbone": 3}))
     with pytest.raises(CheckpointError, match="damaged entry 'backbone'"):
-        TrainedRun.open(broken)
+        Run.for_library(broken)
     strange = changed(
         stored_run,
         tmp_path / "strange",
         lambda saved: saved["backbone"].update(transform="squash 224 bfloat"),
     )
     with pytest.raises(CheckpointError, match="did you mean 'squash 224 bfloat16'"):
-        TrainedRun.open(strange).encoder({"": backbone_weights})
+        Run.for_library(strange).encoder({"": backbone_weights})
 
 
 def test_a_tuned_backbone_sees_centre_crops(drawings_run):
-    run = TrainedRun.open(drawings_run)
-    tuned = TrainedRun(run.folder, run.model, run.system, "finetune", None, run.picture_px)
+    run = Run.for_library(drawings_run)
+    tuned = replace(run, can=replace(run.can, trunk="finetune"))
     encoder = RunEncoder(tuned, None)
     image = Image.effect_noise((300, 240), 80).convert("RGB")
     np.testing.assert_array_equal(encoder.prepare(image), crop(image, (0.5, 0.5)))
@@ -106,25 +110,21 @@ def test_a_tuned_backbone_sees_centre_crops(drawings_run):
 
 
 def test_fingerprints_tell_runs_apart_and_stay(drawings_run, product_run):
-    first, second = TrainedRun.open(drawings_run), TrainedRun.open(product_run)
-    assert first.fingerprint == TrainedRun.open(drawings_run).fingerprint != second.fingerprint
+    first, second = Run.for_library(drawings_run), Run.for_library(product_run)
+    assert first.fingerprint == Run.for_library(drawings_run).fingerprint != second.fingerprint
     assert first.encoder({}).name == f"cmcm {first.fingerprint[:8]}"
 
 
 def test_no_run_is_one_line(tmp_path):
     with pytest.raises(MissingError, match="train first"):
-        TrainedRun.open(tmp_path)
+        Run.for_library(tmp_path)
 
 
 def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
-    from types import SimpleNamespace
-
-    from limner.paper import gallery as run_pictures
-
-    opened = SimpleNamespace(heads=5), SimpleNamespace(system="complementary", trunk="drawings")
-    monkeypatch.setattr(run_pictures, "open_run", lambda folder: opened)
+    opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), Capabilities(vectors=5))
+    monkeypatch.setattr(Run, "open", lambda folder: opened)
     with pytest.raises(ConfigError, match="gives a picture 5 vectors, a library holds one"):
-        TrainedRun.open(tmp_path)
+        Run.for_library(tmp_path)
 
 
 def test_a_metric_sees_all_stages_of_its_backbone_again(photographs, backbone_weights, tmp_path, train_tiny):
@@ -153,7 +153,7 @@ def test_a_metric_sees_all_stages_of_its_backbone_again(photographs, backbone_we
         config=tmp_path / "run.toml",
         weights=backbone_weights,
     )
-    run = TrainedRun.open(folder)
+    run = Run.for_library(folder)
     assert run.backbone is not None
     assert (run.backbone.architecture, run.backbone.layer) == ("resnet18", "stages")
     encoder = run.encoder({"": backbone_weights})

@@ -8,12 +8,12 @@ from limner.errors import ConfigError
 from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.library.search import Index
+from limner.runs.run import Run
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.trained import (
     MODEL,
     RelationDirection,
     StepRelations,
-    TrainedRun,
     relation_channel,
     run_channels,
 )
@@ -44,9 +44,9 @@ def shares(index, channel):
 
 
 def test_every_step_gets_the_evidence_of_its_own_relation(library, drawings_run):
-    run = TrainedRun.open(drawings_run)
+    run = Run.for_library(drawings_run)
     index = Index(Library.open(library).gallery([MODEL]))
-    first, second = run.relations[:2]
+    first, second = run.model.relations[:2]
     found = shares(index, relation_channel(run, [first, None, f"{second}=-2.5"]))
     np.testing.assert_allclose(found[0], shares(index, RelationDirection(run, first).channel())[0], atol=1e-4)
     np.testing.assert_array_equal(found[1], 0)
@@ -56,17 +56,19 @@ def test_every_step_gets_the_evidence_of_its_own_relation(library, drawings_run)
 
 
 def test_rows_are_no_longer_than_one(drawings_run):
-    run = TrainedRun.open(drawings_run)
-    rows = StepRelations(run, [f"{run.relations[0]}=7", run.relations[1], None]).encode_text(TEXTS)
+    run = Run.for_library(drawings_run)
+    rows = StepRelations(run, [f"{run.model.relations[0]}=7", run.model.relations[1], None]).encode_text(
+        TEXTS
+    )
     lengths = np.linalg.norm(rows, axis=1)
     assert lengths.max() == pytest.approx(1)
     assert lengths[2] == 0
-    assert StepRelations(run, [f"{run.relations[0]}=0"]).norm == 0
+    assert StepRelations(run, [f"{run.model.relations[0]}=0"]).norm == 0
 
 
 def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawings_run):
-    run, story = TrainedRun.open(drawings_run), parse_story(TEXT, format="markdown")
-    name = run.relations[0]
+    run, story = Run.for_library(drawings_run), parse_story(TEXT, format="markdown")
+    name = run.model.relations[0]
     every = dict.fromkeys(range(3), name)
     board = made(engine.illustrator(), story, BoardOptions(), Constraints({}, every))
     index = Index(Library.open(library).gallery([MODEL]))
@@ -81,17 +83,17 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
 
 
 def test_the_studio_asks_for_relations_and_tells_what_the_run_predicts(client, drawings_run):
-    run = TrainedRun.open(drawings_run)
+    run = Run.for_library(drawings_run)
     held = client.get("/api/library").json()
-    assert held["relations"] == list(run.relations)
+    assert held["relations"] == list(run.model.relations)
     assert held["channels"] == ["model"]
     assert held["model"] == drawings_run.name
-    assert set(held["wording"]["relations"]) == set(run.relations)
+    assert set(held["wording"]["relations"]) == set(run.model.relations)
     made = client.post("/api/projects", json={"text": TEXT, "format": "markdown"}).json()
     step = made["board"]["steps"][0]
-    assert set(step["relations"]) == set(run.relations)
+    assert set(step["relations"]) == set(run.model.relations)
     assert [word for word, _ in step["attention"]]
-    name = run.relations[0]
+    name = run.model.relations[0]
     url = f"/api/projects/{made['id']}"
     edit = {"kind": "relation", "step": 1, "relation": f"{name}=3"}
     asked = client.post(f"{url}/edits", json={"revision": 1, "edit": edit}).json()

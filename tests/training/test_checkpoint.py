@@ -31,7 +31,7 @@ def test_a_full_disk_leaves_the_last_good_one(tmp_path, monkeypatch):
         Path(name).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("safetensors.torch.save_file", full)
+    monkeypatch.setattr("limner.training.checkpoint.save_file", full)
     with pytest.raises(CheckpointError, match=r"No space left.*untouched"):
         checkpoint.save(path, {"a": torch.zeros(2)}, {"n": 2})
     assert checkpoint.load(path)[1] == {"n": 1}

@@ -11,7 +11,7 @@ from torch import nn
 
 from limner.errors import CheckpointError, NumericsError
 from limner.training import checkpoint
-from limner.training.checkpoint import NAME
+from limner.training.checkpoint import RESUME
 from limner.training.loop import BEST, HISTORY, Loop, LoopConfig
 
 
@@ -52,7 +52,7 @@ def loop(folder, task=None, config=CONFIG, **more):
 
 
 def contents(folder):
-    tensors, state = checkpoint.load(folder / NAME)
+    tensors, state = checkpoint.load(folder / RESUME)
     return tensors, state, (folder / HISTORY).read_text()
 
 
@@ -89,7 +89,7 @@ def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(tmp_path, sto
     loop(tmp_path / "whole").fit()
     position = loop(tmp_path / "cut", report=lambda event: event.position.taken == stop_after).fit()
     assert position.taken == stop_after
-    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == stop_after
+    assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == stop_after
     loop(tmp_path / "cut").fit()
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
 
@@ -131,10 +131,10 @@ def killed(folder, how, number):
 @pytest.mark.parametrize("step", [5, 9])
 def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path, step):
     killed(tmp_path / "cut", "step", step)
-    saved = checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"]
+    saved = checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"]
     assert saved == step - 1  # every second step is saved
     killed(tmp_path / "cut", "step", 17)  # and once more
-    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == 16
+    assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == 16
     loop(tmp_path / "cut").fit()
     loop(tmp_path / "whole").fit()
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
@@ -143,7 +143,7 @@ def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path, step
 @pytest.mark.slow
 def test_a_kill_half_way_through_a_save_leaves_the_one_before(tmp_path):
     killed(tmp_path / "cut", "save", 3)  # after steps 2, 4 and, here, 6
-    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == 4
+    assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == 4
     loop(tmp_path / "cut").fit()
     loop(tmp_path / "whole").fit()
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
@@ -162,13 +162,13 @@ def test_a_disk_that_fills_up_ends_the_run_and_a_resumed_one_is_the_same(tmp_pat
         whole(tensors, name, metadata)
 
     with monkeypatch.context() as patched:
-        patched.setattr("safetensors.torch.save_file", save_file)
+        patched.setattr("limner.training.checkpoint.save_file", save_file)
         with pytest.raises(CheckpointError, match="No space left"):
             loop(tmp_path / "cut").fit()
     assert len(saves) == save
     left = {file.name for file in (tmp_path / "cut").iterdir()}
-    assert left == ({NAME} if save < 5 else {NAME, BEST})
-    assert checkpoint.load(tmp_path / "cut" / NAME)[1]["position"]["taken"] == {2: 2, 4: 6, 5: 6}[save]
+    assert left == ({RESUME} if save < 5 else {RESUME, BEST})
+    assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == {2: 2, 4: 6, 5: 6}[save]
     loop(tmp_path / "cut").fit()
     loop(tmp_path / "whole").fit()
     assert_same_run(tmp_path / "whole", tmp_path / "cut")

@@ -252,16 +252,14 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
 def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
     from limner.paper import figures
     from limner.paper import figures as example_figures
-    from limner.paper.gallery import open_run
+    from limner.runs.run import Run
 
-    model, config = open_run(run)
+    opened = Run.open(run)
     chosen = list(texts)
     if not chosen:
-        from limner.training.corpus import open_corpus
-
-        data, _ = open_corpus(config.data, files=True)
+        data, _ = opened.data(files=True)
         chosen = [pair.text for pair in data.split("val")[:count]]
-    figures.write(to, example_figures.attention_bars, model.attention(chosen))
+    figures.write(to, example_figures.attention_bars, opened.model.attention(chosen))
 
 
 def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:

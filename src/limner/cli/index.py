@@ -12,7 +12,7 @@ from limner.cli.terminal import emit, emit_json
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
 from limner.storyboard.equipment import AUTO, add_pictures
-from limner.storyboard.trained import TrainedRun, check_kinds
+from limner.storyboard.trained import TrainedRun
 
 
 def index(
@@ -73,8 +73,11 @@ def index(
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
-    runs = [TrainedRun.open(folder) for folder in (model, metric) if folder is not None]
-    check_kinds(runs, model, metric)
+    runs: list[TrainedRun] = []
+    if model is not None or metric is not None:
+        from limner.runs.run import library_runs
+
+        runs = [run for run in library_runs(model, metric) if run is not None]
     with IndexProgress() as progress:
         report = add_pictures(
             library,

@@ -1,6 +1,6 @@
 """``limner measure``: trained runs on the rows they never saw.
 
-It parses options and prints; `limner.evaluation.run` measures.
+It parses options and prints; `limner.runs` measures.
 """
 
 import subprocess
@@ -13,6 +13,7 @@ from limner.cli.terminal import emit, emit_json, say
 from limner.errors import ConfigError
 
 if TYPE_CHECKING:
+    from limner.evaluation.ranking import Metric
     from limner.evaluation.results import SequenceResult
 
 
@@ -60,7 +61,8 @@ def measure(
         Print JSON instead of text.
     """
     from limner.evaluation.ranking import Metric
-    from limner.evaluation.run import SequenceMeter, measure_run
+    from limner.runs.measure import SequenceMeter
+    from limner.runs.run import Run
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
@@ -72,9 +74,9 @@ def measure(
     rows = []
     stories = SequenceMeter(saliency=saliency)
     for run in runs:
-        measured = measure_run(
-            run, part=part, weights=weights, device=device, commit=_commit(),
-            choices=choices, distractors=distractors, stories=stories,
+        measured = Run.open(run, device).evaluate(
+            part, weights=weights, commit=_commit(), choices=choices, distractors=distractors,
+            stories=stories,
         )  # fmt: skip
         result = measured.result
         result.write(run)
@@ -142,10 +144,9 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _figure(metric: object, ranks: tuple[float, ...]) -> float:
+def _figure(metric: "Metric", ranks: tuple[float, ...]) -> float:
     """A metric of ranks."""
     import numpy as np
 
     values = np.array(ranks)
-    cut = getattr(metric, "k", 0)
-    return float((values <= cut).mean() if cut else np.median(values))
+    return float((values <= metric.k).mean() if metric.k else np.median(values))

@@ -64,7 +64,7 @@ def export(run: Path, *, output: Annotated[Path, Parameter(name=("--output", "-o
     output
         The file; replaced if there.
     """
-    from limner.evaluation.base_export import export_base
+    from limner.systems.base_encoder import export_base
 
     card = export_base(run, output)
     say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")

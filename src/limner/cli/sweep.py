@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json, say
+from limner.cli.train import Watch
 
 
 def sweep(
@@ -54,14 +55,14 @@ def sweep(
     json
         Print JSON instead of a table.
     """
-    from limner.evaluation.validation import maximise
     from limner.paper.figures import write
     from limner.paper.sweep_runs import Axis, grid
     from limner.paper.sweep_runs import sweep as run_all
     from limner.paper.sweeps import best, sweep_table
     from limner.paper.table import render
     from limner.paper.weights import sweep_picture
-    from limner.training.systems import read_config
+    from limner.runs.validation import maximise
+    from limner.systems import read_config
 
     combinations = grid([Axis.parse(text) for text in over])
     metric = metric or read_config(config, set_).loop.metric
@@ -75,7 +76,7 @@ def sweep(
     points = list(
         run_all(
             config, combinations, seed, to,
-            overrides=set_, smoke=smoke, weights=weights, device=device, report=report,
+            overrides=set_, smoke=smoke, weights=weights, device=device, report=report, progress=Watch,
         )
     )  # fmt: skip
     chosen = best(points, metric, maximise=more_is_better)

@@ -1,25 +1,25 @@
 """``limner train``: a settings file becomes a trained run.
 
-It reads the settings, opens the data, shows progress and handles signals; `limner.training` does the work.
+It parses options, shows progress and handles signals; `limner.runs.train` trains.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Self
 
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json, say
-from limner.errors import DataError
+from limner.errors import ConfigError
 
 if TYPE_CHECKING:
-    from limner.training.checkpoint import Position
-    from limner.training.settings import RunConfig
+    from limner.runs.run import Run
+    from limner.runs.train import Note, Reading
+    from limner.training.loop import Event
 
 
 def train(
@@ -63,188 +63,46 @@ def train(
     json
         Print the result as JSON.
     """
-    from limner.datasets.missing import write_left_out
-    from limner.datasets.neighbours import write_pair_scores
-    from limner.evaluation.validation import HINGE, MARGIN, choices_of, maximise, validation
-    from limner.progress import IndexProgress
-    from limner.training.corpus import corpus_of, open_corpus
-    from limner.training.loop import Loop
-    from limner.training.processes import first_alone, join, leave, rank
-    from limner.training.systems import read_config, system
-    from limner.training.tensorboard import Board
+    from limner.runs.train import StoppedError
+    from limner.runs.train import train as train_run
+    from limner.systems import read_config, system
+    from limner.training import processes
 
-    device = join(device)
-    first = rank() == 0
-    board = Board(to) if tensorboard and first else None
-    words = [*set_, *(["trunk=finetune"] if finetune else [])]
-    settings = read_config(config, words)
-    settings = settings.smoke() if smoke else settings
-    more_is_better = maximise(settings.loop.metric)
-    tuned = getattr(settings, "trunk", "") == "finetune"
-    with first_alone(), IndexProgress() as progress:
-        progress.stage("pictures", None)
-        data, pictures = open_corpus(
-            settings.data,
-            files=tuned,
-            layer=getattr(settings, "layer", "pooled"),
-            mirrored=getattr(settings, "mirrored", False),
-            weights=weights,
-            device=device,
-            report=_Report(progress),
-        )
-    corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
-    if first:
-        _say_all((*data.notes, write_left_out(data.missing, to)))
-        say(
-            f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
-            f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
-        )
-    judge = validation(
-        corpus,
-        choices_of(settings.loop.metric),
-        getattr(settings, "margin", MARGIN) if settings.loop.metric == HINGE else None,
-    )
-    if system(settings.system).fit is not None:
-        _fit(settings, corpus, to, judge, maximise=more_is_better, tensorboard=tensorboard, as_json=json)
-        return
-    brought = _brought(settings)
-    prepared = system(settings.system).prepare(
-        settings, corpus, device=device, backbone=_backbone(settings, weights) if tuned else None, **brought
-    )
-    _say_all(prepared.notes if first else ())
-    shown = _Bar(settings, prepared.task.steps_per_epoch) if first else nullcontext()
-    with shown as bar, board or nullcontext(), _stopping() as stop:
-
-        def report(event: Any) -> bool:  # noqa: ANN401
-            for show in (bar, board):
-                if show is not None:
-                    show(event)
-            return bool(stop())
-
-        loop = Loop(
-            prepared.task,
-            settings.loop,
-            to,
-            validate=judge,
-            maximise=more_is_better,
-            report=report,
-            saved_with=prepared.saved_with,
-        )
-        position = loop.fit()
-    leave()
-    if not loop.finished:
+    device = processes.join(device)
+    first = processes.rank() == 0
+    settings = read_config(config, [*set_, *(["trunk=finetune"] if finetune else [])])
+    if tensorboard and not system(settings.system).capabilities(settings).gradients:
+        raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
+    try:
+        with Watch(to if tensorboard else None, shown=first) as watch:
+            run = train_run(settings, to=to, smoke=smoke, weights=weights, device=device, progress=watch)
+    except StoppedError:
         if first:
             say("stopped: run the same command again to go on")
-        raise KeyboardInterrupt
-    if not first:
-        return
-    scores = getattr(prepared.task, "pair_scores", lambda: None)()
-    if scores is not None:
-        write_pair_scores(scores, to)
-    refinement = _refinement(settings, to, corpus, device)
-    _show(position, settings, refinement, as_json=json)
+        raise
+    if first:
+        _show(run, as_json=json)
 
 
-def _say_all(notes: Iterable[str]) -> None:
-    for note in notes:
-        if note:
-            say(note)
-
-
-def _fit(
-    settings: RunConfig,
-    corpus: Any,  # noqa: ANN401
-    to: Path,
-    judge: Any,  # noqa: ANN401
-    *,
-    maximise: bool,
-    tensorboard: bool,
-    as_json: bool,
-) -> None:
-    """Fit a system that has no gradients, in the first process alone, and print the result.
-
-    A stop leaves the best model so far, and the next run starts anew.
-
-    Raises:
-        ConfigError: curves were asked for, and there are none.
-    """
-    from limner.errors import ConfigError
-    from limner.training.processes import leave, rank
-    from limner.training.systems import system
-
-    if tensorboard:
-        raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
-    fit = system(settings.system).fit
-
-    def tell(entry: Any) -> None:  # noqa: ANN401
-        values = "  ".join(f"{name} {value:.3f}" for name, value in entry["val"].items())
-        say(f"{entry['topics']} topics: {values}")
-
-    if fit is not None and rank() == 0:
-        position = fit(settings, corpus, to, validate=judge, maximise=maximise, report=tell)
-        _show(position, settings, None, as_json=as_json)
-    leave()
-
-
-def _backbone(settings: RunConfig, weights: Path | None) -> Any:  # noqa: ANN401
-    """The pretrained backbone in training form, giving vectors or grids, and its width."""
-    from limner.encoders.catalogue import weight_file
-    from limner.encoders.pixels import FromBytes, build, grid_trunk
-    from limner.encoders.weights import read_state
-
-    name = settings.data.backbone
-    file = weight_file(name, weights)
-    built = build(name, read_state(file), str(file.path))
-    as_grid = getattr(settings, "layer", "pooled") == "grid"
-    return FromBytes(grid_trunk(built.trunk, name) if as_grid else built.trunk), built.width
-
-
-def _brought(settings: RunConfig) -> dict[str, Any]:
-    """The frozen encoders of sentences that a system asks for; none needs a download."""
-    from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
-
-    wanted = {"sentences": SENTENCES, "multilingual": MULTILINGUAL}
-    return {
-        name: text_encoder(encoder)
-        for name, encoder in wanted.items()
-        if getattr(settings, f"needs_{name}", False)
-    }
-
-
-def _refinement(settings: RunConfig, to: Path, corpus: Any, device: str) -> dict[str, Any] | None:  # noqa: ANN401
-    """Choose and store how the best weights' scores are refined, or how a metric's cosines are read.
-
-    None for models without relations.
-    """
-    from limner.evaluation.run import write_refinement
-    from limner.evaluation.validation import chosen_refinement, fit_pull, write_pull
-    from limner.training.systems import system
-
-    model, _ = system(settings.system).load(to, device)
-    if not hasattr(model, "encode_text"):
-        try:
-            write_pull(to, fit_pull(model, corpus))
-        except DataError as error:
-            say(f"{error}; until then 'limner illustrate --metric' will not take this run")
-        return None
-    if not getattr(model, "relations", ()):
-        return None
-    chosen = chosen_refinement(model, corpus, getattr(settings, "refinement", "multiply"))
-    return write_refinement(to, chosen)
-
-
-def _show(
-    position: Position, settings: RunConfig, refinement: dict[str, Any] | None, *, as_json: bool
-) -> None:
+def _show(run: Run, *, as_json: bool) -> None:
     """The result on stdout."""
+    from limner.runs.validation import read_refinement
+
+    position = run.position
+    assert position is not None  # noqa: S101  (it was trained just now)
     best = position.history[position.best_epoch]["val"] if position.history else {}
+    found = read_refinement(run.folder) if run.can.relations else None
+    refinement = None
+    if found is not None:  # JSON has no infinity, so the threshold is a string
+        threshold = str(found.threshold)
+        refinement = {"form": found.form, "strength": found.strength, "threshold": threshold}
     if as_json:
         emit_json(
             {
                 "epochs": position.epoch,
                 "steps": position.taken,
                 "best_epoch": position.best_epoch,
-                "metric": settings.loop.metric,
+                "metric": run.config.loop.metric,
                 "validation": best,
                 "refinement": refinement,
             }
@@ -258,54 +116,111 @@ def _show(
         )
 
 
-class _Report:
-    """Moves a bar to where the extraction of features stands."""
+class Watch:
+    """Shows what a training tells, and asks it to stop after Ctrl-C or SIGTERM; a context.
 
-    def __init__(self, progress: Any) -> None:  # noqa: ANN401
-        self._progress, self._done = progress, 0
+    Epoch, losses, last validation and time left on stderr; in a pipe, one line per epoch. Once steps are
+    taken a signal only raises a flag, so that no step and no file is ever half done.
+    """
 
-    def __call__(self, done: int, total: int) -> None:
-        self._progress.total(total)
-        self._progress.advance(done - self._done)
-        self._done = done
+    def __init__(self, board: Path | None = None, *, shown: bool = True) -> None:
+        """Begin.
 
-
-class _Bar:
-    """Epoch, losses, last validation and time left on stderr; in a pipe, one line per epoch."""
-
-    def __init__(self, settings: RunConfig, steps: int) -> None:
+        Args:
+            board: folder of the run, where TensorBoard's files are wanted.
+            shown: whether anything is shown or written, as of the first process alone.
+        """
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+        from limner.progress import IndexProgress
+        from limner.training.tensorboard import Board
+
+        self._shown, self._stop, self._stepped = shown, False, False
+        self._board = Board(board) if board and shown else None
+        self._pictures: IndexProgress | None = None
+        self._read, self._last = 0, ""
         self._console = Console(stderr=True)
-        self._epochs, self._metric, self._last = settings.loop.epochs, settings.loop.metric, ""
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=not self._console.is_terminal or not shown,
         )
-        self._task = self._bar.add_task("", total=steps, left="")
+        self._task = self._bar.add_task("", total=None, left="")
+        self._open = ExitStack()
 
-    def __enter__(self) -> _Bar:
-        self._bar.start()
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.signal(number, self._remember)
+            self._open.callback(signal.signal, number, before)
+        if self._board is not None:
+            self._open.enter_context(self._board)
+        self._open.callback(self._bar.stop)
+        self._open.callback(self._pictures_read)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        self._open.close()
 
-    def __call__(self, event: Any) -> None:  # noqa: ANN401
-        """Show an event of the loop."""
+    def __call__(self, news: Note | Reading | Event) -> bool:
+        """Show it; whether to stop."""
+        from limner.runs.train import Note, Reading
+
+        if isinstance(news, Reading):
+            if self._shown:
+                self._pictures_are(news)
+            return False
+        self._pictures_read()
+        if isinstance(news, Note):
+            say(news.text)
+            return False
+        if not self._stepped:
+            self._stepped = True
+            self._bar.start()
+        if self._shown:
+            self._step(news)
+        if self._board is not None:
+            self._board(news)
+        return self._stop
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if not self._stepped:
+            raise KeyboardInterrupt
+        self._stop = True
+
+    def _pictures_are(self, news: Reading) -> None:
+        from limner.progress import IndexProgress
+
+        if self._pictures is None:
+            self._pictures = IndexProgress()
+            self._pictures.__enter__()
+            self._pictures.stage("pictures", None)
+        self._pictures.total(news.total)
+        self._pictures.advance(news.done - self._read)
+        self._read = news.done
+
+    def _pictures_read(self) -> None:
+        if self._pictures is not None:
+            self._pictures.__exit__(None, None, None)
+            self._pictures = None
+
+    def _step(self, event: Event) -> None:
         position = event.position
         left = f"{event.remaining_s / 60:.1f} min left"
         values = "  ".join(f"{name} {value:.3f}" for name, value in event.values.items())
         if event.kind == "epoch":
-            self._last = f"{self._metric} {event.values[self._metric]:.3f}"
-            losses = "  ".join(f"{k} {v:.3f}" for k, v in position.history[-1]["loss"].items())
+            entry = position.history[-1]
+            self._last = f"{event.metric} {event.values[event.metric]:.3f}"
+            if "topics" in entry:
+                say(f"{entry['topics']} topics: {values}")
+                return
+            losses = "  ".join(f"{k} {v:.3f}" for k, v in entry["loss"].items())
             self._console.print(
-                f"epoch {position.epoch}/{self._epochs}: {losses} | {values} | {left}",
+                f"epoch {position.epoch}/{event.epochs}: {losses} | {values} | {left}",
                 markup=False,
                 highlight=False,
                 soft_wrap=True,
@@ -314,30 +229,7 @@ class _Bar:
         self._bar.update(
             self._task,
             completed=position.step,
-            description=f"epoch {position.epoch + 1}/{self._epochs}  {values}  {self._last}",
+            total=event.steps,
+            description=f"epoch {position.epoch + 1}/{event.epochs}  {values}  {self._last}",
             left=left,
         )
-
-
-@contextmanager
-def _stopping() -> Iterator[Any]:
-    """Within it SIGTERM and Ctrl-C raise a flag, which calling the result tells.
-
-    So no step and no file is ever half done, and a stop looks the same from wherever it comes.
-    """
-    asked: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        del frame
-        asked.append(number)
-
-    before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def stop() -> bool:
-        return bool(asked)
-
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

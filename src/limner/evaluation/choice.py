@@ -19,6 +19,8 @@ from limner.evaluation.ranking import BLOCK_CELLS
 from limner.files import write_bytes
 
 FORMAT = "limner-choices-1"
+DEFAULT_CHOICES = 5
+OWN_CHOICES = {"coco": 100, "conceptual": 20}
 Rows = NDArray[np.int32]
 Credits = NDArray[np.float64]
 ScoreRows = Callable[[int, int], NDArray[np.floating]]
@@ -69,6 +71,11 @@ class Answers(NamedTuple):
 
     picture_to_text: Credits
     text_to_picture: Credits
+
+
+def default_choices(data: str) -> int:
+    """Options per question that complementary samples uses on a data set, and 5, its most frequent number."""
+    return OWN_CHOICES.get(data, DEFAULT_CHOICES)
 
 
 def draw_choices(

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.data.entity_grid import roles_of
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.evaluation.uncertainty import Values
+from limner.text.entity_grid import roles_of
 from limner.text.sentences import split_sentences
 
 LABELS = 500

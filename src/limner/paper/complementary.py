@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from limner.errors import ConfigError, unknown
+from limner.evaluation.choice import default_choices
 from limner.evaluation.results import ChoiceResult, Result
 from limner.evaluation.uncertainty import RESAMPLES, Values, group_numbers
 from limner.paper.cmcm import pools_of
@@ -49,13 +50,6 @@ CONTRASTS = (
     ("COMBINED-VAL", "HAL"),
     ("COMBINED-STATS", "HAL"),
 )
-DEFAULT_CHOICES = 5
-
-
-def default_choices(data: str) -> int:
-    """Options per question that the paper uses on a data set, and 5, its most frequent number, on others."""
-    known: Mapping[str, Any] = reference()["sets"]
-    return int(known[data]["choices"]) if data in known else DEFAULT_CHOICES
 
 
 @dataclass(frozen=True)

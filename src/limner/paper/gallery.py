@@ -13,40 +13,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limner.datasets.vocabulary import UNKNOWN
-from limner.errors import CheckpointError, ConfigError, DataError
+from limner.errors import ConfigError, DataError
 from limner.export.targets import check_place, whole
 from limner.pages import environment, policy
 from limner.pictures.thumbnails import Copy
+from limner.runs.run import Run
+from limner.runs.validation import vectors
+from limner.systems.base import Model
+from limner.training.corpus import rows_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from limner.arrays import FloatArray
-    from limner.datasets.features import Layer
     from limner.datasets.pairs import Pair, PairSet
     from limner.training.corpus import PictureRows
 
 
 FEATURE_SIDE_PX = 240
-
-
-def open_run(run: Path, device: str = "cpu") -> tuple[Any, Any]:
-    """A trained model in evaluation mode, and its settings, whatever its system.
-
-    Raises:
-        MissingError: nothing was trained there yet.
-        CheckpointError: it does not load.
-    """
-    from limner.training import checkpoint
-    from limner.training.loop import BEST
-    from limner.training.systems import system
-
-    _, state = checkpoint.load(run / BEST)
-    try:
-        name = str(state["config"]["config"]["system"])
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{run / BEST}: names no system; train it again") from error
-    return system(name).load(run, device)
 
 
 class Pictures:
@@ -89,10 +73,7 @@ class Pictures:
 
 def open_pictures(run: Path) -> tuple[dict[str, str], Pictures]:
     """Texts of a run's data set by the id of their pair, and its pictures."""
-    from limner.training.corpus import open_corpus
-
-    _, config = open_run(run)
-    data, rows = open_corpus(config.data, files=True)
+    data, rows = Run.open(run).data(files=True)
     return {pair.id: pair.text for pair in data.pairs}, Pictures(data, rows)
 
 
@@ -224,7 +205,7 @@ class _Ranked:
     """One run's vectors of the test part."""
 
     name: str
-    model: Any
+    model: Model
     texts: "FloatArray"
     images: "FloatArray"
 
@@ -290,17 +271,12 @@ def write_found(
 
 def _open(run: Path, weights: Path | None) -> tuple[Any, Any, "Pictures"]:
     """How to encode the test part of a run, its data set, and the pictures to show."""
-    from limner.evaluation.validation import vectors
-    from limner.training.corpus import open_corpus, rows_of
-
-    model, config = open_run(run)
-    tuned = getattr(config, "trunk", "") == "finetune"
-    layer: Layer = getattr(config, "layer", "pooled")
-    data, rows = open_corpus(config.data, files=tuned, layer=layer, weights=weights)
+    opened = Run.open(run)
+    data, rows = opened.data(weights=weights)
 
     def ranked(pairs: Sequence["Pair"]) -> _Ranked:
-        texts, images, columns = vectors(model, rows, rows_of(pairs, rows, ()))
-        return _Ranked(config.row or config.system, model, texts, images[columns])
+        texts, images, columns = vectors(opened.model, rows, rows_of(pairs, rows, ()), opened.can)
+        return _Ranked(opened.name, opened.model, texts, images[columns])
 
     return ranked, data, Pictures(data, rows)
 
@@ -325,8 +301,10 @@ def _pictures(
     return Group(one.name + known, found, level=3)
 
 
-def _knows(model: Any, text: str) -> bool:  # noqa: ANN401
-    """Whether any word of a text is one the model learned."""
+def _knows(model: Model, text: str) -> bool:
+    """Whether any word of a text is one the model learned; a model without a vocabulary knows all."""
+    if model.vocabulary is None:
+        return True
     numbers, lengths = model.vocabulary.batch([text], model.max_length)
     return bool((numbers[0, : lengths[0]] != UNKNOWN).any())
 

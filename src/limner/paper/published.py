@@ -15,7 +15,7 @@ from limner.paper.table import Format, Table, reference, render
 from limner.records import Record
 
 if TYPE_CHECKING:
-    from limner.evaluation.run import Measured
+    from limner.runs.measure import Measured
 
 NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1", "gsda-1")
 R = TypeVar("R", bound=ResultFile)

@@ -4,12 +4,12 @@ Their figures mean nothing and are never stored. It makes no table itself.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from limner.evaluation.run import Measured
+if TYPE_CHECKING:
+    from limner.runs.measure import Measured
 
 _DRAWN = 'trunk = "drawings"\n[data]\nset = "picturebook"\n'
 _COHERENCE = {
@@ -92,15 +92,15 @@ ROWS: Mapping[str, Mapping[str, str]] = {
 STORIES = ("vrss-1", "gsda-1")
 
 
-def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Measured]:
+def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> "list[Measured]":
     """Train, measure and forget one tiny run per row of a table.
 
     Args:
-        choices: options of c-way questions, see `limner.evaluation.run.measure_run`.
+        choices: options of c-way questions, see `limner.runs.measure.measure`.
         table: a name of `ROWS`.
     """
-    from limner.cli.train import train
-    from limner.evaluation.run import SequenceMeter, measure_run
+    from limner.runs.measure import SequenceMeter
+    from limner.runs.train import train
 
     stories = SequenceMeter() if table in STORIES else None
     found = []
@@ -108,10 +108,6 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> list[Mea
         for number, (row, settings) in enumerate(ROWS[table].items()):
             config = Path(folder) / f"{number}.toml"
             config.write_text(f'row = "{row}"\n{settings}[loop]\nmetric = "MRR"\n', encoding="utf-8")
-            run = Path(folder) / str(number)
-            with redirect_stdout(StringIO()):
-                train(config, to=run, smoke=True)
-            found.append(
-                measure_run(run, choices=choices, distractors=Path(folder) / "choices", stories=stories)
-            )
+            run = train(config, to=Path(folder) / str(number), smoke=True)
+            found.append(run.evaluate(choices=choices, distractors=Path(folder) / "choices", stories=stories))
     return found

@@ -38,11 +38,11 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
     from limner.evaluation.sequences import steps_of
     from limner.paper import figures
     from limner.paper.figures import Attended, attention_maps
-    from limner.paper.gallery import open_run
-    from limner.training.corpus import open_corpus
+    from limner.runs.run import Run
+    from limner.systems.vrss import Vrss
 
-    model, config = open_run(run)
-    data, _ = open_corpus(config.data, files=True)
+    opened = Run.open(run)
+    data, _ = opened.data(files=True)
     pairs = data.split("test")
     told: dict[str, list[str]] = {}
     steps = steps_of(pairs)
@@ -53,10 +53,10 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
     for name in chosen:
         if name not in told:
             raise ConfigError("figure: " + unknown("test story", name, told))
-        made = model.story(told[name]) if hasattr(model, "story") else None
+        made = opened.model.story(told[name]) if isinstance(opened.model, Vrss) else None
         if made is None or made.attention is None:
             raise ConfigError(
-                f"figure: {config.row or config.system} does not attend to the steps of a story; name a run"
+                f"figure: {opened.name} does not attend to the steps of a story; name a run"
                 " of VRSS with model.context=true"
             )
         shown.append(Attended(name, told[name], made.attention[0].float().cpu().numpy()))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from io import StringIO
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,8 @@ from pydantic import ValidationError
 
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
+from limner.runs.train import Progress, train
+from limner.systems import read_config
 
 if TYPE_CHECKING:
     from limner.paper.sweeps import Point
@@ -97,6 +98,7 @@ def sweep(
     weights: Path | None = None,
     device: str = "cpu",
     report: Callable[[str, bool], None] = lambda name, done: None,
+    progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(lambda news: None),
 ) -> Iterator[Point]:
     """Train every combination with every seed, in folders of their own; those that are done are read.
 
@@ -110,15 +112,14 @@ def sweep(
         weights: of the backbone.
         device: torch device that trains.
         report: called with the name of every training and whether it was done before.
+        progress: makes what is told of one training, a context; see `limner.runs.train.train`.
     Yields:
         A point per training.
     Raises:
         ConfigError: a key or value is wrong; checked for all before the first training.
         DataError: a folder holds a training with other settings.
+        StoppedError: `progress` asked to stop.
     """
-    from limner.cli.train import train
-    from limner.training.systems import read_config
-
     due = []
     for settings in combinations:
         for seed in seeds:
@@ -131,8 +132,16 @@ def sweep(
         point = _done(folder / POINT, resolved)
         report(folder.name, point is not None)
         if point is None:
-            with redirect_stdout(StringIO()):
-                train(config, to=folder, set_=words, smoke=smoke, weights=weights, device=device)
+            with progress() as watch:
+                train(
+                    config,
+                    to=folder,
+                    overrides=words,
+                    smoke=smoke,
+                    weights=weights,
+                    device=device,
+                    progress=watch,
+                )
             point = _finished(folder, settings, seed, resolved)
         yield point
 

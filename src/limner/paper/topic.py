@@ -310,18 +310,20 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         DataError: the data set has no stories, or a picture does not open.
     """
     from limner.evaluation.sequences import steps_of, told
-    from limner.evaluation.validation import vectors
-    from limner.paper.gallery import Pictures, open_run
-    from limner.training.corpus import open_corpus, rows_of
+    from limner.paper.gallery import Pictures
+    from limner.runs.run import Run
+    from limner.runs.validation import vectors
+    from limner.systems.vrss import Vrss
+    from limner.training.corpus import rows_of
 
     if len(texts) > 1:
         raise ConfigError(f"figure: vrss-topic shows one text, found {len(texts)}; pass one --text")
     check_page(to)
-    model, config = open_run(run)
-    name = config.row or config.system
-    if not hasattr(model, "story") or not getattr(model.architecture, "latents", False):
+    opened = Run.open(run)
+    model, config, name = opened.model, opened.config, opened.name
+    if not opened.can.topics or not isinstance(model, Vrss):
         raise ConfigError(f"figure: {name} has no latent topic; name a run of VRSS with model.latents=true")
-    data, rows = open_corpus(config.data, weights=weights)
+    data, rows = opened.data(weights=weights)
     pairs = data.split("val")
     if not told(pairs):
         raise DataError(f"figure: {config.data.set} has no steps of stories to validate on; name another run")
@@ -330,7 +332,7 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
     title, chosen = choose(stories, texts[0] if texts else None)
     every = [hear(model, story.texts) for story in stories.values()]
     heard = hear(model, chosen.texts)
-    _, images, _ = vectors(model, rows, rows_of(pairs, rows, ()))
+    _, images, _ = vectors(model, rows, rows_of(pairs, rows, ()), opened.can)
     scores = model.score(model.encode_stories([chosen.texts])[0], images)
     shelf = Shelf(scores, steps.names, Pictures(data, rows))
     flat = plane(np.concatenate([one.latents for one in every]), heard.latents)
@@ -458,8 +460,7 @@ def _part(number: float, most: float) -> float:
     return number / most if most else 0.0
 
 
-def _knows(model: Any, text: str) -> bool:  # noqa: ANN401
+def _knows(model: Any, text: str) -> bool:  # noqa: ANN401  (Vrss, whose module is heavy)
     """Whether a run learned any word of a text; a full stop is none, and frozen encoders know all."""
-    if getattr(model, "sentences", None) is not None:
-        return True
-    return any(word in model.vocabulary and word[:1].isalnum() for word in model.vocabulary.tokens(text))
+    words = model.vocabulary
+    return words is None or any(word in words and word[:1].isalnum() for word in words.tokens(text))

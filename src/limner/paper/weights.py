@@ -386,10 +386,11 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
         DataError: they are of other pairs than the data set holds now.
     """
     from limner.datasets.neighbours import read_pair_scores
-    from limner.paper.gallery import open_pictures, open_run
+    from limner.paper.gallery import open_pictures
+    from limner.runs.run import Run
 
     scores = read_pair_scores(run)
-    _, config = open_run(run)
+    config = Run.open(run).config
     texts, picture = open_pictures(run)
     absent = [name for name in scores.ids if name not in texts]
     if absent:

@@ -145,7 +145,7 @@ def picture_encoders(
     Raises:
         ConfigError: unknown name.
         MissingError: weights of a name that was asked for are not there.
-        CheckpointError: see `TrainedRun.encoder`.
+        CheckpointError: see `limner.runs.run.Run.encoder`.
     """
     places = weights_by_name(weights)
     chosen = list(names)

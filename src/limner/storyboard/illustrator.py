@@ -19,7 +19,6 @@ import numpy as np
 from limner.config import build
 from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError
-from limner.evaluation.validation import read_pull
 from limner.language import direction, language_name
 from limner.library.browse import Catalogue
 from limner.library.channels import Channel, EncodedChannel
@@ -193,22 +192,21 @@ class Illustrator:
         cls,
         folder: str | os.PathLike[str],
         *,
-        model: str | os.PathLike[str] | None = None,
-        metric: str | os.PathLike[str] | None = None,
+        model: TrainedRun | None = None,
+        metric: TrainedRun | None = None,
         channels: Sequence[str] = (),
     ) -> Illustrator:
         """The illustrator of a library's folder.
 
         Args:
             folder: of the library.
-            model: folder of a trained run, or None.
-            metric: folder of a trained same-document metric, or None.
+            model: a trained run, or None.
+            metric: a trained same-document metric, or None.
             channels: as in `Illustrator`.
         Raises:
-            LimnerError: as `Library.open`, `TrainedRun.open` and `Illustrator`.
+            LimnerError: as `Library.open` and `Illustrator`.
         """
-        runs = [None if one is None else TrainedRun.open(Path(one)) for one in (model, metric)]
-        return cls(Library.open(folder), model=runs[0], metric=runs[1], channels=channels)
+        return cls(Library.open(folder), model=model, metric=metric, channels=channels)
 
     @kept
     def index(self) -> Index:
@@ -268,7 +266,7 @@ class Illustrator:
     @property
     def relations(self) -> tuple[str, ...]:
         """Relations that can be asked for; none without a trained run that knows some."""
-        return () if self.model is None else self.model.relations
+        return () if self.model is None else self.model.model.relations
 
     @kept
     def left_out(self) -> tuple[SkippedFile, ...]:
@@ -469,7 +467,7 @@ class Illustrator:
     @kept
     def _metric_evidence(self) -> dict[str, Any]:
         """How a metric's cosine becomes nats, where a metric is."""
-        return {} if self.metric is None else {"pair_evidence": read_pull(self.metric.folder)}
+        return {} if self.metric is None else {"pair_evidence": self.metric.pair_evidence}
 
     def _pull(self, chosen: BoardOptions) -> dict[str, Any]:
         """How pictures pull each other, where the options do not say."""

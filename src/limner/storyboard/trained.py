@@ -1,273 +1,112 @@
-"""A trained run as an encoder of pictures, for indexing.
+"""A trained run asks a library: its texts, a relation one would like, and what it predicts for a storyboard.
 
-What training kept apart, the model and the backbone whose features it learned on, is put together here, for
-any system that encodes texts and pictures. It trains nothing and fetches no weights.
+It stands in for the channels of untrained use. What a run must offer is stated here; `limner.runs` opens one.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shlex
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from pydantic import ValidationError
 
-from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
+from limner.arrays import FloatArray, ImageEncoder, unit_rows
+from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.library.channels import Channel, Evidence
-from limner.records import Record
 from limner.storyboard.illustrate import step_texts
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from limner.encoders.pixels import PixelEncoder
     from limner.library.gallery import Gallery
     from limner.library.library import Library
     from limner.records import Storyboard
 
-
 MODEL, DOCUMENT = "model", "document"
-SIDE_PX = 224
 
 
-class Trained(Protocol):
-    """What a model of any system must offer; relations and attention are found where there are some."""
+class TrainedModel(Protocol):
+    """What a storyboard asks of a model of any system; see `limner.systems.base.Model`."""
 
-    @property
-    def fingerprint(self) -> str:
-        """Equal fingerprints give equal vectors."""
-        ...
+    relations: tuple[str, ...]
 
     @property
     def dim(self) -> int:
         """D."""
         ...
 
+    @property
+    def separable(self) -> bool:
+        """Whether a relation's logit is a text term plus a picture term."""
+        ...
+
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) rows of unit length."""
         ...
 
-    def encode_image(self, pictures: FloatArray | ByteArray) -> FloatArray:
-        """Features or bytes, as in training → (M, D) rows of unit length."""
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, D) rows of unit length."""
+        ...
+
+    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms."""
+        ...
+
+    def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(B, D) and (B, D), row by row a pair → (B, C)."""
+        ...
+
+    def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """Per text, its tokens and their weights."""
         ...
 
 
-class Backbone(Record):
-    """What made the features a run was trained on, as its checkpoint states it.
-
-    Attributes:
-        backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
-        weights_sha256: of the weight file; "" where an older run does not say.
-        transform: framing, side and precision.
-    """
-
-    backbone: str
-    weights_sha256: str
-    transform: str
+class TrainedRun(Protocol):
+    """A trained run that a library was indexed with; see `limner.runs.run.Run`."""
 
     @property
-    def architecture(self) -> str:
-        """Name of the architecture alone."""
-        return self.backbone.partition("-")[0]
+    def folder(self) -> Path:
+        """Of the run."""
+        ...
 
     @property
-    def layer(self) -> str:
-        """Pooled or stages; no run that a library is indexed with takes a grid."""
-        return self.backbone.partition("-")[2] or "pooled"
+    def model(self) -> TrainedModel:
+        """In evaluation mode."""
+        ...
 
-
-@dataclass(frozen=True)
-class TrainedRun:
-    """A run as its folder holds it.
-
-    Attributes:
-        folder: of the run.
-        model: in evaluation mode.
-        system: name of its system.
-        trunk: stored, finetune or drawings: what its pictures go through.
-        backbone: of stored features, else None.
-        picture_px: side of the squares that a drawings' trunk takes.
-    """
-
-    folder: Path
-    model: Trained
-    system: str
-    trunk: str
-    backbone: Backbone | None
-    picture_px: int
-
-    @classmethod
-    def open(cls, folder: Path) -> TrainedRun:
-        """Read a run.
-
-        Raises:
-            MissingError: nothing was trained there yet.
-            CheckpointError: it does not load, or is of no known system.
-            ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
-                score by cosines; or it is one of base, which is exported.
-        """
-        from limner.encoders.pixels import transform_of
-        from limner.paper.gallery import open_run
-        from limner.training import checkpoint
-        from limner.training.loop import BEST
-
-        model, config = open_run(folder)
-        heads = getattr(model, "heads", None)
-        if heads is not None:
-            raise ConfigError(
-                f"{folder}: {config.system} gives a picture {heads} vectors, a library holds one of each;"
-                " use a run of cmcm or vse, or limner measure for this one"
-            )
-        if not getattr(model, "comparable", True):
-            raise ConfigError(
-                f"{folder}: {config.system} does not score by the cosine of two vectors, a library does;"
-                " use a run of another system, or limner measure for this one"
-            )
-        if getattr(config, "layer", "pooled") == "blocks":
-            raise ConfigError(
-                f"{folder}: a run of {config.system} is indexed with as a file that comes with limner;"
-                " see limner models export, and limner measure for the run itself"
-            )
-        trunk = getattr(config, "trunk", "stored")
-        backbone = None
-        if trunk == "stored":
-            saved = checkpoint.load(folder / BEST)[1]["config"].get("backbone")
-            older = {
-                "backbone": config.data.backbone,
-                "weights_sha256": "",
-                "transform": transform_of("bfloat16"),
-            }
-            try:
-                backbone = Backbone.model_validate(saved or older)
-            except ValidationError as error:
-                raise CheckpointError(
-                    f"{folder / BEST}: damaged entry 'backbone' ({error.errors()[0]['msg']}); train it again"
-                ) from error
-        return cls(folder, model, config.system, trunk, backbone, config.data.picture_px)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the model and of how a picture reaches it; all weights are read once."""
-        looked = {"finetune": f"crop {SIDE_PX}", "drawings": f"squash {self.picture_px}"}.get(self.trunk, "")
-        if self.backbone:
-            looked = self.backbone.model_dump_json()
-        return hashlib.sha256(f"run {self.model.fingerprint} {looked}".encode()).hexdigest()
+    @property
+    def system(self) -> str:
+        """Name of its system."""
+        ...
 
     @property
     def space(self) -> str:
-        """Space of a library that holds its vectors: of a metric, which reads no texts, another one."""
-        return MODEL if hasattr(self.model, "encode_text") else DOCUMENT
+        """Space of a library that holds its vectors."""
+        ...
 
     @property
-    def relations(self) -> tuple[str, ...]:
-        """Those it predicts; none for many systems."""
-        return tuple(getattr(self.model, "relations", ()))
-
-    def encoder(self, weights: dict[str, Path]) -> RunEncoder:
-        """Its picture side, for indexing.
-
-        Args:
-            weights: as of `limner.storyboard.equipment.weights_by_name`; used where features were stored.
-        Raises:
-            MissingError: the backbone's weights are not at hand.
-            CheckpointError: they are not those it was trained on, or its transform is unknown.
-        """
-        return RunEncoder(self, self._pixels(weights) if self.backbone else None)
-
-    def _pixels(self, weights: dict[str, Path]) -> PixelEncoder:
-        """The backbone, as it was when the features were stored."""
-        from limner.encoders.catalogue import weight_file
-        from limner.encoders.pixels import Framing, PixelEncoder, Precision, build, transform_of
-        from limner.encoders.weights import read_state
-
-        due = cast(Backbone, self.backbone)
-        transforms: dict[str, tuple[Precision, Framing]] = {
-            transform_of(precision, framing): (precision, framing)
-            for precision in get_args(Precision)
-            for framing in get_args(Framing)
-        }
-        if due.transform not in transforms:
-            raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
-        file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
-        if not due.weights_sha256:
-            assumed = (
-                f"{self.folder}: this older run does not say which weights of {due.architecture} its features"
-                f" came from; {file.path} is taken to be the file"
-            )
-            warnings.warn(assumed, LimnerWarning, stacklevel=2)
-        elif file.sha256 != due.weights_sha256:
-            raise CheckpointError(
-                f"{file.path}: SHA-256 {file.sha256[:12]}…, but {self.folder} was trained on features of"
-                f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"
-            )
-        precision, framing = transforms[due.transform]
-        built = build(due.architecture, read_state(file), str(file.path))
-        return PixelEncoder(due.architecture, built, file.sha256, precision=precision, framing=framing)
-
-
-def check_kinds(runs: Sequence[TrainedRun], model: Path | None, metric: Path | None) -> None:
-    """Refuse a metric given as a model, and a model given as a metric.
-
-    Raises:
-        ConfigError: naming the option it goes with.
-    """
-    for run in runs:
-        due = model if run.space == MODEL else metric
-        if run.folder != due:
-            option = "--model" if run.space == MODEL else "--metric"
-            raise ConfigError(f"{run.folder}: a run of {run.system}; give it with {option}")
-
-
-class RunEncoder:
-    """The picture side of a trained run; see `limner.arrays.ImageEncoder`."""
-
-    def __init__(self, run: TrainedRun, pixels: PixelEncoder | None) -> None:
-        """Take a run, and the backbone where its model takes features."""
-        self._run, self._pixels = run, pixels
-        self.fingerprint = run.fingerprint
-        # Told from other runs of the system in what indexing says and in the library's settings.
-        self.name = f"{run.system} {self.fingerprint[:8]}"
+    def fingerprint(self) -> str:
+        """Hash of the model and of how a picture reaches it."""
+        ...
 
     @property
-    def spaces(self) -> dict[str, int]:
-        """Space name → D."""
-        return {self._run.space: self._run.model.dim}
+    def stories(self) -> bool:
+        """Whether the model reads the steps of a story together."""
+        ...
 
     @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
-        if self._pixels:
-            return self._pixels.side_px
-        return SIDE_PX if self._run.trunk == "finetune" else self._run.picture_px
+    def attends(self) -> bool:
+        """Whether the model weighs the words of a text."""
+        ...
 
-    def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (H, W, 3) bytes, as in training."""
-        if self._pixels:
-            return self._pixels.prepare(image)
-        if self._run.trunk == "finetune":
-            from limner.training.corpus import crop
+    @property
+    def pair_evidence(self) -> Evidence:
+        """How much two pictures say for one story, of a metric."""
+        ...
 
-            return crop(image, (0.5, 0.5))
-        from limner.encoders.pixels import frame
-
-        return frame(image, self._run.picture_px, "squash")
-
-    def encode_pixels(self, batch: ByteArray) -> ImageVectors:
-        """(B, H, W, 3) bytes → vectors of the run's space."""
-        values: Any = batch
-        if self._pixels:
-            # Half precision, as the store that it was trained on keeps features.
-            stages = self._run.backbone is not None and self._run.backbone.layer == "stages"
-            made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
-            values = made.astype(np.float16).astype(np.float32)
-        return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})
+    def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
+        """Its picture side, for indexing."""
+        ...
 
 
 RELATION = "relation"
@@ -296,7 +135,7 @@ def run_channels(run: TrainedRun, library: Library, relation: str | None = None)
     check_run(run, library)
     found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
     if relation is not None:
-        name, times = asked(relation, run.relations)
+        name, times = asked(relation, run.model.relations)
         found.append(RelationDirection(run, name).channel(times))
     return found
 
@@ -374,13 +213,14 @@ def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboar
         if step.chosen is not None and step.chosen.picture.id in rows
     }
     relations: dict[int, dict[str, float]] = {}
-    chances: Callable[..., Any] | None = getattr(run.model, "relation_probabilities", None)
-    if chances is not None and run.relations and shown:
+    if run.model.relations and shown:
         vectors = np.asarray(space.matrix[list(shown.values())], dtype=np.float32)
-        table = chances(run.model.encode_text([texts[step] for step in shown]), vectors)
+        asked_texts = run.model.encode_text([texts[step] for step in shown])
+        table = run.model.relation_probabilities(asked_texts, vectors)
         relations = {
             step: {
-                name: round(float(chance), DIGITS) for name, chance in zip(run.relations, row, strict=True)
+                name: round(float(chance), DIGITS)
+                for name, chance in zip(run.model.relations, row, strict=True)
             }
             for step, row in zip(shown, table, strict=True)
         }
@@ -402,13 +242,9 @@ def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboar
 
 def _attention(run: TrainedRun, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
     """Words and their shares per text; empty where the model has no attention."""
-    attend: Callable[..., Any] | None = getattr(run.model, "attention", None)
-    if attend is None:
+    if not run.attends:
         return [()] * len(texts)
-    try:
-        found = attend(texts)
-    except ConfigError:  # what a model without attention raises
-        return [()] * len(texts)
+    found = run.model.attention(texts)
     return [tuple((word, round(float(share), DIGITS)) for word, share in words) for words in found]
 
 
@@ -420,20 +256,17 @@ class RunTexts:
 
     def __init__(self, run: TrainedRun) -> None:
         """Take a run."""
-        self._model, self.name, self.fingerprint = run.model, run.system, run.fingerprint
+        self._run, self.name, self.fingerprint = run, run.system, run.fingerprint
 
     @property
     def dim(self) -> int:
         """D."""
-        return self._model.dim
+        return self._run.model.dim
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length."""
-        stories: Callable[..., Any] | None = getattr(self._model, "encode_stories", None)
-        if stories is not None:
-            heard: FloatArray = stories([list(texts)])[0]
-            return heard
-        return self._model.encode_text(texts)
+        model = self._run.model
+        return model.encode_stories([list(texts)])[0] if self._run.stories else model.encode_text(texts)
 
 
 class RelationDirection:
@@ -452,22 +285,21 @@ class RelationDirection:
         Raises:
             ConfigError: no such relation, none at all, or they are not linear.
         """
-        names = run.relations
+        names = run.model.relations
         if not names:
             raise ConfigError(
                 f"--relation: {run.folder} predicts no relations; train with model.relations='linear'"
             )
         if relation not in names:
             raise ConfigError("--relation: " + unknown("relation", relation, names))
-        terms: Callable[..., Any] | None = getattr(run.model, "relation_terms", None)
-        if terms is None or not getattr(run.model, "separable", False):
+        if not run.model.separable:
             raise ConfigError(
                 f"--relation: in {run.folder} relations are not linear, so no picture has one apart from its"
                 " text; train with model.relations='linear'"
             )
         # The picture terms of the D basis vectors are the rows of the picture half of the weights.
         basis = np.eye(run.model.dim, dtype=np.float32)
-        weights: FloatArray = terms(basis[:1], basis)[1][:, names.index(relation)]
+        weights: FloatArray = run.model.relation_terms(basis[:1], basis)[1][:, names.index(relation)]
         self.norm = float(np.linalg.norm(weights))
         self.fingerprint = run.fingerprint
         self._direction = unit_rows(RELATION, weights[None])
@@ -503,7 +335,7 @@ class StepRelations:
         Raises:
             ConfigError: see `RelationDirection`.
         """
-        wishes = [None if one is None else asked(one, run.relations) for one in relations]
+        wishes = [None if one is None else asked(one, run.model.relations) for one in relations]
         made = {name: RelationDirection(run, name) for name in {one[0] for one in wishes if one is not None}}
         self.fingerprint = run.fingerprint
         self._rows: FloatArray = np.zeros((len(wishes), run.model.dim), dtype=np.float32)

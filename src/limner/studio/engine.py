@@ -17,7 +17,7 @@ from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.decode import Decoder
 from limner.storyboard.illustrate import CANDIDATES, BoardOptions
 from limner.storyboard.illustrator import Illustrator, Shown
-from limner.storyboard.trained import TrainedRun, check_kinds
+from limner.storyboard.trained import TrainedRun
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,15 @@ class Engine:
             model: folder of a trained run, or None.
             metric: folder of a trained same-document metric, or None.
         Raises:
-            LimnerError: as `Library.open` and `TrainedRun.open`.
+            LimnerError: as `Library.open` and `limner.runs.run.library_runs`.
         """
         self.folder = library
-        self.model = None if model is None else TrainedRun.open(model)
-        self.metric = None if metric is None else TrainedRun.open(metric)
-        check_kinds([run for run in (self.model, self.metric) if run is not None], model, metric)
+        self.model: TrainedRun | None = None
+        self.metric: TrainedRun | None = None
+        if model is not None or metric is not None:
+            from limner.runs.run import library_runs
+
+            self.model, self.metric = library_runs(model, metric)
         self._lock = threading.Lock()
         self._holds = 0
         self._version, self._illustrator = self._read()

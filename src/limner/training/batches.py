@@ -1,6 +1,6 @@
-"""Batches of training pairs: words, pictures and which pairs are truly wrong, in an order that a seed fixes.
+"""Batches of training pairs or of whole stories, in an order that seed, process and epoch fix.
 
-What every system without labels draws from. It encodes nothing and knows no loss.
+A batch of pairs is a batch of stories of one step each.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,149 +9,33 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, distributed
+from torch import Tensor
 
 from limner.datasets.pairs import Pair
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.losses.ranking import negatives
-from limner.models.encoding import Tokens
-from limner.training.corpus import FileRows, PictureRows, Rows
+from limner.training import processes
+from limner.training.corpus import Corpus, FileRows
 from limner.training.settings import RunConfig
 
 Chosen = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class PairBatch:
-    """B pairs of one step.
-
-    Attributes:
-        ids: of the pairs.
-        rows: (B,) int64, which training pairs they are.
-        words: (B, L) int64.
-        lengths: (B,) int64, on the CPU.
-        pictures: B features or bytes.
-        neg: (B, B) bool, the truly wrong pairs.
-        near: (B',) pairs drawn beside them, such as a neighbour of each; None for most systems.
-        warm: whether the epoch is the first, for losses that begin gently.
-    """
-
-    ids: tuple[str, ...]
-    rows: Tensor
-    words: Tensor
-    lengths: Tensor
-    pictures: Tensor
-    neg: Tensor
-    near: "PairBatch | None" = None
-    warm: bool = False
-
-
-class PairBatches:
-    """Draws and assembles them."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        pictures: PictureRows,
-        vocabulary: Tokens,
-        config: RunConfig,
-        device: torch.device,
-    ) -> None:
-        """Take what batches are made of.
-
-        Args:
-            rows: of the training split.
-            pictures: of the rows.
-            vocabulary: numbers the words.
-            config: batch size, length of texts, duplicates and seed.
-            device: where a batch goes.
-        """
-        self._rows, self._pictures, self._config, self._device = rows, pictures, config, device
-        self._words, self._lengths = vocabulary.batch(rows.texts, config.data.max_length)
-        self.size = min(config.data.batch, len(rows))
-        self.text_ids = torch.from_numpy(rows.text_ids).to(device)
-        self.image_ids = torch.from_numpy(rows.image_ids).to(device)
-        together = distributed.is_available() and distributed.is_initialized()
-        self._rank = distributed.get_rank() if together else 0
-        self._processes = distributed.get_world_size() if together else 1
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches of one process; the remainder of an epoch's order is left for other epochs."""
-        return max(1, len(self._rows) // (self.size * self._processes))
-
-    def order(self, epoch: int) -> Iterator[tuple[Chosen, np.random.Generator]]:
-        """Rows of every batch of an epoch, and a generator of its own; both follow from seed and process."""
-        seed = self._config.loop.seed
-        order = np.random.default_rng([seed, epoch]).permutation(len(self._rows))
-        for step in range(self.steps_per_epoch):
-            start = (step * self._processes + self._rank) * self.size
-            yield order[start : start + self.size], np.random.default_rng([seed, epoch, start])
-
-    def batch(
-        self,
-        chosen: Chosen,
-        rng: np.random.Generator,
-        *,
-        near: PairBatch | None = None,
-        warm: bool = False,
-    ) -> PairBatch:
-        """Some rows as a batch; pictures that are files are cropped at random."""
-        rows, device = self._rows, self._device
-        lengths = self._lengths[chosen]
-        words = self._words[chosen, : int(lengths.max())]
-        places = rows.places[chosen]
-        values = (
-            self._pictures.cropped(places, rng)
-            if isinstance(self._pictures, FileRows)
-            else self._pictures.take(places)
-        )
-        plain = values if values.dtype == np.uint8 else values.astype(np.float32)
-        taken = torch.from_numpy(chosen).to(device)
-        neg = negatives(self.text_ids[taken], self.image_ids[taken])
-        if not self._config.data.mask_duplicates:
-            neg = ~torch.eye(len(chosen), dtype=torch.bool, device=device)
-        return PairBatch(
-            tuple(rows.pairs[row].id for row in chosen),
-            taken,
-            torch.from_numpy(words).to(device),
-            torch.from_numpy(lengths),
-            torch.from_numpy(plain).to(device),
-            neg,
-            near,
-            warm,
-        )
-
-    def usable(self, rows: Tensor) -> Tensor:
-        """(B,) rows → (B, n) bool, training pairs with another text and another picture."""
-        texts, images = self.text_ids, self.image_ids
-        return (texts[rows][:, None] != texts) & (images[rows][:, None] != images)
-
-    def wrong_beside(self, batch: PairBatch) -> Tensor:
-        """(B, B) bool, pairs j that are neither pair i nor its `near` one, nor a duplicate of either."""
-        near = batch.near
-        if near is None:
-            return batch.neg
-        texts, images = self.text_ids, self.image_ids
-        apart = (texts[near.rows][:, None] != texts[batch.rows]) & (
-            images[near.rows][:, None] != images[batch.rows]
-        )
-        return batch.neg & apart
-
-
-@dataclass(frozen=True)
-class StoryBatch:
-    """S steps of B stories.
+class Batch:
+    """S pairs of one step of training; where stories are drawn, all steps of B stories.
 
     Attributes:
         ids: of the pairs, (S,).
         rows: (S,) int64, which training pairs they are.
         words: (S, L) int64; (S, 1) of padding for systems without a vocabulary.
         lengths: (S,) int64, on the CPU.
-        steps: (B,) int64 of each story, on the CPU.
+        steps: (B,) int64 of each story, on the CPU; ones where pairs are drawn.
         pictures: S features or bytes.
         neg: (S, S) bool, the truly wrong pairs.
         epoch: from 0, for terms that are weighed in slowly.
+        near: pairs drawn beside them, such as a neighbour of each; None for most systems.
     """
 
     ids: tuple[str, ...]
@@ -161,7 +45,8 @@ class StoryBatch:
     steps: Tensor
     pictures: Tensor
     neg: Tensor
-    epoch: int
+    epoch: int = 0
+    near: "Batch | None" = None
 
     @property
     def stories(self) -> Tensor:
@@ -183,78 +68,103 @@ def stories_of(pairs: Sequence[Pair]) -> list[Chosen]:
     ]
 
 
-class StoryBatches:
+class Batches:
     """Draws and assembles them."""
 
     def __init__(
         self,
-        rows: Rows,
-        pictures: PictureRows,
-        vocabulary: Tokens | None,
+        corpus: Corpus,
+        vocabulary: Vocabulary | None,
         config: RunConfig,
         device: torch.device,
+        *,
+        stories: bool = False,
+        size: int | None = None,
     ) -> None:
         """Take what batches are made of.
 
         Args:
-            rows: of the training split.
-            pictures: of the rows.
+            corpus: whose training rows are drawn.
             vocabulary: numbers the words; None for systems that read texts by other means, or none.
-            config: stories per batch, length of texts, duplicates and seed.
+            config: batch size, length of texts, duplicates and seed.
             device: where a batch goes.
+            stories: draw whole stories, not pairs.
+            size: pairs or stories of a batch; None for ``data.batch``.
         """
-        self._rows, self._pictures, self._config, self._device = rows, pictures, config, device
+        rows = corpus.train
+        self._rows, self._pictures, self._config, self._device = rows, corpus.pictures, config, device
         if vocabulary is None:
             self._words, self._lengths = np.zeros((len(rows), 1), np.int64), np.ones(len(rows), np.int64)
         else:
             self._words, self._lengths = vocabulary.batch(rows.texts, config.data.max_length)
-        self._stories = stories_of(rows.pairs)
-        self._size = min(config.data.batch, len(self._stories))
-        together = distributed.is_available() and distributed.is_initialized()
-        self._rank = distributed.get_rank() if together else 0
-        self._processes = distributed.get_world_size() if together else 1
+        self._stories = stories_of(rows.pairs) if stories else None
+        self._count = len(rows) if self._stories is None else len(self._stories)
+        self.size = min(size or config.data.batch, self._count)
+        self.text_ids = torch.from_numpy(rows.text_ids).to(device)
+        self.image_ids = torch.from_numpy(rows.image_ids).to(device)
 
     @property
     def steps_per_epoch(self) -> int:
         """Whole batches of one process; the remainder of an epoch's order is left for other epochs."""
-        return max(1, len(self._stories) // (self._size * self._processes))
+        return max(1, self._count // (self.size * processes.count()))
 
-    def batches(self, epoch: int) -> Iterator[StoryBatch]:
-        """Batches of an epoch; their order follows from seed, process and epoch."""
-        order = np.random.default_rng([self._config.loop.seed, epoch]).permutation(len(self._stories))
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Batches of an epoch; order and crops follow from seed, process and epoch."""
+        for chosen, rng in self.order(epoch):
+            if self._stories is None:
+                yield self.batch(chosen, rng, epoch=epoch)
+            else:
+                stories = [self._stories[story] for story in chosen]
+                steps = torch.tensor([len(story) for story in stories])
+                yield self.batch(np.concatenate(stories), rng, steps, epoch)
+
+    def order(self, epoch: int) -> Iterator[tuple[Chosen, np.random.Generator]]:
+        """Rows, or stories, of every batch of an epoch, and a generator of its own."""
+        seed = self._config.loop.seed
+        order = np.random.default_rng([seed, epoch]).permutation(self._count)
         for step in range(self.steps_per_epoch):
-            start = (step * self._processes + self._rank) * self._size
-            yield self.batch([self._stories[story] for story in order[start : start + self._size]], epoch)
+            start = (step * processes.count() + processes.rank()) * self.size
+            yield order[start : start + self.size], np.random.default_rng([seed, epoch, start])
 
-    def batch(self, stories: Sequence[Chosen], epoch: int) -> StoryBatch:
-        """Some stories, by the places of their rows."""
-        rows, device = self._rows, self._device
-        chosen = np.concatenate(list(stories))
-        lengths = self._lengths[chosen]
-        values = self._pictures.take(rows.places[chosen])
+    def batch(
+        self, chosen: Chosen, rng: np.random.Generator, steps: Tensor | None = None, epoch: int = 0
+    ) -> Batch:
+        """Some rows as a batch; pictures that are files are cropped at random."""
+        rows, device, pictures = self._rows, self._device, self._pictures
+        lengths, places = self._lengths[chosen], rows.places[chosen]
+        values = pictures.cropped(places, rng) if isinstance(pictures, FileRows) else pictures.take(places)
         plain = values if values.dtype == np.uint8 else values.astype(np.float32)
-        neg = negatives(torch.from_numpy(rows.text_ids[chosen]), torch.from_numpy(rows.image_ids[chosen]))
+        taken = torch.from_numpy(chosen).to(device)
+        neg = negatives(self.text_ids[taken], self.image_ids[taken])
         if not self._config.data.mask_duplicates:
-            neg = ~torch.eye(len(chosen), dtype=torch.bool)
-        return StoryBatch(
+            neg = ~torch.eye(len(chosen), dtype=torch.bool, device=device)
+        return Batch(
             tuple(rows.pairs[row].id for row in chosen),
-            torch.from_numpy(chosen).to(device),
+            taken,
             torch.from_numpy(self._words[chosen, : int(lengths.max())]).to(device),
             torch.from_numpy(lengths),
-            torch.tensor([len(story) for story in stories]),
+            torch.ones(len(chosen), dtype=torch.int64) if steps is None else steps,
             torch.from_numpy(plain).to(device),
-            neg.to(device),
+            neg,
             epoch,
         )
 
+    def usable(self, rows: Tensor) -> Tensor:
+        """(B,) rows → (B, n) bool, training pairs with another text and another picture."""
+        texts, images = self.text_ids, self.image_ids
+        return (texts[rows][:, None] != texts) & (images[rows][:, None] != images)
 
-def epoch_length(weights: NDArray[np.float64]) -> int:
-    """Rows of an epoch, each counted as often as it comes: the sum of the weights, rounded."""
-    return max(1, round(float(weights.sum())))
+    def wrong_beside(self, batch: Batch) -> Tensor:
+        """(B, B) bool, pairs j that are neither pair i nor its `near` one, nor a duplicate of either."""
+        texts, images, near = self.text_ids, self.image_ids, batch.near or batch
+        return batch.neg & (
+            (texts[near.rows][:, None] != texts[batch.rows])
+            & (images[near.rows][:, None] != images[batch.rows])
+        )
 
 
 def epoch_order(weights: NDArray[np.float64], seed: int, epoch: int) -> NDArray[np.int64]:
-    """Rows of an epoch in their order.
+    """Rows of an epoch in their order, each as often as its weight says.
 
     A row of weight 2.3 comes twice in every epoch, and a third time in three of ten; which rows do is drawn
     without replacement, with chances that follow the fractions.
@@ -264,7 +174,7 @@ def epoch_order(weights: NDArray[np.float64], seed: int, epoch: int) -> NDArray[
         seed: of the generator.
         epoch: of the generator, from 0.
     Returns:
-        (`epoch_length`,) rows. With all weights 1 it is a permutation.
+        Rows, as many as the rounded sum of the weights. With all weights 1 it is a permutation.
     Raises:
         ConfigError: a weight is negative or not finite, or all are 0.
     """
@@ -274,7 +184,7 @@ def epoch_order(weights: NDArray[np.float64], seed: int, epoch: int) -> NDArray[
     whole = np.floor(weights).astype(np.int64)
     part = weights - whole
     rows = np.repeat(np.arange(len(weights)), whole)
-    more = epoch_length(weights) - len(rows)
+    more = max(1, round(float(weights.sum()))) - len(rows)
     if more > 0:
         # Gumbel's trick: the largest keys are a draw without replacement in proportion to the fractions
         keys = np.where(part > 0, np.log(np.maximum(part, 1e-300)), -np.inf) + random.gumbel(size=len(part))

@@ -1,7 +1,7 @@
-"""Checkpoints: tensors in safetensors, everything else as JSON in the same file.
+"""Checkpoints: tensors in safetensors, the rest as JSON in the same file; and what a resumed run needs.
 
-One file, written beside its target and moved over it, so that a full disk or a kill leaves the
-last good one. No pickle is ever written or read. It stores what it is given and knows no system.
+One file, written beside its target and moved over it, so that a full disk or a kill leaves the last good one.
+No pickle is ever written or read.
 """
 
 import json
@@ -13,6 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
@@ -21,9 +23,10 @@ from limner.errors import CheckpointError, MissingError
 from limner.files import replacing
 
 FORMAT = "limner-checkpoint-1"
+RESUME = "resume.safetensors"
 
 
-def save(path: Path, tensors: Mapping[str, "Tensor"], state: Mapping[str, Any]) -> None:
+def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Write tensors and plain state as one file, all or nothing.
 
     Args:
@@ -34,9 +37,6 @@ def save(path: Path, tensors: Mapping[str, "Tensor"], state: Mapping[str, Any]) 
         CheckpointError: the disk is full or the folder cannot be written; the file that was there
             before is untouched.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
     metadata = {"format": FORMAT, "state": json.dumps(state)}
     # A contiguous copy each: tied or sliced tensors share storage, which the format refuses.
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
@@ -49,15 +49,13 @@ def save(path: Path, tensors: Mapping[str, "Tensor"], state: Mapping[str, Any]) 
         ) from error
 
 
-def load(path: Path) -> tuple[dict[str, "Tensor"], dict[str, Any]]:
+def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors (on the CPU) and state of a file that `save` wrote.
 
     Raises:
         MissingError: no such file.
         CheckpointError: not such a file, or damaged.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not path.is_file():
         raise MissingError(f"{path}: no checkpoint there; train first or check the path")
     try:
@@ -70,18 +68,18 @@ def load(path: Path) -> tuple[dict[str, "Tensor"], dict[str, Any]]:
         raise CheckpointError(f"{path}: not a checkpoint of limner ({error}); nothing was loaded") from error
 
 
-def prefixed(prefix: str, tensors: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Names with ``prefix/`` before them, to keep several sets in one file."""
     return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
 
 
-def part(prefix: str, tensors: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
+def part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The set that `prefixed` put under a prefix."""
     start = f"{prefix}/"
     return {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
 
 
-def load_into(model: "nn.Module", tensors: Mapping[str, "Tensor"], where: str) -> None:
+def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
     """Load weights with strict keys and shapes.
 
     Raises:
@@ -102,17 +100,13 @@ def load_into(model: "nn.Module", tensors: Mapping[str, "Tensor"], where: str) -
 
 def seed_all(seed: int) -> None:
     """Seed python, NumPy and torch (every device)."""
-    import torch
-
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  (libraries still draw from the global generator)
     torch.manual_seed(seed)
 
 
-def capture() -> tuple[dict[str, "Tensor"], dict[str, Any]]:
+def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The present state: tensors for torch's generators, plain values for python's and NumPy's."""
-    import torch
-
     name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
     version, words, gauss_next = random.getstate()
     tensors = {"torch": torch.get_rng_state()}
@@ -125,10 +119,8 @@ def capture() -> tuple[dict[str, "Tensor"], dict[str, Any]]:
     return tensors, plain
 
 
-def restore(tensors: dict[str, "Tensor"], plain: dict[str, Any]) -> None:
-    """Go on from a state that `capture` gave."""
-    import torch
-
+def restore_random(tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
+    """Go on from a state that `random_state` gave."""
     name, keys, position, has_gauss, gauss = plain["numpy"]
     np.random.set_state((name, np.array(keys, dtype=np.uint32), position, has_gauss, gauss))  # noqa: NPY002
     version, words, gauss_next = plain["python"]
@@ -138,9 +130,6 @@ def restore(tensors: dict[str, "Tensor"], plain: dict[str, Any]) -> None:
         states = [tensors[f"cuda{i}"] for i in range(torch.cuda.device_count()) if f"cuda{i}" in tensors]
         if states:
             torch.cuda.set_rng_state_all(states)
-
-
-NAME = "resume.safetensors"
 
 
 @dataclass
@@ -203,8 +192,8 @@ class State:
     remembering: Remembering | None = None
 
     def save(self, path: Path) -> None:
-        """Write everything; see `checkpoint.save` for what a full disk does."""
-        tensors, plain = capture()
+        """Write everything; see `save` for what a full disk does."""
+        tensors, plain = random_state()
         optimiser = self.optimiser.state_dict()
         moments = {f"{i}.{k}": v for i, own in optimiser["state"].items() for k, v in own.items()}
         everything = (
@@ -253,4 +242,4 @@ class State:
             self.remembering.remember(part("memory", tensors))
         for name, value in rest["position"].items():
             setattr(self.position, name, value)
-        restore(part("random", tensors), rest["random"])
+        restore_random(part("random", tensors), rest["random"])

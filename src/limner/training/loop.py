@@ -21,8 +21,10 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from limner.config import Config
 from limner.errors import NumericsError
 from limner.training import checkpoint, processes
-from limner.training import checkpoint as randomness
-from limner.training.checkpoint import NAME, Position, Remembering, State
+from limner.training.checkpoint import RESUME, Position, Remembering, State
+
+BEST, HISTORY = "model.safetensors", "history.jsonl"
+OptimiserName = Literal["adam", "adadelta"]
 
 
 class Task(Protocol):
@@ -60,54 +62,18 @@ class Event:
         position: where training stands.
         values: mean losses of the epoch so far, or validation figures.
         remaining_s: estimated seconds to the end.
+        steps: batches of an epoch.
+        epochs: due in all.
+        metric: the figure that selects.
     """
 
     kind: Literal["step", "epoch"]
     position: Position
     values: Mapping[str, float]
     remaining_s: float
-
-
-OptimiserName = Literal["adam", "adadelta"]
-
-
-def optimiser(
-    name: OptimiserName,
-    parameters: Iterable[tuple[str, nn.Parameter]],
-    lr: float,
-    betas: tuple[float, float],
-    weight_decay: float,
-    *,
-    rates: Mapping[str, float],
-) -> torch.optim.Optimizer:
-    """An optimiser of the parameters that take gradients.
-
-    Args:
-        name: which.
-        parameters: all of a model, by name.
-        lr: rate.
-        betas: of Adam.
-        weight_decay: of either.
-        rates: part of the model, by the beginning of its names → rate of its own.
-    Returns:
-        Group 0 holds what has no rate of its own, the others follow in the order of `rates`; a part that the
-        model does not have gets no group.
-    """
-    groups: dict[str, list[nn.Parameter]] = {"": [], **{part: [] for part in rates}}
-    for key, parameter in parameters:
-        if parameter.requires_grad:
-            part = next((part for part in rates if key == part or key.startswith(part + ".")), "")
-            groups[part].append(parameter)
-    some = [
-        {"params": found, "lr": rates.get(part, lr)} for part, found in groups.items() if found or not part
-    ]
-    if name == "adadelta":
-        return torch.optim.Adadelta(some, lr=lr, weight_decay=weight_decay)
-    # one kernel per step instead of several per tensor: a fourth of the time on a CPU
-    return torch.optim.Adam(some, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
-
-
-BEST, HISTORY = "model.safetensors", "history.jsonl"
+    steps: int = 0
+    epochs: int = 0
+    metric: str = ""
 
 
 class LoopConfig(Config):
@@ -199,7 +165,7 @@ class Loop:
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         remembering = task if isinstance(task, Remembering) else None
         self._state = State(task.model, own, schedule, Position(), settings, remembering)
-        self._file = folder / NAME
+        self._file = folder / RESUME
         self._began, self._began_at = time.monotonic(), 0
 
     def fit(self) -> Position:
@@ -216,7 +182,7 @@ class Loop:
         if self._file.exists():
             self._state.restore(self._file)
         else:
-            randomness.seed_all(self._config.seed + self._rank)
+            checkpoint.seed_all(self._config.seed + self._rank)
             processes.share(self._task.model)
         processes.meet(self._config.seed, position.taken)
         self._began, self._began_at = time.monotonic(), position.taken
@@ -302,5 +268,43 @@ class Loop:
         position = self._state.position
         done = max(position.taken - self._began_at, 1)
         left = self._config.epochs * self._task.steps_per_epoch - position.taken
-        event = Event(kind, position, values, (time.monotonic() - self._began) / done * left)
+        remaining_s = (time.monotonic() - self._began) / done * left
+        config, steps = self._config, self._task.steps_per_epoch
+        event = Event(kind, position, values, remaining_s, steps, config.epochs, config.metric)
         return processes.any_asks(self._report(event) is True, self._task.model)
+
+
+def optimiser(
+    name: OptimiserName,
+    parameters: Iterable[tuple[str, nn.Parameter]],
+    lr: float,
+    betas: tuple[float, float],
+    weight_decay: float,
+    *,
+    rates: Mapping[str, float],
+) -> torch.optim.Optimizer:
+    """An optimiser of the parameters that take gradients.
+
+    Args:
+        name: which.
+        parameters: all of a model, by name.
+        lr: rate.
+        betas: of Adam.
+        weight_decay: of either.
+        rates: part of the model, by the beginning of its names → rate of its own.
+    Returns:
+        Group 0 holds what has no rate of its own, the others follow in the order of `rates`; a part that the
+        model does not have gets no group.
+    """
+    groups: dict[str, list[nn.Parameter]] = {"": [], **{part: [] for part in rates}}
+    for key, parameter in parameters:
+        if parameter.requires_grad:
+            part = next((part for part in rates if key == part or key.startswith(part + ".")), "")
+            groups[part].append(parameter)
+    some = [
+        {"params": found, "lr": rates.get(part, lr)} for part, found in groups.items() if found or not part
+    ]
+    if name == "adadelta":
+        return torch.optim.Adadelta(some, lr=lr, weight_decay=weight_decay)
+    # one kernel per step instead of several per tensor: a fourth of the time on a CPU
+    return torch.optim.Adam(some, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)

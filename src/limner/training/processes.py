@@ -12,7 +12,7 @@ from datetime import timedelta
 import torch
 from torch import distributed, nn
 
-from limner.training import checkpoint as randomness
+from limner.training import checkpoint
 
 PATIENCE = timedelta(days=1)  # others wait for the first one's features; torchrun ends who waits for the dead
 
@@ -107,4 +107,4 @@ def meet(seed: int, taken: int) -> None:
     """
     if several():
         distributed.barrier()
-        randomness.seed_all(seed + rank() + 1_000_003 * (taken + 1))
+        checkpoint.seed_all(seed + rank() + 1_000_003 * (taken + 1))

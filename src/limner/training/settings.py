@@ -5,7 +5,7 @@ It knows no system.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -71,6 +71,7 @@ class RunConfig(Config):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {"paper": {}, "release": {}, "sound": {}}
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
+    SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
 
     system: str
     row: str = ""
@@ -116,7 +117,23 @@ class RunConfig(Config):
             }
         )
         loop = self.loop.model_copy(update={"epochs": min(self.loop.epochs, 2), "save_every_steps": 4})
-        return self.model_copy(update={"data": data, "loop": loop})
+        small: Self = replaced(self.model_copy(update={"data": data, "loop": loop}), self.SMOKE)
+        return small
+
+
+def every_preset(values: Mapping[str, Any]) -> dict[Preset, Mapping[str, Any]]:
+    """The presets of a system for which all are the same."""
+    return dict.fromkeys(get_args(Preset), values)
+
+
+def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (settings of any class)
+    """Settings with other values; a table of values replaces settings within settings."""
+    return config.model_copy(
+        update={
+            key: replaced(getattr(config, key), value) if isinstance(value, Mapping) else value
+            for key, value in values.items()
+        }
+    )
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

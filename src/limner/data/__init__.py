@@ -1,1 +1,0 @@
-"""Texts, pictures and data sets: everything that reads files."""

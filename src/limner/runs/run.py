@@ -1,0 +1,322 @@
+"""A trained run, and the one way to open it: for measuring, for figures, and as the encoder of a library.
+
+What training kept apart, the model and the backbone whose features it learned on, is put together here.
+"""
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+from PIL import Image
+from pydantic import ValidationError
+
+from limner.arrays import ByteArray, ImageVectors, unit_rows
+from limner.datasets.pairs import PairSet
+from limner.encoders.catalogue import weight_file
+from limner.encoders.pixels import Framing, PixelEncoder, Precision, build, frame, transform_of
+from limner.encoders.weights import read_state
+from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
+from limner.library.channels import Evidence
+from limner.records import Record
+from limner.runs.validation import read_pull
+from limner.storyboard.trained import DOCUMENT, MODEL
+from limner.systems import system
+from limner.systems.base import Capabilities, Model
+from limner.training import checkpoint
+from limner.training.checkpoint import Position
+from limner.training.corpus import PictureRows, crop, open_corpus
+from limner.training.loop import BEST
+from limner.training.settings import RunConfig
+
+if TYPE_CHECKING:
+    from limner.runs.measure import Measured
+
+SIDE_PX = 224
+
+
+class Backbone(Record):
+    """What made the features a run was trained on, as its checkpoint states it.
+
+    Attributes:
+        backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
+        weights_sha256: of the weight file; "" where an older run does not say.
+        transform: framing, side and precision.
+    """
+
+    backbone: str
+    weights_sha256: str
+    transform: str
+
+    @property
+    def architecture(self) -> str:
+        """Name of the architecture alone."""
+        return self.backbone.partition("-")[0]
+
+    @property
+    def layer(self) -> str:
+        """Pooled or stages; no run that a library is indexed with takes a grid."""
+        return self.backbone.partition("-")[2] or "pooled"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run as its folder holds it.
+
+    Attributes:
+        folder: of the run.
+        model: in evaluation mode.
+        config: settings it was trained with.
+        can: what its system does with them.
+        about: what is stored beside the weights.
+        position: where training ended, of a run that was trained just now.
+    """
+
+    folder: Path
+    model: Model
+    config: RunConfig
+    can: Capabilities
+    about: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    position: Position | None = field(repr=False, default=None)
+
+    @classmethod
+    def open(cls, folder: Path, device: str = "cpu") -> Self:
+        """Read a run.
+
+        Args:
+            folder: of the run.
+            device: torch device of the model.
+        Raises:
+            MissingError: nothing was trained there yet.
+            CheckpointError: it does not load, or is of no known system.
+        """
+        state = checkpoint.load(folder / BEST)[1]
+        try:
+            about = state["config"]
+            name = str(about["config"]["system"])
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"{folder / BEST}: names no system; train it again") from error
+        own = system(name)
+        model, config = own.load(folder, device)
+        return cls(folder, model, config, own.capabilities(config), about)
+
+    @classmethod
+    def for_library(cls, folder: Path) -> Self:
+        """Read a run that a library is to be indexed with, or asked by.
+
+        Raises:
+            MissingError, CheckpointError: see `open`.
+            ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
+                score by cosines; or it is one of base, which is exported.
+        """
+        run = cls.open(folder)
+        can, name = run.can, run.system
+        if can.vectors > 1:
+            raise ConfigError(
+                f"{folder}: {name} gives a picture {can.vectors} vectors, a library holds one of each;"
+                " use a run of cmcm or vse, or limner measure for this one"
+            )
+        if not can.cosine:
+            raise ConfigError(
+                f"{folder}: {name} does not score by the cosine of two vectors, a library does;"
+                " use a run of another system, or limner measure for this one"
+            )
+        if can.exported:
+            raise ConfigError(
+                f"{folder}: a run of {name} is indexed with as a file that comes with limner;"
+                " see limner models export, and limner measure for the run itself"
+            )
+        _ = run.backbone
+        return run
+
+    @property
+    def system(self) -> str:
+        """Name of its system."""
+        return self.config.system
+
+    @property
+    def name(self) -> str:
+        """Of its row in the tables, or of its system."""
+        return self.config.row or self.config.system
+
+    def data(
+        self, *, files: bool | None = None, plain: bool = False, weights: Path | None = None
+    ) -> tuple[PairSet, PictureRows]:
+        """The data set it was trained on, and the pictures as its model takes them.
+
+        Args:
+            files: the files of the pictures instead; None for what the model takes.
+            plain: pooled features whatever the model takes.
+            weights: of the backbone, where features have to be made.
+        Raises:
+            MissingError, DataError: see `limner.training.corpus.open_corpus`.
+        """
+        if files is None:
+            files = self.can.trunk == "finetune" and not plain
+        layer = "pooled" if plain else self.can.layer
+        device = str(self.model.device)
+        return open_corpus(self.config.data, files=files, layer=layer, weights=weights, device=device)
+
+    def evaluate(
+        self,
+        part: Literal["val", "test"] = "test",
+        **options: Any,  # noqa: ANN401  (as `measure`)
+    ) -> "Measured":
+        """Ranks, predicted relations and more on one part of its data; see `limner.runs.measure.measure`."""
+        from limner.runs.measure import measure
+
+        return measure(self, part, **options)
+
+    @cached_property
+    def backbone(self) -> Backbone | None:
+        """What made its stored features; None where a run takes bytes of pictures.
+
+        Raises:
+            CheckpointError: the entry is damaged.
+        """
+        if self.can.trunk != "stored":
+            return None
+        older = {
+            "backbone": self.config.data.backbone,
+            "weights_sha256": "",
+            "transform": transform_of("bfloat16"),
+        }
+        try:
+            return Backbone.model_validate(self.about.get("backbone") or older)
+        except ValidationError as error:
+            raise CheckpointError(
+                f"{self.folder / BEST}: damaged entry 'backbone' ({error.errors()[0]['msg']}); train it again"
+            ) from error
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the model and of how a picture reaches it; all weights are read once."""
+        drawn = self.config.data.picture_px
+        looked = {"finetune": f"crop {SIDE_PX}", "drawings": f"squash {drawn}"}.get(self.can.trunk, "")
+        if self.backbone:
+            looked = self.backbone.model_dump_json()
+        return hashlib.sha256(f"run {self.model.fingerprint} {looked}".encode()).hexdigest()
+
+    @property
+    def space(self) -> str:
+        """Space of a library that holds its vectors: of a metric, which reads no texts, another one."""
+        return MODEL if self.can.texts else DOCUMENT
+
+    @property
+    def stories(self) -> bool:
+        """Whether its model reads the steps of a story together."""
+        return self.can.stories
+
+    @property
+    def attends(self) -> bool:
+        """Whether its model weighs the words of a text."""
+        return self.can.attention
+
+    @property
+    def pair_evidence(self) -> Evidence:
+        """How much two pictures say for one story, of a same-document metric.
+
+        Raises:
+            CheckpointError: none is stored there.
+        """
+        return read_pull(self.folder)
+
+    def encoder(self, weights: dict[str, Path]) -> "RunEncoder":
+        """Its picture side, for indexing.
+
+        Args:
+            weights: as of `limner.storyboard.equipment.weights_by_name`; used where features were stored.
+        Raises:
+            MissingError: the backbone's weights are not installed.
+            CheckpointError: they are not those it was trained on, or its transform is unknown.
+        """
+        return RunEncoder(self, None if self.backbone is None else self._pixels(self.backbone, weights))
+
+    def _pixels(self, due: Backbone, weights: dict[str, Path]) -> PixelEncoder:
+        """The backbone, as it was when the features were stored."""
+        transforms: dict[str, tuple[Precision, Framing]] = {
+            transform_of(precision, framing): (precision, framing)
+            for precision in get_args(Precision)
+            for framing in get_args(Framing)
+        }
+        if due.transform not in transforms:
+            raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
+        file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
+        if not due.weights_sha256:
+            warnings.warn(
+                f"{self.folder}: this older run does not say which weights of {due.architecture} its features"
+                f" came from; {file.path} is taken to be the file",
+                LimnerWarning,
+                stacklevel=2,
+            )
+        elif file.sha256 != due.weights_sha256:
+            raise CheckpointError(
+                f"{file.path}: SHA-256 {file.sha256[:12]}…, but {self.folder} was trained on features of"
+                f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"
+            )
+        precision, framing = transforms[due.transform]
+        built = build(due.architecture, read_state(file), str(file.path))
+        return PixelEncoder(due.architecture, built, file.sha256, precision=precision, framing=framing)
+
+
+class RunEncoder:
+    """The picture side of a trained run; see `limner.arrays.ImageEncoder`."""
+
+    def __init__(self, run: Run, pixels: PixelEncoder | None) -> None:
+        """Take a run, and the backbone where its model takes features."""
+        self._run, self._pixels = run, pixels
+        self.fingerprint = run.fingerprint
+        # Told from other runs of the system in what indexing says and in the library's settings.
+        self.name = f"{run.system} {self.fingerprint[:8]}"
+
+    @property
+    def spaces(self) -> dict[str, int]:
+        """Space name → D."""
+        return {self._run.space: self._run.model.dim}
+
+    @property
+    def side_px(self) -> int:
+        """Pixels of the shorter side that `prepare` makes use of."""
+        if self._pixels:
+            return self._pixels.side_px
+        return SIDE_PX if self._run.can.trunk == "finetune" else self._run.config.data.picture_px
+
+    def prepare(self, image: Image.Image) -> ByteArray:
+        """One upright RGB picture → (H, W, 3) bytes, as in training."""
+        if self._pixels:
+            return self._pixels.prepare(image)
+        if self._run.can.trunk == "finetune":
+            return crop(image, (0.5, 0.5))
+        return frame(image, self._run.config.data.picture_px, "squash")
+
+    def encode_pixels(self, batch: ByteArray) -> ImageVectors:
+        """(B, H, W, 3) bytes → vectors of the run's space."""
+        values: Any = batch
+        if self._pixels:
+            # Half precision, as the store that it was trained on keeps features.
+            stages = self._run.backbone is not None and self._run.backbone.layer == "stages"
+            made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
+            values = made.astype(np.float16).astype(np.float32)
+        return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})
+
+
+def library_runs(model: Path | Run | None, metric: Path | Run | None) -> tuple[Run | None, Run | None]:
+    """A trained model and a same-document metric that a library is indexed with, or asked by.
+
+    Args:
+        model: the model or its folder, or None.
+        metric: likewise.
+    Raises:
+        ConfigError: see `Run.for_library`; or either is of the other kind, naming the option it goes with.
+        MissingError, CheckpointError: see `Run.open`.
+    """
+    found = [one if one is None or isinstance(one, Run) else Run.for_library(one) for one in (model, metric)]
+    for run, space in zip(found, (MODEL, DOCUMENT), strict=True):
+        if run is not None and run.space != space:
+            option = "--model" if run.space == MODEL else "--metric"
+            raise ConfigError(f"{run.folder}: a run of {run.system}; give it with {option}")
+    return found[0], found[1]

@@ -1,0 +1,169 @@
+"""A settings file becomes a trained run.
+
+Library code: it reports what happens through a callback and prints nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from limner.datasets.missing import write_left_out
+from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
+from limner.encoders.pixels import FromBytes, build, grid_trunk
+from limner.encoders.weights import read_state
+from limner.errors import DataError
+from limner.runs.run import Run
+from limner.runs.validation import (
+    HINGE,
+    choices_of,
+    chosen_refinement,
+    fit_pull,
+    maximise,
+    validation,
+    write_pull,
+    write_refinement,
+)
+from limner.systems import read_config, system
+from limner.training import processes
+from limner.training.corpus import Corpus, corpus_of, open_corpus
+from limner.training.loop import Event
+from limner.training.settings import RunConfig
+
+
+class StoppedError(KeyboardInterrupt):
+    """Whoever watches asked to stop; the state is saved, and the same call goes on from there."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line for whoever trains."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Pictures whose features are there, of those that have to be.
+
+    Attributes:
+        done, total: pictures.
+    """
+
+    done: int
+    total: int
+
+
+Progress = Callable[[Note | Reading | Event], object]
+"""Told what happens; True after a step or an epoch asks to save and stop."""
+
+
+def train(
+    config: Path | RunConfig,
+    *,
+    to: Path,
+    overrides: Sequence[str] | Mapping[str, object] = (),
+    smoke: bool = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = lambda news: None,
+) -> Run:
+    """Train a system as its settings say; a folder that holds a stopped run goes on.
+
+    The test split is dropped before anything is made from the data. Under torchrun the processes train
+    together, and each is told of its own steps.
+
+    Args:
+        config: a settings file, TOML, or settings.
+        to: folder of the run; made if absent.
+        overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
+        smoke: shrink everything to a run of seconds, to see that it works.
+        weights: of the backbone: a file, or a folder to look in.
+        device: torch device that trains; under torchrun, cuda is one card per process.
+        progress: told of notes, pictures read, steps and epochs.
+    Returns:
+        The run, with its best weights on validation.
+    Raises:
+        ConfigError: a setting is wrong, or does not fit the data.
+        StoppedError: `progress` asked to stop.
+        LimnerError: as the data, the weights and `limner.systems.base.System.train`.
+    """
+    device = processes.join(device)
+    first = processes.rank() == 0
+    if isinstance(config, Path):
+        pairs = overrides.items() if isinstance(overrides, Mapping) else ()
+        words = [*(f"{key}={value}" for key, value in pairs)] or [*overrides]
+        config = read_config(config, words)
+    settings = config.smoke() if smoke else config
+    own = system(settings.system)
+    can = own.capabilities(settings)
+    more_is_better = maximise(settings.loop.metric)
+
+    def read(done: int, total: int) -> None:
+        progress(Reading(done, total))
+
+    with processes.first_alone():
+        data, pictures = open_corpus(
+            settings.data,
+            files=can.trunk == "finetune",
+            layer=can.layer,
+            mirrored=can.mirrored,
+            weights=weights,
+            device=device,
+            report=read,
+        )
+    corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
+
+    def note(line: str) -> None:
+        if first and line:
+            progress(Note(line))
+
+    if first:
+        for line in (*data.notes, write_left_out(data.missing, to)):
+            note(line)
+    note(
+        f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
+        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
+    )
+    margin = can.margin if settings.loop.metric == HINGE else None
+    position, finished = own.train(
+        settings,
+        corpus,
+        to,
+        validate=validation(corpus, can, choices_of(settings.loop.metric), margin),
+        maximise=more_is_better,
+        report=progress,
+        note=note,
+        device=device,
+        backbone=_backbone(settings, can.layer, weights) if can.trunk == "finetune" else None,
+        sentences=text_encoder(SENTENCES) if can.sentences else None,
+        multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
+    )
+    processes.leave()
+    if not finished:
+        raise StoppedError
+    run = replace(Run.open(to, device), position=position)
+    if first:
+        _conclude(run, corpus, note)
+    return run
+
+
+def _backbone(settings: RunConfig, layer: str, weights: Path | None) -> tuple[nn.Module, int]:
+    """The pretrained backbone in training form, giving vectors or grids, and its width."""
+    name = settings.data.backbone
+    file = weight_file(name, weights)
+    built = build(name, read_state(file), str(file.path))
+    return FromBytes(grid_trunk(built.trunk, name) if layer == "grid" else built.trunk), built.width
+
+
+def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
+    """Choose on validation, and store, how relations refine scores, or what a metric's cosines say."""
+    if run.can.relations:
+        write_refinement(run.folder, chosen_refinement(run.model, corpus, run.can))
+    if not run.can.texts:
+        try:
+            write_pull(run.folder, fit_pull(run.model, corpus))
+        except DataError as error:
+            note(f"{error}; until then 'limner illustrate --metric' will not take this run")

@@ -1,0 +1,309 @@
+"""What selects a model while it trains: how well it ranks the validation pictures, or chooses among few.
+
+The same measure for every system that encodes texts and pictures. It sees validation rows only and refines
+nothing; refinement is chosen once, afterwards.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from limner.arrays import FloatArray
+from limner.datasets.splits import text_id
+from limner.errors import CheckpointError, ConfigError, DataError
+from limner.evaluation.choice import answer, draw_choices
+from limner.evaluation.pools import draw
+from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.refinement import Refinement, choose, pair_logits
+from limner.evaluation.relations import average_precision
+from limner.evaluation.stories import same_document
+from limner.files import write_text
+from limner.library.channels import Evidence
+from limner.systems.base import Capabilities, Model
+from limner.training.batches import stories_of
+from limner.training.corpus import Corpus, PictureRows, Rows
+
+METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
+MAP = "mAP"
+CHOICE = "C@"
+HINGE = "hinge"
+_BLOCK = 512
+
+
+def validation(
+    corpus: Corpus,
+    can: Capabilities,
+    choices: Sequence[int] = (),
+    margin: float | None = None,
+) -> Callable[[Any], Mapping[str, float]]:
+    """Figures of a model on the validation rows, against all their pictures.
+
+    MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
+    precision over the relations that occur; of a model of pictures alone, R@1 and mAP of a picture's own
+    story, see `limner.evaluation.stories`; C@c, the mean c-way accuracy of both directions; and hinge, the
+    validation loss, see `mean_hinge`.
+
+    Args:
+        corpus: its `val` is looked at, nothing else.
+        can: what the system of the models does.
+        choices: c of every C@c; see `choices_of`.
+        margin: of the hinge, which is left out without one.
+    Returns:
+        model → name → figure.
+    Raises:
+        DataError: too few validation pairs for so many options.
+    """
+    rows = corpus.val
+    texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
+    questions = [draw_choices(texts_of, images_of, c) for c in choices]
+
+    def measure(model: Model) -> dict[str, float]:
+        if not can.texts:
+            return pictures_of_a_story(model, corpus.pictures, rows)
+        texts, images, columns = vectors(model, corpus.pictures, rows, can)
+        scores = model.score(texts, images)
+        ranking = rank(scores, columns[:, None].tolist())
+        found = {name: Metric.parse(name)(ranking) for name in METRICS}
+        for one in questions:
+            answers = answer(lambda start, stop: scores[start:stop], len(images), columns, one)
+            found[f"{CHOICE}{one.c}"] = float(np.mean(answers))
+        if margin is not None:
+            found[HINGE] = mean_hinge(scores, columns, margin)
+        if can.relations:
+            probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
+            known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
+            values = [
+                average_precision(probabilities[:, c], rows.labels[:, c].astype(np.int64)) for c in known
+            ]
+            if values:
+                found[MAP] = float(np.mean(values))
+        return found
+
+    return measure
+
+
+def pictures_of_a_story(
+    model: Model,
+    pictures: PictureRows,
+    rows: Rows,
+) -> dict[str, float]:
+    """R@1 and mAP of pictures that ask for others of their stories, all different pictures of some rows."""
+    return same_document(*story_pictures(model, pictures, rows))
+
+
+def story_pictures(
+    model: Model,
+    pictures: PictureRows,
+    rows: Rows,
+) -> tuple[FloatArray, list[frozenset[str]]]:
+    """(M, D) of all different pictures of some rows, and the stories each occurs in."""
+    columns, _ = draw([pair.image_id for pair in rows.pairs], "full")
+    stories: list[set[str]] = [set() for _ in range(int(columns.max()) + 1)]
+    for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
+        stories[column].add(pair.seq or pair.id)
+    places = rows.places[np.unique(columns, return_index=True)[1]]
+    return model.encode_image(pictures.take(places)), [frozenset(own) for own in stories]
+
+
+def vectors(
+    model: Model,
+    pictures: PictureRows,
+    rows: Rows,
+    can: Capabilities,
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """Texts and different pictures of some rows in the joint space.
+
+    Returns:
+        (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
+    """
+    columns, _ = draw([pair.image_id for pair in rows.pairs], "full")
+    first = np.unique(columns, return_index=True)[1]
+    places = rows.places[first]
+    images = [
+        model.encode_image(pictures.take(places[start : start + _BLOCK]))
+        for start in range(0, len(places), _BLOCK)
+    ]
+    return _texts(model, rows, can), np.concatenate(images), columns
+
+
+def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
+    """(N, …) texts of some rows; models of sequences hear every story whole, in its order."""
+    if not can.stories:
+        found: FloatArray = model.encode_text(rows.texts)
+        return found
+    stories = stories_of(rows.pairs)
+    parts = model.encode_stories([[rows.pairs[place].text for place in story] for story in stories])
+    together: FloatArray = np.concatenate(parts)
+    return together[np.argsort(np.concatenate(stories))]
+
+
+def mean_hinge(scores: FloatArray, columns: NDArray[np.int64], margin: float) -> float:
+    """What the average wrong picture of a text, and wrong text of a picture, costs: the validation loss.
+
+    Args:
+        scores: (N, M) texts by pictures.
+        columns: (N,) the picture of each text; its other texts are not wrong.
+        margin: score units, > 0.
+    Returns:
+        Mean of both directions over all wrong pairs; 0 where there are none.
+    Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
+    all weights 1 and all pictures at once.
+    """
+    true = scores[np.arange(len(scores)), columns]
+    total, count = 0.0, 0
+    for start in range(0, len(scores), _BLOCK):
+        block, own = scores[start : start + _BLOCK], columns[start : start + _BLOCK]
+        wrong = own[:, None] != np.arange(scores.shape[1])
+        costs = np.maximum(0, margin + block - true[start : start + _BLOCK, None])
+        total += float(costs.sum(where=wrong, dtype=np.float64))
+        count += int(wrong.sum())
+    best = np.full(scores.shape[1], -np.inf, np.float32)
+    np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
+    for start in range(0, len(scores), _BLOCK):
+        block, own = scores[start : start + _BLOCK], columns[start : start + _BLOCK]
+        wrong = own[:, None] != np.arange(scores.shape[1])
+        total += float(np.maximum(0, margin + block - best).sum(where=wrong, dtype=np.float64))
+    return total / (2 * count) if count else 0.0
+
+
+def choices_of(metric: str) -> tuple[int, ...]:
+    """Options c of a metric C@c, which `validation` then has to be asked for; nothing for another metric.
+
+    Raises:
+        ConfigError: C@ and no number of at least 2.
+    """
+    if not metric.startswith(CHOICE):
+        return ()
+    cut = metric.removeprefix(CHOICE)
+    if not (cut.isascii() and cut.isdigit() and int(cut) >= 2 and not cut.startswith("0")):
+        raise ConfigError(f"metric: {metric!r}, expected an integer of at least 2 after C@, such as C@5")
+    return (int(cut),)
+
+
+def maximise(metric: str) -> bool:
+    """Whether more of a figure is better.
+
+    Raises:
+        ConfigError: no such metric.
+    """
+    if metric == HINGE:
+        return False
+    if choices_of(metric):
+        return True
+    return metric == MAP or Metric.parse(metric).higher_is_better
+
+
+def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
+    """The refinement that ranks best on the validation rows.
+
+    Args:
+        model: predicts relations.
+        corpus: its `val` is looked at, nothing else.
+        can: what its system does.
+    """
+    texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
+    right = columns[:, None].tolist()
+    return choose(
+        model.score(texts, images),
+        pair_logits(model, texts, images),
+        lambda table: rank(table, right).ranks(),
+        form=can.relations or "multiply",
+    )
+
+
+PULL, REFINEMENT = "pull.json", "refinement.json"
+PAIRS = 100_000
+
+
+def fit_pull(model: Model, corpus: Corpus) -> Evidence:
+    """What a cosine says: the logarithm of P(cosine | same story) / P(cosine | different stories).
+
+    Args:
+        model: of pictures, of the system document.
+        corpus: whose validation pictures are compared, since training pictures lie closer together than
+            unseen ones will: all pairs of one story and random others, up to 100,000 of either.
+    Returns:
+        Linear in the cosine, nats; by logistic regression, freed of the share of either kind of pairs.
+    Raises:
+        DataError: the validation pictures are all of one story, or all of different ones.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    vectors, stories = story_pictures(model, corpus.pictures, corpus.val)
+    members: dict[str, list[int]] = {}
+    for row, own in enumerate(stories):
+        for story in own:
+            members.setdefault(story, []).append(row)
+    together = {pair for rows in members.values() for pair in combinations(rows, 2)}
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(stories), (min(PAIRS, 20 * len(stories)), 2)).tolist()
+    apart = [(a, b) for a, b in drawn if not stories[a] & stories[b]]
+    if not together or not apart:
+        kind = "one story" if apart else "different stories"
+        raise DataError(
+            f"{corpus.name}: no two validation pictures of {kind}, so nothing tells what a cosine means;"
+            " use a larger validation part"
+        )
+    near = sorted(together)
+    if len(near) > PAIRS:
+        near = [near[place] for place in rng.permutation(len(near))[:PAIRS]]
+    first, second = np.array(near + apart).T
+    same = np.arange(len(first)) < len(near)
+    cosines = (vectors[first] * vectors[second]).sum(axis=1, dtype=np.float64)
+    fitted = LogisticRegression(C=np.inf, max_iter=1000).fit(cosines[:, None], same)
+    prior = float(np.log(same.mean() / (1 - same.mean())))
+    return Evidence(slope=float(fitted.coef_[0, 0]), z_slope=0.0, offset=float(fitted.intercept_[0]) - prior)
+
+
+def write_pull(run: Path, evidence: Evidence) -> None:
+    """Store it, whole or not at all."""
+    write_text(run / PULL, evidence.model_dump_json() + "\n")
+
+
+def read_pull(run: Path) -> Evidence:
+    """What training fitted.
+
+    Raises:
+        CheckpointError: none is there, or it is damaged.
+    """
+    file = run / PULL
+    try:
+        return Evidence.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        what = error.strerror if isinstance(error, OSError) else error.errors()[0]["msg"]
+        raise CheckpointError(
+            f"{file}: not the pull of a same-document metric ({what}); run limner train to its end"
+        ) from error
+
+
+def read_refinement(run: Path) -> Refinement:
+    """The refinement chosen on validation when the run was trained.
+
+    Raises:
+        CheckpointError: none is stored there; training did not end.
+    """
+    file = run / REFINEMENT
+    try:
+        saved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{file}: no refinement there ({error}); run limner train to its end"
+        ) from error
+
+
+def write_refinement(run: Path, refinement: Refinement) -> None:
+    """Store a refinement beside the weights, whole or not at all."""
+    # JSON has no infinity, so the threshold is a string.
+    stored = {
+        "form": refinement.form,
+        "strength": refinement.strength,
+        "threshold": str(refinement.threshold),
+    }
+    write_text(run / REFINEMENT, json.dumps(stored) + "\n")

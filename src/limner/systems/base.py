@@ -1,0 +1,644 @@
+"""What a system is: its settings, its model, its batches and losses, and what it can do.
+
+A system states these; everything that all of them do alike, from a fresh model to a saved one, is here.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from limner.arrays import FloatArray, TextEncoder, scores
+from limner.config import build
+from limner.datasets.features import Layer
+from limner.datasets.vocabulary import Vocabulary
+from limner.datasets.word_vectors import CbowSettings, learn_vectors
+from limner.encoders.catalogue import text_encoder
+from limner.encoders.colour import CellColours
+from limner.encoders.pixels import DrawingGrid, DrawingTrunk, FromBytes, grid_trunk
+from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
+from limner.training import checkpoint, processes
+from limner.training.batches import Batches
+from limner.training.checkpoint import Position
+from limner.training.corpus import Corpus
+from limner.training.loop import BEST, Event, Loop
+from limner.training.settings import RunConfig
+
+ENCODE_BATCH, ENCODE_STORIES = 256, 32
+_BLOCK = 1024
+_STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
+
+Trunk = Literal["stored", "drawings", "finetune"]
+Note = Callable[[str], object]
+C = TypeVar("C", bound=RunConfig)
+M = TypeVar("M", bound="Model")
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a system does with given settings; whoever uses a run reads it here.
+
+    Attributes:
+        texts: ranks pictures for texts; where False, it compares pictures with pictures.
+        stories: encodes the steps of a story together.
+        cosine: scores by the cosine of two vectors, which is all that a library asks for.
+        vectors: of a picture.
+        words: reads texts by the words of its training texts.
+        sentences, multilingual: frozen encoders of texts that training needs.
+        keeps_sentences: the trained model still reads texts through the first of them.
+        trunk: what pictures go through: "stored" features, the pixels of "drawings", or a backbone to
+            "finetune".
+        layer: of the features: vectors ("pooled", "stages"), a "grid", or rows of "blocks".
+        trains_trunk: what drawings go through is trained along; else it is fixed.
+        mirrored: features of mirrored training pictures are wanted as well.
+        gradients: trains in steps; where False, it is fitted at once.
+        relations: predicts relations between texts and pictures, and how these refine scores.
+        attention: weighs the words of a text.
+        topics: a latent topic moves through a story.
+        attends: the steps of a story attend to each other.
+        captions: tells stories from pictures.
+        exported: a library takes it as an exported file only.
+        margin: of the validation loss, score units.
+    """
+
+    texts: bool = True
+    stories: bool = False
+    cosine: bool = True
+    vectors: int = 1
+    words: bool = True
+    sentences: bool = False
+    multilingual: bool = False
+    keeps_sentences: bool = False
+    trunk: Trunk = "stored"
+    layer: Layer = "pooled"
+    trains_trunk: bool = False
+    mirrored: bool = False
+    gradients: bool = True
+    relations: Literal["multiply", "add"] | None = None
+    attention: bool = False
+    topics: bool = False
+    attends: bool = False
+    captions: bool = False
+    exported: bool = False
+    margin: float = 0.1
+
+
+class Evaluating:
+    """Evaluation mode without gradients; the mode before comes back, also after an error."""
+
+    def __init__(self, model: nn.Module) -> None:
+        """Take the model; nothing changes before the block begins."""
+        self._model, self._training = model, model.training
+        self._no_grad = torch.no_grad()
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._model.eval()
+        self._no_grad.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        """Put back what was."""
+        self._no_grad.__exit__(None, None, None)
+        self._model.train(self._training)
+
+
+def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
+    """Features as float32, bytes as they are."""
+    plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
+    # A copy where the array is read-only (memory-mapped), which torch refuses to share.
+    return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)
+
+
+class Model(nn.Module):
+    """Texts and pictures in one space: what retrieval and evaluation ask of every system's model.
+
+    A subclass gives `pictures`, and `texts` where it reads texts by their words; `features` where pictures
+    are described by something fixed.
+
+    Attributes:
+        name: of the model, for messages.
+        architecture: its settings.
+        vocabulary, max_length: of the texts it reads.
+        image_width: F of a picture's features.
+        features: bytes of pictures → (B, F), fixed; None where features are stored.
+        relations: C names, where it predicts some.
+        separable: whether a relation's logit is a text term plus a picture term.
+    """
+
+    name: ClassVar[str] = ""
+    architecture: Any
+    vocabulary: Vocabulary | None = None
+    max_length: int = 0
+    image_width: int
+    features: nn.Module | None
+    relations: tuple[str, ...] = ()
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a vector."""
+        return int(self.architecture.dim)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what is made of one text or picture."""
+        return (self.dim,)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        held: Tensor = next(iter(self.state_dict().values()))
+        return held.device
+
+    @property
+    def separable(self) -> bool:
+        """Whether relation logits are a text term plus a picture term."""
+        return False
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of settings, words and weights: equal fingerprints give equal vectors."""
+        digest = hashlib.sha256(self.architecture.model_dump_json().encode())
+        digest.update(repr(self.identity()).encode())
+        digest.update(("" if self.vocabulary is None else self.vocabulary.to_json()).encode())
+        for name, tensor in self.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def identity(self) -> tuple[object, ...]:
+        """What else changes a vector; its `repr` counts."""
+        return (self.max_length,)
+
+    def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """(B, L) int64 words and (B,) lengths on the CPU → (B, *shape)."""
+        raise NotImplementedError
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """B features or bytes, as in training → (B, *shape)."""
+        raise NotImplementedError
+
+    def described(self, pictures: Tensor) -> Tensor:
+        """Features as they are, or those of drawn pictures' bytes: (B, F), constants.
+
+        Raises:
+            ShapeError: features of another width.
+        """
+        with torch.no_grad():
+            found: Tensor = pictures if self.features is None else self.features(pictures)
+        self.check_width(found, self.image_width)
+        return found
+
+    def check_width(self, features: Tensor, due: int) -> None:
+        """Refuse features that are no vectors of a width."""
+        if features.ndim != 2 or features.shape[1] != due:
+            shape = tuple(features.shape)
+            raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
+
+    def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """(B, L) int64 words on the weights' device, and (B,) lengths on the CPU."""
+        assert self.vocabulary is not None  # noqa: S101  (systems without one read texts in other ways)
+        ids, lengths = self.vocabulary.batch(texts, self.max_length)
+        return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths)
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, *shape) float32 unit rows, in evaluation mode."""
+        found = np.zeros((len(texts), *self.shape), np.float32)
+        with Evaluating(self):
+            for start in range(0, len(texts), ENCODE_BATCH):
+                made = self.texts(*self.numbers(texts[start : start + ENCODE_BATCH]))
+                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
+        return found
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, D) float32 unit rows; here each step by itself."""
+        return [self.encode_text(story) for story in stories]
+
+    def encode_image(self, pictures: NDArray[Any]) -> FloatArray:
+        """M features or bytes, as in training → (M, *shape) float32 unit rows; may be memory-mapped."""
+        found = np.zeros((len(pictures), *self.shape), np.float32)
+        with Evaluating(self):
+            for start in range(0, len(pictures), ENCODE_BATCH):
+                made = self.pictures(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
+                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
+        return found
+
+    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) unit rows → (N, M) cosines."""
+        return scores(texts, images)
+
+    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; logits are their sums."""
+        raise self._without("relations")
+
+    def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) → (N, M, C) logits of all pairs, for blocks of moderate size."""
+        raise self._without("relations")
+
+    def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(B, D) and (B, D), row by row a pair → (B, C) probability that each relation holds."""
+        raise self._without("relations")
+
+    def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """Per text, its tokens (as many as count) and their weights, which sum to 1."""
+        raise self._without("attention")
+
+    def _without(self, what: str) -> ConfigError:
+        return ConfigError(f"{self.name}: this model has no {what}")
+
+
+class StoryModel(Model):
+    """A model that encodes the steps of a story together; a text alone is a story of one step."""
+
+    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        """Stories of at least one step → (S, D), their steps one after the other."""
+        raise NotImplementedError
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories, of which some may be empty → per story (T, D) float32 rows; some are encoded at once."""
+        found = [np.zeros((0, self.dim), np.float32) for _ in stories]
+        told = [number for number, story in enumerate(stories) if story]
+        with Evaluating(self):
+            for start in range(0, len(told), ENCODE_STORIES):
+                some = told[start : start + ENCODE_STORIES]
+                made = self.together([stories[number] for number in some]).float().cpu().numpy()
+                ends = np.cumsum([len(stories[number]) for number in some])[:-1]
+                for number, part in zip(some, np.split(made, ends), strict=True):
+                    found[number] = part
+        return found
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) rows, each encoded as a story of one step."""
+        parts = self.encode_stories([[text] for text in texts])
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+
+
+class Task(Generic[C, M]):
+    """What the loop trains; see `limner.training.loop.Task`. A system adds `step`.
+
+    Attributes:
+        stories: whether batches are of whole stories.
+    """
+
+    stories: ClassVar[bool] = False
+
+    def __init__(self, model: M, corpus: Corpus, config: C) -> None:
+        """Take the model, on its device, and what it trains on."""
+        self.model: M = model
+        self.config = config
+        self._batches = Batches(corpus, model.vocabulary, config, model.device, stories=self.stories)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches of one process."""
+        return self._batches.steps_per_epoch
+
+    def batches(self, epoch: int) -> Iterable[Any]:
+        """Batches of an epoch."""
+        return self._batches.batches(epoch)
+
+    def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
+        """Losses by name."""
+        raise NotImplementedError
+
+    def describe(self, batch: Any) -> str:  # noqa: ANN401
+        """Ids of the pairs."""
+        return ", ".join(batch.ids)
+
+    def memory(self) -> dict[str, Tensor]:
+        """What is kept between steps beside the weights; see `limner.training.checkpoint.Remembering`."""
+        return {}
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Go on from what `memory` gave."""
+
+    def close(self, folder: Path) -> None:
+        """Write beside the weights what figures need, when the last epoch has ended."""
+
+
+@dataclass
+class Parts:
+    """What a model is made of: of the training rows when a run starts, of its file when it is read back.
+
+    Attributes:
+        vocabulary: words of the training texts.
+        image_width: F of the picture features.
+        trunk: bytes of pictures → features, trained along or fixed; None where features are stored.
+        vectors: (V, E) where word vectors start; None draws them.
+        sentences, multilingual: frozen encoders of texts.
+        about: what a system keeps of a run beside weights and settings, as JSON values.
+        tensors: the weights of a run that is read back.
+        extra: what only the task of a system needs, such as graphs.
+        where: the file, for messages.
+        notes: lines for whoever trains.
+    """
+
+    vocabulary: Vocabulary
+    image_width: int
+    trunk: nn.Module | None = None
+    vectors: Tensor | None = None
+    sentences: TextEncoder | None = None
+    multilingual: TextEncoder | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    extra: Any = None
+    where: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[M]):
+    """A run that is ready to train.
+
+    Attributes:
+        task: for the loop.
+        saved_with: stored beside the weights; `System.load` reads it.
+        notes: lines for whoever trains.
+    """
+
+    task: Task[Any, M]
+    saved_with: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+class System(Generic[C, M]):
+    """A system that can be trained: a subclass, made once per module as ``SYSTEM``, is all that a new one is.
+
+    Attributes:
+        name: in the registry and in settings files.
+        settings: class of its settings.
+        training: class of its task.
+    """
+
+    name: ClassVar[str]
+    settings: type[C]
+    training: type[Task[C, M]]
+
+    def capabilities(self, config: C) -> Capabilities:
+        """What it does with these settings."""
+        raise NotImplementedError
+
+    def build(self, config: C, parts: Parts) -> M:
+        """A model whose weights are drawn from torch's generator."""
+        raise NotImplementedError
+
+    def task(self, model: M, corpus: Corpus, config: C, parts: Parts) -> Task[C, M]:
+        """Batches and losses of a model."""
+        return self.training(model, corpus, config)
+
+    def gather(self, config: C, corpus: Corpus, parts: Parts) -> None:
+        """Add to the parts of a new run what only this system needs, and to `about` what must be kept."""
+
+    def recall(self, config: C, parts: Parts) -> None:
+        """Add to the parts of a run that is read back what only this system needs."""
+
+    def settle(self, model: M, corpus: Corpus, config: C) -> None:
+        """Take constants, such as the mean feature, from the training rows."""
+
+    def prepare(
+        self,
+        config: C,
+        corpus: Corpus,
+        *,
+        device: str = "cpu",
+        backbone: tuple[nn.Module, int] | None = None,
+        sentences: TextEncoder | None = None,
+        multilingual: TextEncoder | None = None,
+    ) -> Prepared[M]:
+        """Model and task of a run; words and word vectors come from the training texts alone.
+
+        Args:
+            config: settings.
+            corpus: training and validation rows.
+            device: torch device that trains.
+            backbone: for trunk "finetune", pretrained and taking bytes, and its width.
+            sentences: frozen encoder of texts, where the system needs one.
+            multilingual: likewise, of many languages.
+        Raises:
+            CheckpointError: trunk "finetune" without a backbone: it never starts from random weights.
+            ConfigError: an encoder is missing, or the settings do not fit the data.
+            ShapeError: the stored features are of another layer.
+        """
+        can, texts = self.capabilities(config), corpus.train.texts
+        for needed, given in ((can.sentences, sentences), (can.multilingual, multilingual)):
+            if needed and given is None:
+                raise ConfigError(f"{self.name}: no encoder of sentences was given")
+        data = config.data
+        vocabulary = Vocabulary.build(texts if can.words else [], data.tokeniser, data.min_count)
+        torch.manual_seed(config.loop.seed)
+        vectors = None
+        if can.words and data.vectors == "cbow":
+            learned = CbowSettings(
+                config.model.word_width,  # type: ignore[attr-defined]
+                epochs=data.vector_epochs,
+                seed=config.loop.seed,
+            )
+            vectors = torch.from_numpy(learn_vectors(texts, vocabulary, learned).matrix)
+        trunk, width = self._picture_side(can, corpus, backbone)
+        parts = Parts(
+            vocabulary,
+            width,
+            trunk,
+            vectors,
+            sentences if can.sentences else None,
+            multilingual if can.multilingual else None,
+        )
+        self.gather(config, corpus, parts)
+        model = self.build(config, parts).to(device)
+        self.settle(model, corpus, config)
+        saved = self.saved_with(config, corpus, vocabulary, width)
+        if can.keeps_sentences and parts.sentences is not None:
+            saved["sentences"] = parts.sentences.fingerprint
+        task = self.task(model, corpus, config, parts)
+        return Prepared(task, saved | parts.about, parts.notes)
+
+    def load(self, path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[M, C]:
+        """A trained model in evaluation mode, and the settings it was trained with.
+
+        Args:
+            path: folder of a run, or the file of its best weights.
+            device: where it goes.
+            sentences: encoder of texts, where the run has one; None for the one that needs no download.
+        Raises:
+            MissingError: nothing was trained there yet.
+            CheckpointError: not a checkpoint of this system, damaged, or of another encoder of sentences.
+        """
+        file = path / BEST if path.is_dir() else path
+        tensors, state = checkpoint.load(file)
+        about: Any = state.get("config")
+        try:
+            config = build(self.settings, about["config"], str(file))
+            vocabulary = Vocabulary.from_json(json.dumps(about["vocabulary"]), str(file))
+            width = int(about["image_width"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{file}: not a checkpoint of {self.name} ({error}); train one with limner train"
+            ) from error
+        can = self.capabilities(config)
+        trunk, width = self.empty_side(config, width)
+        parts = Parts(vocabulary, width, trunk, about=about, tensors=tensors, where=str(file))
+        if can.keeps_sentences:
+            parts.sentences = sentences if sentences is not None else text_encoder()
+            if about.get("sentences") != parts.sentences.fingerprint:
+                raise CheckpointError(
+                    f"{file}: trained on vectors of another encoder of sentences than"
+                    f" {parts.sentences.name}; install that version of it, or train again"
+                )
+        self.recall(config, parts)
+        model = self.build(config, parts)
+        checkpoint.load_into(model, tensors, str(file))
+        return model.to(device).eval(), config
+
+    def train(
+        self,
+        config: C,
+        corpus: Corpus,
+        folder: Path,
+        *,
+        validate: Callable[[Any], Mapping[str, float]],
+        maximise: bool,
+        report: Callable[[Event], object] = lambda event: None,
+        note: Note = lambda line: None,
+        **given: Any,  # noqa: ANN401  (as `prepare`)
+    ) -> tuple[Position, bool]:
+        """Train in a folder; where that stands, and whether the last epoch was taken.
+
+        Args:
+            config: settings.
+            corpus: training and validation rows.
+            folder: of the run.
+            validate: figures of a model on the validation rows.
+            maximise: whether more of ``loop.metric`` is better.
+            report: told every step and epoch; True asks to stop.
+            note: told what whoever trains should read.
+            given: device, backbone and encoders, as `prepare` takes them.
+        """
+        prepared = self.prepare(config, corpus, **given)
+        for line in prepared.notes:
+            note(line)
+        loop = Loop(
+            prepared.task,
+            config.loop,
+            folder,
+            validate=validate,
+            maximise=maximise,
+            report=report,
+            saved_with=prepared.saved_with,
+        )
+        position = loop.fit()
+        if loop.finished and processes.rank() == 0:
+            prepared.task.close(folder)
+        return position, loop.finished
+
+    def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
+        """The picture side with weights yet to come from a checkpoint, and F; `width` where it is stored."""
+        can = self.capabilities(config)
+        if can.trunk == "drawings":
+            return drawing_trunk(can)
+        return (None, width) if can.trunk == "stored" else empty_backbone(config.data.backbone, can.layer)
+
+    def saved_with(
+        self, config: C, corpus: Corpus, vocabulary: Vocabulary, image_width: int
+    ) -> dict[str, Any]:
+        """What `load` needs of every run to build its model again."""
+        saved: dict[str, Any] = {
+            "config": config.model_dump(mode="json"),
+            "vocabulary": json.loads(vocabulary.to_json()),
+            "image_width": image_width,
+            "deviations": config.deviations(),
+        }
+        stored = self.capabilities(config).trunk == "stored" and corpus.backbone
+        return saved | ({"backbone": stored} if stored else {})
+
+    def _picture_side(
+        self, can: Capabilities, corpus: Corpus, backbone: tuple[nn.Module, int] | None
+    ) -> tuple[nn.Module | None, int]:
+        """What turns a batch of pictures into features (None where those are stored), and their width F."""
+        if can.trunk == "drawings":
+            return drawing_trunk(can)
+        if can.trunk == "finetune":
+            if backbone is None:
+                raise CheckpointError(
+                    f"{self.name}: trunk 'finetune' needs pretrained weights of data.backbone;"
+                    " none were given"
+                )
+            return backbone[0].requires_grad_(requires_grad=True), backbone[1]
+        shape = corpus.pictures.take(corpus.train.places[:1]).shape
+        axes, form = (3, "a grid (P, F)") if can.layer == "grid" else (2, "vectors (F,)")
+        if len(shape) != axes:
+            raise ShapeError(f"{self.name}: features have shape {shape[1:]}, expected {form}")
+        return None, int(shape[-1])
+
+
+def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """(F,) mean and (F,) deviation over the different training pictures, read in blocks.
+
+    Args:
+        corpus: whose training rows count.
+        described: features or bytes, as the corpus gives them → (B, F).
+    Returns:
+        The deviation of an entry that never changes is 1.
+    """
+    places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
+    total = squares = torch.zeros((), dtype=torch.float64)
+    for start in range(0, len(places), _BLOCK):
+        values = described(torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))).double()
+        total, squares = total + values.sum(dim=0), squares + values.square().sum(dim=0)
+    mean = total / len(places)
+    variance = (squares / len(places) - mean.square()).clamp(min=0)
+    still = variance <= _STILL * mean.square()
+    return mean.float(), variance.sqrt().masked_fill(still, 1.0).float()
+
+
+def drawing_trunk(can: Capabilities) -> tuple[nn.Module, int]:
+    """What takes the bytes of drawings, a small net or fixed colours, and the width of its features."""
+    if not can.trains_trunk:
+        return CellColours(), CellColours.width
+    trunk = DrawingGrid() if can.layer == "grid" else DrawingTrunk()
+    return FromBytes(trunk), trunk.width
+
+
+def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
+    """A torchvision classifier that takes bytes and gives vectors or a grid, its weights yet to come.
+
+    Args:
+        name: torchvision's name of the architecture.
+        layer: "grid" for its last map, else the pooled features.
+    Returns:
+        The module, and the width of a feature.
+    Raises:
+        ConfigError: torchvision has no such architecture, or it has no map of features.
+    """
+    from torchvision import models
+
+    if name not in models.list_models(module=models):
+        raise ConfigError("trunk: " + unknown("architecture", name, models.list_models(module=models)))
+    model = models.get_model(name, weights=None)
+    last = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
+    owner, leaf = model.get_submodule(last.rpartition(".")[0]), last.rpartition(".")[2]
+    width = int(getattr(owner, leaf).in_features)
+    setattr(owner, leaf, nn.Identity())
+    return FromBytes(grid_trunk(model, name) if layer == "grid" else model), width
+
+
+def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -> nn.Embedding:
+    """Word vectors drawn from torch's generator, or started from (V, E) `vectors`; padding is zero.
+
+    Raises:
+        ShapeError: the vectors do not fit.
+    """
+    made = nn.Embedding(words, width, padding_idx=0)
+    if vectors is not None:
+        if tuple(vectors.shape) != (words, width):
+            shape = tuple(vectors.shape)
+            raise ShapeError(f"{where}: word vectors have shape {shape}, expected {(words, width)}")
+        with torch.no_grad():
+            made.weight.copy_(vectors)
+            made.weight[0] = 0
+    return made

@@ -1,0 +1,387 @@
+"""CNSI and NSI: sentences and pictures in an order space, then stories of sentences as sequences of pictures.
+
+CNSI also knows the story's entity grid: which of its entities are subject, object or other in sentence after
+sentence. Retrieval is by order energy, which is no product of vectors.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.nn.utils.rnn import pad_sequence
+
+from limner.arrays import FloatArray, expect
+from limner.config import Config
+from limner.datasets.vocabulary import Vocabulary
+from limner.errors import ConfigError, ShapeError
+from limner.losses.contrastive import sentence_order, story_order
+from limner.nn.words import last_states, states
+from limner.systems.base import (
+    ENCODE_BATCH,
+    Capabilities,
+    Evaluating,
+    Parts,
+    StoryModel,
+    System,
+    Task,
+    to_tensor,
+    word_embedding,
+)
+from limner.text.entity_grid import WIDTH, coherence_vector
+from limner.training.batches import Batch, Batches, stories_of
+from limner.training.corpus import Corpus
+from limner.training.settings import RunConfig, every_preset
+
+_BLOCK_FLOATS = 1 << 24  # of one table of differences while scoring
+Coherence = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+class CnsiArchitecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        word_width: E.
+        dim: D of the order space, and of the last recurrent layer.
+        hidden: of the first two recurrent layers over a story.
+        dropout: on sentence vectors in the second stage.
+        coherence: width of the coherence vector; 0 for NSI.
+    Source: CNSI 2018; docs/methods/gsda.md §8.3.
+    """
+
+    word_width: int = Field(default=300, ge=1)
+    dim: int = Field(default=1024, ge=1)
+    hidden: int = Field(default=512, ge=1)
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+    coherence: int = Field(default=64, ge=0)
+
+
+class CnsiConfig(RunConfig):
+    """One run of CNSI, or of NSI (``model.coherence=0``); all presets are the authors' code.
+
+    Departs: word vectors are learned on the training texts, not GloVe's; there is no training on COCO before;
+    duplicates in a batch are no wrong candidates, where the authors draw no such batch.
+
+    Attributes:
+        model: see `CnsiArchitecture`.
+        sentence_epochs: of the first stage, the first ones of ``loop.epochs``. Until they are over the second
+            is untrained and validation near chance.
+        sentence_batch: pairs per step of the first stage; ``data.batch`` counts stories, in the second.
+        sentence_margin, story_margin: m of either stage, energy units.
+        trunk: "stored" features, or fixed colours of "drawings".
+    Source: CNSI 2018; docs/methods/gsda.md §8.3.
+    """
+
+    PRESETS = every_preset(
+        {
+            # Without a plateau: the authors keep their rate, and figures of the first stage say nothing about
+            # the second.
+            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "epochs": 170, "plateau_patience": 1_000_000}
+            | {"metric": "MRR"}
+        }
+    )
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "dim": 16, "hidden": 8}}
+
+    system: Literal["cnsi"] = "cnsi"
+    model: CnsiArchitecture = CnsiArchitecture()
+    sentence_epochs: int = Field(default=20, ge=0)
+    sentence_batch: int = Field(default=128, ge=2)
+    sentence_margin: float = Field(default=0.005, gt=0)
+    story_margin: float = Field(default=0.05, gt=0)
+    trunk: Literal["stored", "drawings"] = "stored"
+
+    @model_validator(mode="after")
+    def _leaves_epochs(self) -> "CnsiConfig":
+        if self.sentence_epochs >= self.loop.epochs:
+            raise ValueError(
+                f"sentence_epochs {self.sentence_epochs} of loop.epochs {self.loop.epochs} leave the second"
+                " stage none; raise loop.epochs"
+            )
+        if self.model.coherence not in (0, WIDTH):
+            raise ValueError(f"model.coherence {self.model.coherence}, expected {WIDTH}, or 0 for NSI")
+        return self
+
+    def smoke(self) -> "CnsiConfig":
+        """See `RunConfig.smoke`."""
+        small = super().smoke()
+        return small.model_copy(
+            update={
+                "sentence_epochs": min(self.sentence_epochs, small.loop.epochs - 1),
+                "sentence_batch": min(self.sentence_batch, 8),
+            }
+        )
+
+
+class OrderVectors(NamedTuple):
+    """Vectors of B pairs in the order space.
+
+    Attributes:
+        texts, images: (B, D), no value negative, rows of unit length.
+    """
+
+    texts: Tensor
+    images: Tensor
+
+
+class Cnsi(StoryModel):
+    """The whole system."""
+
+    name = "cnsi"
+
+    def __init__(
+        self,
+        architecture: CnsiArchitecture,
+        vocabulary: Vocabulary,
+        *,
+        image_width: int,
+        max_length: int,
+        coherence: Coherence | None = None,
+        vectors: Tensor | None = None,
+        features: nn.Module | None = None,
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            architecture: sizes and parts.
+            vocabulary: of the training texts.
+            image_width: F of the picture features.
+            max_length: words of a step that count.
+            coherence: texts of a story → its vector, of the architecture's width; None for NSI.
+            vectors: (V, E) to start from.
+            features: bytes of pictures → (B, F), fixed; None where features are stored.
+        Raises:
+            ConfigError: a coherence vector is asked for and none is given, or the other way round.
+            ShapeError: the word vectors do not fit.
+        """
+        super().__init__()
+        own = architecture
+        if bool(own.coherence) is (coherence is None):
+            raise ConfigError(
+                f"cnsi: coherence vectors of width {own.coherence}, but"
+                f" {'none are' if coherence is None else 'some are'} given; they go together"
+            )
+        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
+        self.image_width, self.features, self.coherence = image_width, features, coherence
+        self.embedding = word_embedding("cnsi", len(vocabulary), own.word_width, vectors)
+        self.words = nn.GRU(own.word_width, own.dim, batch_first=True)
+        self.project = nn.Linear(image_width, own.dim)
+        self.dropout = nn.Dropout(own.dropout)
+        self.story = nn.ModuleList(
+            nn.GRU(before, after, batch_first=True)
+            for before, after in ((own.dim, own.hidden), (own.hidden, own.hidden), (own.hidden, own.dim))
+        )
+        self.out = nn.Linear(own.dim + own.coherence, own.dim)
+
+    def forward(self, words: Tensor, lengths: Tensor, pictures: Tensor) -> OrderVectors:
+        """First stage: B sentences and their pictures.
+
+        Args:
+            words: (B, L) int64.
+            lengths: (B,) int64 on the CPU, in 1…L.
+            pictures: (B, F), or what `features` takes.
+        """
+        return OrderVectors(self.sentences(words, lengths), self.pictures(pictures))
+
+    def sentences(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """(S, L) words and (S,) lengths on the CPU → (S, D) |unit| rows.
+
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        expect("cnsi", words=(words, "S L"), lengths=(lengths, "S"))
+        return normalize(last_states(self.words, self.embedding(words), lengths), dim=1).abs()
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(M, F) features, or what `features` takes → (M, D) |unit| rows."""
+        return normalize(self.project(normalize(self.described(pictures), dim=1)), dim=1).abs()
+
+    def stories(self, sentences: Tensor, steps: Tensor, coherence: Tensor | None) -> Tensor:
+        """Second stage: sentence vectors of B stories → the vector of the picture each step asks for.
+
+        Args:
+            sentences: (S, D), the steps of all stories one after the other.
+            steps: (B,) int64 on the CPU, at least 1, with sum S.
+            coherence: (B, C); None for NSI.
+        Returns:
+            (S, D) |unit| rows.
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        counts = steps.tolist()
+        if sum(counts) != len(sentences) or min(counts) < 1:
+            raise ShapeError(
+                f"cnsi: {len(sentences)} sentences in stories of {counts} steps; counts have to sum to that"
+            )
+        padded = pad_sequence(list(self.dropout(sentences).split(counts)), batch_first=True)
+        for layer in self.story:
+            padded = states(cast(nn.GRU, layer), padded, steps)
+        real = torch.arange(padded.shape[1]) < steps[:, None]
+        read = padded[real.to(padded.device)]
+        if self.architecture.coherence:
+            if coherence is None:
+                raise ShapeError("cnsi: no coherence vectors, expected one per story")
+            expect("cnsi", coherence=(coherence, f"{len(counts)} {self.architecture.coherence}"))
+            read = torch.cat([read, coherence.repeat_interleave(steps.to(coherence.device), dim=0)], dim=1)
+        return normalize(self.out(read), dim=1).abs()
+
+    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) → (N, M): minus the order energy, in blocks that bound memory.
+
+        Source: CNSI 2018; docs/methods/gsda.md §8.3.
+        """
+        sizes = expect("cnsi.score", texts=(texts, "N D"), images=(images, "M D"))
+        found = np.empty((sizes["N"], sizes["M"]), np.float32)
+        shown = torch.from_numpy(np.array(images, np.float32)).to(self.device)
+        size = max(1, _BLOCK_FLOATS // max(1, shown.numel()))
+        for start in range(0, len(texts), size):
+            told = torch.from_numpy(np.array(texts[start : start + size], np.float32)).to(self.device)
+            over = (told[:, None] - shown).clamp_(min=0).square_().sum(dim=2)
+            found[start : start + size] = -over.cpu().numpy()
+        return found
+
+    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        """A step knows its story up to itself, and its coherence."""
+        sentences = self.sentences(*self.numbers([text for story in stories for text in story]))
+        coherence = None
+        if self.coherence is not None:
+            coherence = torch.from_numpy(np.stack([self.coherence(story) for story in stories]))
+            coherence = coherence.to(self.device)
+        return self.stories(sentences, torch.tensor([len(story) for story in stories]), coherence)
+
+
+@dataclass(frozen=True)
+class StoryBatch:
+    """A batch of the second stage.
+
+    Attributes:
+        stories: whole ones.
+        shuffled: (S,) int64, for every step the row of the step of its story that replaces it in negatives.
+    """
+
+    stories: Batch
+    shuffled: Tensor
+
+
+class CnsiTask(Task[CnsiConfig, Cnsi]):
+    """Sentences with their pictures, then whole stories; in the second stage the first is frozen."""
+
+    def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig) -> None:
+        """Take what is trained and what it trains on; stories are parsed here."""
+        super().__init__(model, corpus, config)
+        self._corpus, rows, device = corpus, corpus.train, model.device
+        self._pairs = Batches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
+        self._stories = Batches(corpus, None, config, device, stories=True)
+        self._coherence = torch.zeros(len(rows), config.model.coherence, device=device)
+        if model.coherence is not None:
+            for story in stories_of(rows.pairs):
+                vector = model.coherence([rows.pairs[place].text for place in story])
+                self._coherence[torch.from_numpy(story).to(device)] = torch.from_numpy(vector).to(device)
+        self._frozen: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches of one process in an epoch, on average over both stages."""
+        first, epochs = self.config.sentence_epochs, self.config.loop.epochs
+        total = first * self._pairs.steps_per_epoch + (epochs - first) * self._stories.steps_per_epoch
+        return max(1, round(total / epochs))
+
+    def batches(self, epoch: int) -> Iterator[Batch | StoryBatch]:
+        """Batches of an epoch: pairs in the first stage, stories in the second."""
+        if epoch < self.config.sentence_epochs:
+            yield from self._pairs.batches(epoch)
+            return
+        rng = np.random.default_rng([self.config.loop.seed, epoch, 2])
+        for stories in self._stories.batches(epoch):
+            yield StoryBatch(stories, torch.from_numpy(shuffled_steps(stories.steps, rng)))
+
+    def step(self, batch: Batch | StoryBatch) -> Mapping[str, Tensor]:
+        """The order loss of the batch's stage, summed over pairs or per story, as the authors do."""
+        config = self.config
+        if isinstance(batch, Batch):
+            out = self.model(batch.words, batch.lengths, batch.pictures)
+            return {"total": sentence_order(out.texts, out.images, config.sentence_margin, batch.neg)}
+        stories = batch.stories
+        sentences, images = self._first_stage()
+        steps = stories.steps
+        first = (steps.cumsum(0) - steps).to(stories.rows.device)
+        coherence = self._coherence[stories.rows[first]] if config.model.coherence else None
+        made = self.model.stories(sentences[stories.rows], steps, coherence)
+        loss = story_order(
+            made,
+            images[stories.rows],
+            steps,
+            batch.shuffled.to(made.device),
+            margin=config.story_margin,
+            neg=stories.neg,
+        )
+        return {"total": loss}
+
+    def describe(self, batch: Batch | StoryBatch) -> str:
+        """Ids of the pairs or steps."""
+        return ", ".join(batch.ids if isinstance(batch, Batch) else batch.stories.ids)
+
+    def _first_stage(self) -> tuple[Tensor, Tensor]:
+        """(N, D) vectors of all training sentences and of their pictures, computed once: they are frozen."""
+        if self._frozen is None:
+            rows, model = self._corpus.train, self.model
+            sentences, images = [], []
+            with Evaluating(model):
+                for start in range(0, len(rows), ENCODE_BATCH):
+                    texts = rows.texts[start : start + ENCODE_BATCH]
+                    sentences.append(model.sentences(*model.numbers(texts)))
+                    values = self._corpus.pictures.take(rows.places[start : start + ENCODE_BATCH])
+                    images.append(model.pictures(to_tensor(values, model.device)))
+            self._frozen = torch.cat(sentences), torch.cat(images)
+        return self._frozen
+
+
+def shuffled_steps(steps: Tensor, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of the steps of B stories, deranged within each story, so that no step keeps its place.
+
+    Args:
+        steps: (B,) int64, with sum S.
+        rng: draws; every derangement is equally likely.
+    Returns:
+        (S,); a story of one step stays as it is.
+    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2.
+    """
+    found, first = [], 0
+    for count in steps.tolist():
+        order = rng.permutation(count)
+        while count > 1 and bool((order == np.arange(count)).any()):  # a draw in e is one
+            order = rng.permutation(count)
+        found.append(first + order)
+        first += count
+    return np.concatenate(found).astype(np.int64)
+
+
+class CnsiSystem(System[CnsiConfig, Cnsi]):
+    """What it declares."""
+
+    name = "cnsi"
+    settings = CnsiConfig
+    training = CnsiTask
+
+    def capabilities(self, config: CnsiConfig) -> Capabilities:
+        """Reads stories, and scores by energies."""
+        return Capabilities(stories=True, cosine=False, trunk=config.trunk)
+
+    def build(self, config: CnsiConfig, parts: Parts) -> Cnsi:
+        """The model of both stages."""
+        return Cnsi(
+            config.model,
+            parts.vocabulary,
+            image_width=parts.image_width,
+            max_length=config.data.max_length,
+            coherence=coherence_vector if config.model.coherence else None,
+            vectors=parts.vectors,
+            features=parts.trunk,
+        )
+
+
+SYSTEM = CnsiSystem()

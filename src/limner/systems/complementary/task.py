@@ -1,0 +1,225 @@
+"""What is trained for complementary samples: batches, the loss of every row, and the memory of an epoch.
+
+Weights of a batch come from `PairWeights`; this decides which loss they enter.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from limner.datasets.neighbours import write_pair_scores
+from limner.losses import reweighted as distance_weighted
+from limner.losses.ranking import diversity_loss, domain_loss
+from limner.losses.reweighted import (
+    HalWeights,
+    Neighbourhood,
+    amrani_weights,
+    hal_alpha,
+    hal_loss,
+    hal_weights,
+    mithun_loss,
+    mithun_weights,
+    pair_density,
+    thomas_loss,
+)
+from limner.losses.weighting import weighted_hinge
+from limner.systems.base import Task
+from limner.systems.complementary.config import ComplementaryConfig
+from limner.systems.complementary.memory import EpochMemory, against
+from limner.systems.complementary.model import Pvse, pair_scores
+from limner.systems.complementary.weights import PairWeights, shares
+from limner.training.batches import Batch
+from limner.training.corpus import Corpus
+
+HAL_NEAREST, AMRANI_NEAREST = 250, 50
+
+
+class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
+    """All rows of the tables; it also remembers, see `limner.training.checkpoint.Remembering`."""
+
+    def __init__(
+        self,
+        model: Pvse,
+        corpus: Corpus,
+        config: ComplementaryConfig,
+        neighbours: NDArray[np.int32] | None = None,
+    ) -> None:
+        """Take what is trained and what it trains on.
+
+        Args:
+            model: on its device.
+            corpus: training rows.
+            config: settings.
+            neighbours: (n, N) rows near each row by their texts, −1 where there are fewer; for methods that
+                look at neighbourhoods.
+        """
+        super().__init__(model, corpus, config)
+        self._rows, self._neighbours = corpus.train, neighbours
+        self._memory = EpochMemory(model, corpus, config) if config.needs_bank else None
+        self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Batches of an epoch; the memory of the epoch before is looked at first, its own kept at the end."""
+        if self._memory is not None:
+            if epoch == 0 and self.config.weights.start == "warm":
+                self._memory.warm()
+            if self._weights is not None:
+                self._weights.score(self._memory, epoch)
+        for chosen, rng in self._batches.order(epoch):
+            near = None
+            if self.config.method == "thomas":
+                near = self._batches.batch(self._near(chosen, rng), rng)
+            yield replace(self._batches.batch(chosen, rng), near=near)
+        if self._memory is not None:
+            self._memory.close(epoch)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name, and under ``weights/`` what is said of the weights."""
+        config, out = self.config, self.model(batch.words, batch.lengths, batch.pictures)
+        ranking, alpha = self._ranking(out.texts, out.images, batch)
+        found = {"ranking": ranking}
+        total = ranking
+        if config.diversity_weight and config.model.heads > 1:
+            residuals = (out.text_residuals, out.image_residuals)
+            found["diversity"] = torch.stack([diversity_loss(part) for part in residuals]).sum()
+            total = total + config.diversity_weight * found["diversity"]
+        if config.domain_weight:
+            found["domain"] = domain_loss(out.texts.flatten(0, 1), out.images.flatten(0, 1))
+            total = total + config.domain_weight * found["domain"]
+        if self._memory is not None:
+            self._memory.write(batch.rows, out.texts, out.images)
+        if alpha is not None:
+            found |= shares(alpha)
+            if self._weights is not None:
+                found |= self._weights.note(batch.rows, alpha)
+        return {"total": total} | found
+
+    def memory(self) -> dict[str, Tensor]:
+        """See `limner.training.checkpoint.Remembering`."""
+        held = self._memory.state() if self._memory is not None else {}
+        return held | (self._weights.state() if self._weights is not None else {})
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """See `limner.training.checkpoint.Remembering`."""
+        if self._memory is not None:
+            self._memory.load_state(memory)
+        if self._weights is not None:
+            self._weights.load_state(memory)
+
+    def close(self, folder: Path) -> None:
+        """Scores of the measures and the last weight of every training pair, where there are any."""
+        scores = self._weights and self._weights.pair_scores(tuple(pair.id for pair in self._rows.pairs))
+        if scores:
+            write_pair_scores(scores, folder)
+
+    def _ranking(self, texts: Tensor, images: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The ranking loss of the row, and its weights where it has some."""
+        config, method = self.config, self.config.method
+        scores, margin = pair_scores(texts, images), config.margin
+        if method == "thomas":
+            return self._thomas(texts, images, scores, batch), None
+        if method == "distance":
+            return self._distance(scores, batch.neg), None
+        if method == "mithun":
+            if config.form == "own":
+                return mithun_loss(scores, margin, batch.neg, reduction="mean"), None
+            of_text, of_image = mithun_weights(scores, batch.neg)
+            return weighted_hinge(scores, of_text, margin, batch.neg, image_alpha=of_image), None
+        if method == "hal":
+            weights = self._hal_weights(texts, images, scores, batch)
+            if config.form == "own":
+                loss = hal_loss(
+                    scores,
+                    batch.neg,
+                    gamma=config.rivals.hal_gamma,
+                    epsilon=config.rivals.hal_epsilon,
+                    weights=weights,
+                )
+                return loss, None
+            true = torch.ones_like(scores[0]) if weights is None else weights.true
+            alpha = hal_alpha(true, config.weights.lam)
+        else:
+            alpha = self._alpha(texts, images, batch)
+        return weighted_hinge(scores, alpha, margin, batch.neg), alpha
+
+    def _alpha(self, texts: Tensor, images: Tensor, batch: Batch) -> Tensor:
+        """(B,) weights without gradient."""
+        config, even = self.config, torch.ones(len(batch.ids), device=texts.device)
+        if config.method == "pvse":
+            return even
+        if config.method == "random":
+            drawn = torch.rand(len(even)).to(even)  # on the CPU, whose generator a resumed run restores
+            return config.weights.lam * drawn / drawn.sum()
+        if config.method == "amrani":
+            bank = None if self._memory is None else self._memory.read()
+            if bank is None:
+                return even
+            density = pair_density(
+                against(texts, bank.texts),
+                against(images, bank.images),
+                self._batches.usable(batch.rows) & bank.seen,
+                nearest=config.rivals.nearest or AMRANI_NEAREST,
+            )
+            return amrani_weights(density, len(even))
+        weights = None if self._weights is None else self._weights.of(batch.rows)
+        return config.weights.lam * even / len(even) if weights is None else weights
+
+    def _hal_weights(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> HalWeights | None:
+        """With a bank and after the first epoch."""
+        bank = None if self._memory is None else self._memory.read()
+        if bank is None:
+            return None
+        rivals = self.config.rivals
+        return hal_weights(
+            scores,
+            against(texts, bank.images),
+            against(images, bank.texts),
+            self._batches.usable(batch.rows) & bank.seen,
+            nearest=rivals.nearest or HAL_NEAREST,
+            form=rivals.hal_form,
+        )
+
+    def _thomas(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> Tensor:
+        near, form = batch.near, self.config.rivals.thomas_form
+        assert near is not None  # noqa: S101  (made by `batches`)
+        beside = self.model(near.words, near.lengths, near.pictures)
+        wrong = self._batches.wrong_beside(batch)
+
+        def neighbourhood(items: Tensor, others: Tensor) -> Neighbourhood:
+            from_near = pair_scores(others, items)  # (B, B)
+            return Neighbourhood(
+                pair_scores(items, items),
+                from_near.diagonal(),
+                wrong,
+                from_near if form == "angular" else None,
+            )
+
+        return thomas_loss(
+            scores,
+            neighbourhood(texts, beside.texts),
+            neighbourhood(images, beside.images),
+            self.config.margin,
+            batch.neg,
+            form=form,
+        )
+
+    def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
+        rivals = self.config.rivals
+        drawn = distance_weighted.draw(scores, neg, rivals.distance_dim or self.model.dim)
+        if rivals.distance_form == "margin":
+            return distance_weighted.margin_loss(scores, drawn, neg)
+        return distance_weighted.triplet_loss(scores, drawn, self.config.margin, neg)
+
+    def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """One of the nearest neighbours of each row; the row itself where it has none."""
+        assert self._neighbours is not None  # noqa: S101  (given by `prepare`)
+        table = self._neighbours[chosen, : self.config.rivals.thomas_nearest]
+        counts = (table >= 0).sum(axis=1)
+        picked = np.floor(rng.random(len(chosen)) * np.maximum(counts, 1)).astype(np.int64)
+        found = table[np.arange(len(chosen)), picked]
+        return np.where(counts > 0, found, chosen).astype(np.int64)

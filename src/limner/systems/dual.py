@@ -1,0 +1,221 @@
+"""Dual encoder: sentence vectors and picture features, both frozen, through trained layers into one space.
+
+A step can be read alone, with the mean of its story, or with a recurrent network over all steps.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from limner.arrays import FloatArray, TextEncoder
+from limner.config import Config
+from limner.errors import ShapeError
+from limner.losses.contrastive import info_nce
+from limner.systems.base import (
+    Capabilities,
+    Evaluating,
+    Parts,
+    StoryModel,
+    System,
+    Task,
+    feature_moments,
+    to_tensor,
+)
+from limner.training.batches import Batch
+from limner.training.corpus import Corpus
+from limner.training.settings import RunConfig, every_preset
+
+FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0
+
+
+class DualArchitecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        dim: D of the joint space.
+        context: what a step knows of its story: nothing, the mean of its vectors, or a GRU both ways.
+        hidden: of the GRU, per direction.
+        dropout: of input entries in training.
+    """
+
+    dim: int = Field(default=512, ge=1)
+    context: Literal["none", "mean", "recurrent"] = "recurrent"
+    hidden: int = Field(default=256, ge=1)
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+
+
+class DualConfig(RunConfig):
+    """One run of the dual encoder; it is of no paper, so all presets are the same.
+
+    Attributes:
+        model: see `DualArchitecture`.
+        trunk: "stored" features, or fixed colours of "drawings".
+        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+    """
+
+    PRESETS = every_preset(
+        {
+            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "weight_decay": 1e-4, "epochs": 60, "metric": "MRR"}
+            | {"stop_after_stale": 15}
+        }
+    )
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "hidden": 8}}
+
+    system: Literal["dual"] = "dual"
+    model: DualArchitecture = DualArchitecture()
+    trunk: Literal["stored", "drawings"] = "stored"
+    features: Literal["pooled", "stages"] = "stages"
+
+
+class Dual(StoryModel):
+    """The whole system."""
+
+    name = "dual"
+    centre: Tensor
+    spread: Tensor
+
+    def __init__(
+        self,
+        architecture: DualArchitecture,
+        sentences: TextEncoder,
+        *,
+        image_width: int,
+        features: nn.Module | None = None,
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            architecture: sizes and parts.
+            sentences: frozen, gives vectors of whole texts.
+            image_width: F of the picture features.
+            features: bytes of pictures → (B, F), fixed; None where features are stored.
+        """
+        super().__init__()
+        own = architecture
+        self.architecture, self.sentences, self.image_width = own, sentences, image_width
+        self.features = features
+        self.register_buffer("centre", torch.zeros(image_width))
+        self.register_buffer("spread", torch.ones(image_width))
+        self.dropout = nn.Dropout(own.dropout)
+        width = sentences.dim
+        self.story = (
+            nn.GRU(width, own.hidden, batch_first=True, bidirectional=True)
+            if own.context == "recurrent"
+            else None
+        )
+        read = width + {"none": 0, "mean": width, "recurrent": 2 * own.hidden}[own.context]
+        self.of_text = nn.Linear(read, own.dim)
+        self.of_image = nn.Linear(image_width, own.dim)
+        self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
+
+    def forward(self, texts: Tensor, steps: Tensor) -> Tensor:
+        """Texts of B stories → (S, D) rows of unit length.
+
+        Args:
+            texts: (S, W) sentence vectors, the steps of all stories one after the other.
+            steps: (B,) int64 on the CPU, with sum S.
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        counts = steps.tolist()
+        if texts.ndim != 2 or sum(counts) != len(texts) or min(counts, default=1) < 1:
+            raise ShapeError(
+                f"dual: {tuple(texts.shape)} sentence vectors for stories of {counts} steps, expected (S, W)"
+            )
+        own = self.dropout(texts)
+        if self.story is not None:
+            padded = pad_sequence(list(own.split(counts)), batch_first=True)
+            packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
+            states, _ = pad_packed_sequence(self.story(packed)[0], batch_first=True)
+            real = torch.arange(states.shape[1]) < steps[:, None]
+            own = torch.cat([own, states[real.to(states.device)]], dim=1)
+        elif self.architecture.context == "mean":
+            means = torch.stack([part.mean(dim=0) for part in own.split(counts)])
+            own = torch.cat([own, means.repeat_interleave(steps.to(means.device), dim=0)], dim=1)
+        return normalize(self.of_text(own), dim=1)
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(B, F) features, or what `features` takes → (B, D) rows of unit length."""
+        even = normalize((self.described(pictures) - self.centre) / self.spread, dim=1)
+        return normalize(self.of_image(self.dropout(even)), dim=1)
+
+    @property
+    def scale(self) -> Tensor:
+        """1/τ of the softmax, learned, at most 100."""
+        return self.log_scale.exp().clamp(max=LARGEST_SCALE)
+
+    def identity(self) -> tuple[object, ...]:
+        """The encoder of sentences."""
+        return (self.sentences.fingerprint,)
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, D) float32 unit rows; all sentences are read at once."""
+        counts = [len(story) for story in stories]
+        vectors = self.sentences.encode_text([text for story in stories for text in story])
+        found: list[FloatArray] = []
+        with Evaluating(self):
+            for part in np.split(vectors, np.cumsum(counts)[:-1]) if counts else []:
+                if not len(part):
+                    found.append(np.zeros((0, self.dim), np.float32))
+                    continue
+                # a story at a time: its vectors do not depend on its company
+                made = self(to_tensor(part, self.device), torch.tensor([len(part)]))
+                found.append(made.float().cpu().numpy())
+        return found
+
+
+class DualTask(Task[DualConfig, Dual]):
+    """A softmax over a batch, both directions; all training texts are encoded once."""
+
+    stories = True
+
+    def __init__(self, model: Dual, corpus: Corpus, config: DualConfig) -> None:
+        """Take what is trained and what it trains on."""
+        super().__init__(model, corpus, config)
+        self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The softmax."""
+        texts = self.model(self._texts[batch.rows], batch.steps)
+        logits = self.model.scale * texts @ self.model.pictures(batch.pictures).t()
+        return {"total": info_nce(logits, batch.neg)}
+
+
+class DualSystem(System[DualConfig, Dual]):
+    """What it declares."""
+
+    name = "dual"
+    settings = DualConfig
+    training = DualTask
+
+    def capabilities(self, config: DualConfig) -> Capabilities:
+        """Reads stories through an encoder of sentences."""
+        return Capabilities(
+            stories=True,
+            words=False,
+            sentences=True,
+            keeps_sentences=True,
+            trunk=config.trunk,
+            layer=config.features,
+        )
+
+    def build(self, config: DualConfig, parts: Parts) -> Dual:
+        """The layers over both frozen encoders."""
+        assert parts.sentences is not None  # noqa: S101  (declared)
+        return Dual(config.model, parts.sentences, image_width=parts.image_width, features=parts.trunk)
+
+    def settle(self, model: Dual, corpus: Corpus, config: DualConfig) -> None:
+        """Mean and deviation of the features."""
+        mean, deviation = feature_moments(corpus, model.described)
+        model.centre.copy_(mean)
+        model.spread.copy_(deviation)
+
+
+SYSTEM = DualSystem()

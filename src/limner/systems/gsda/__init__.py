@@ -1,0 +1,196 @@
+"""GSDA: a contextual sentence encoder, scene graphs of neighbouring pictures, and captioning as dual task.
+
+All ablations are settings of it.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from limner.arrays import TextEncoder
+from limner.config import build
+from limner.datasets.sets.picturebook import world_graphs
+from limner.datasets.vocabulary import Vocabulary
+from limner.datasets.word_vectors import read_glove
+from limner.errors import CheckpointError, ConfigError, DataError
+from limner.nn.graphs import (
+    GraphEncoder,
+    graph_words,
+    label_words,
+    sentence_label_vectors,
+    word_label_vectors,
+)
+from limner.scenes.graphs import SceneGraph, read_graphs
+from limner.systems import vse
+from limner.systems.base import Capabilities, Parts, System, feature_moments
+from limner.systems.gsda.captioner import Captioner
+from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.model import Gsda
+from limner.systems.gsda.task import GsdaTask, PictureGraphs
+from limner.training.corpus import Corpus
+
+
+class GsdaSystem(System[GsdaConfig, Gsda]):
+    """What it declares."""
+
+    name = "gsda"
+    settings = GsdaConfig
+    training = GsdaTask
+
+    def capabilities(self, config: GsdaConfig) -> Capabilities:
+        """Reads stories, and generates them from pictures."""
+        keys = config.keys == "sentences"
+        return Capabilities(
+            stories=True,
+            sentences=keys or (config.graph != "off" and not config.label_vectors),
+            keeps_sentences=keys,
+            trunk=config.trunk,
+            captions=config.caption != "off",
+            margin=config.margin,
+        )
+
+    def gather(self, config: GsdaConfig, corpus: Corpus, parts: Parts) -> None:
+        """The keys, the words of captions, and the graphs of the training pictures."""
+        encoder = parts.sentences
+        if config.keys == "vse0":
+            parts.sentences, parts.about["keys"] = _vse_keys(config)
+        if config.graph != "off":
+            parts.extra = picture_graphs(config, corpus, encoder)
+        if config.caption != "off":
+            texts, data = corpus.train.texts, config.data
+            told = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
+            parts.about["told"] = json.loads(told.to_json())
+        if parts.extra is not None:
+            labels = parts.extra.labels
+            parts.about["labels"] = list(labels.labels)
+            if labels.unknown:
+                names = ", ".join(labels.unknown)
+                parts.notes = (f"{config.label_vectors}: no vector for {names}; zeros stand for them",)
+
+    def recall(self, config: GsdaConfig, parts: Parts) -> None:
+        """VSE0 as the run kept it; its weights come with the model's."""
+        if config.keys != "vse0":
+            return
+        kept = parts.about.get("keys")
+        try:
+            own = build(vse.VseConfig, kept["config"], parts.where)  # type: ignore[index]
+            words = Vocabulary.from_json(json.dumps(kept["vocabulary"]), parts.where)  # type: ignore[index]
+            trunk, width = vse.SYSTEM.empty_side(own, int(kept["image_width"]))  # type: ignore[index]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{parts.where}: holds no keys of VSE0 ({error}); train it again"
+            ) from error
+        parts.sentences = vse.SYSTEM.build(own, Parts(words, width, trunk))
+
+    def build(self, config: GsdaConfig, parts: Parts) -> Gsda:
+        """The retriever, with the graph encoder and the captioner that the settings ask for."""
+        about, data, keys = parts.about, config.data, parts.sentences
+        assert keys is not None  # noqa: S101  (declared, or a run of VSE0)
+        graphs = captioner = None
+        if config.graph != "off":
+            vectors = (
+                torch.from_numpy(parts.extra.labels.matrix)
+                if parts.extra is not None
+                else torch.zeros(parts.tensors["graphs.label_vectors"].shape)
+            )
+            own = config.graph_model
+            graphs = GraphEncoder(
+                vectors, dim=own.dim, width=own.width, layers=own.layers, convolution=own.convolution
+            )
+        if config.caption != "off":
+            told = Vocabulary.from_json(json.dumps(about.get("told")), parts.where)
+            captioner = Captioner(
+                config.captioner, told, image_width=parts.image_width, max_length=data.max_length
+            )
+        return Gsda(
+            config.model,
+            parts.vocabulary,
+            keys,
+            image_width=parts.image_width,
+            max_length=data.max_length,
+            vectors=parts.vectors,
+            features=parts.trunk,
+            graphs=graphs,
+            captioner=captioner,
+            labels=tuple(about.get("labels", ())),
+        )
+
+    def settle(self, model: Gsda, corpus: Corpus, config: GsdaConfig) -> None:
+        """The mean feature."""
+        if config.model.centre:
+            model.centre.copy_(feature_moments(corpus, model.described)[0])
+
+    def task(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> GsdaTask:
+        """Batches of stories, with their graphs."""
+        return GsdaTask(model, corpus, config, parts.extra)
+
+
+SYSTEM = GsdaSystem()
+
+
+def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
+    """A trained VSE0 that other sentences are read through, and what must be kept to build it again."""
+    if not config.keys_run:
+        raise ConfigError(
+            "gsda: keys = 'vse0' needs a trained run of it on the same split: train one (system = 'vse') and"
+            " add --set keys_run=FOLDER, or take --set keys=sentences"
+        )
+    model, trained = vse.SYSTEM.load(Path(config.keys_run))
+    mine, its = config.data, trained.data
+    for name in ("set", "split", "split_seed", "by_source", "stories", "world_seed"):
+        if getattr(mine, name) != getattr(its, name):
+            raise ConfigError(
+                f"gsda: keys_run {config.keys_run} was trained with data.{name}={getattr(its, name)!r}, this"
+                f" run has {getattr(mine, name)!r}: it may have seen test rows; train it on the same split"
+            )
+    assert model.vocabulary is not None  # noqa: S101  (VSE reads words)
+    return model, {
+        "config": trained.model_dump(mode="json"),
+        "vocabulary": json.loads(model.vocabulary.to_json()),
+        "image_width": model.project.in_features,
+    }
+
+
+def picture_graphs(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | None) -> PictureGraphs:
+    """The scene graphs of the training rows, in their order, with vectors of all labels.
+
+    Args:
+        config: settings.
+        corpus: whose training pictures need one each; an empty graph is one.
+        sentences: reads labels where no file of word vectors is named.
+    Raises:
+        ConfigError: no graphs are named.
+        DataError: a training picture has no graph, or a damaged file.
+    """
+    graphs = graphs_of(config)
+    ids = [pair.image_id for pair in corpus.train.pairs]
+    lacking = [name for name in dict.fromkeys(ids) if name not in graphs]
+    if lacking:
+        raise DataError(
+            f"{config.graphs}: no scene graph for {len(lacking)} of {len(set(ids))} training pictures (first:"
+            f" {lacking[0]}); write them with limner scenes, an empty graph where nothing is seen"
+        )
+    # of every picture's labels: they are frozen, and any picture's graph must be readable
+    labels = graph_words(list(graphs.values()))
+    if sentences is None or config.label_vectors:
+        words = {word for label in labels for word in label_words(label)}
+        vectors = word_label_vectors(labels, read_glove(config.label_vectors, words))
+    else:
+        vectors = sentence_label_vectors(labels, sentences)
+    return PictureGraphs(tuple(graphs[name] for name in ids), vectors)
+
+
+def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
+    """Picture → graph, of every picture that has one."""
+    if config.graphs in ("drawn", "shuffled"):
+        shuffled = config.loop.seed if config.graphs == "shuffled" else None
+        return world_graphs(config.data.stories, config.data.world_seed, shuffled=shuffled)
+    if not config.graphs:
+        raise ConfigError(
+            f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"
+            " --set graphs=FILE, or take --set graph=off"
+        )
+    return read_graphs(Path(config.graphs))

@@ -1,0 +1,153 @@
+"""What GSDA trains on a batch of stories: ranking, graphs of neighbours, and generating sentences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from limner.errors import ConfigError
+from limner.losses.generative import sentence_losses, story_losses
+from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
+from limner.losses.ranking import sum_hinge
+from limner.nn.graphs import Graph, GraphBatch, LabelVectors, batch_graphs
+from limner.systems.base import Task
+from limner.systems.gsda.captioner import Captioner
+from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.model import Gsda
+from limner.training.batches import Batch
+from limner.training.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class PictureGraphs:
+    """Graphs by row, and what their labels mean.
+
+    Attributes:
+        graphs: one per row.
+        labels: vectors of every label and predicate, of other pictures' graphs too: they are frozen, and any
+            picture's graph must be readable.
+    """
+
+    graphs: tuple[Graph, ...]
+    labels: LabelVectors
+
+    def batch(self, rows: Tensor) -> GraphBatch:
+        """(S,) rows → their graphs side by side, on the rows' device."""
+        some = [self.graphs[row] for row in rows.tolist()]
+        return batch_graphs(some, self.labels.numbers).to(rows.device)
+
+
+class GsdaTask(Task[GsdaConfig, Gsda]):
+    """Losses of GSDA and its ablations."""
+
+    stories = True
+
+    def __init__(
+        self,
+        model: Gsda,
+        corpus: Corpus,
+        config: GsdaConfig,
+        graphs: PictureGraphs | None = None,
+    ) -> None:
+        """Take what is trained and what it trains on; the keys of all training texts are made here.
+
+        Args:
+            model: with the parts that the settings ask for.
+            corpus: training rows.
+            config: settings.
+            graphs: scene graphs of the training rows.
+        Raises:
+            ConfigError: a part is missing, or there without a use.
+        """
+        if {model.graphs is not None, graphs is not None} != {config.graph != "off"}:
+            raise ConfigError(f"gsda: graph = {config.graph!r} and graphs go together; give both or neither")
+        if (config.caption != "off") != (model.captioner is not None):
+            raise ConfigError(f"gsda: caption = {config.caption!r} and a captioner go together")
+        super().__init__(model, corpus, config)
+        self._graphs, texts = graphs, corpus.train.texts
+        self._keys = torch.from_numpy(model.keys.encode_text(texts)).to(model.device)
+        if model.captioner is not None:
+            self._told = model.captioner.numbers(texts)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name, means over sentences; ``caption`` is in nats per token."""
+        config, model = self.config, self.model
+        texts = model(batch.words, batch.lengths, self._keys[batch.rows], batch.steps)
+        scores = texts @ model.pictures(batch.pictures).t()
+        found = {"ranking": sum_hinge(scores, config.margin, batch.neg, "mean")}
+        total = found["ranking"]
+        if model.graphs is not None and self._graphs is not None:
+            graph = self._graph_terms(scores, batch, *model.graphs(self._graphs.batch(batch.rows)))
+            total = total + config.graph_weight * torch.stack(list(graph.values())).sum()
+            found |= graph
+        if model.captioner is not None:
+            caption = self._caption_terms(scores, batch, model.captioner)
+            total = total + config.caption_weight * torch.stack(list(caption.values())).sum()
+            found |= caption
+        return {"total": total} | found
+
+    def _graph_terms(self, scores: Tensor, batch: Batch, vectors: Tensor, empty: Tensor) -> dict[str, Tensor]:
+        """How far consecutive pictures lie apart, and in mode "soft" what keeps graphs from being all alike.
+
+        Source: GSDA 2021, the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
+        """
+        config, known, steps = self.config, ~empty, batch.steps
+        if config.graph == "literal_gt":
+            return {"graph": neighbour_distance(vectors, steps, known).mean()}
+        if config.graph == "literal_argmax":
+            best = scores.argmax(dim=1)
+            return {"graph": neighbour_distance(vectors[best], steps, known[best]).mean()}
+        chosen = straight_through(scores, vectors, config.temperature)
+        found = {"graph": neighbour_distance(chosen.values, steps, known[chosen.best]).mean()}
+        if len(steps) > 1:
+            others = rows_of_other_stories(steps).to(scores.device)
+            apart = contrastive_neighbours(vectors, steps, others, config.graph_margin, known)
+            found["contrast"] = apart.mean()
+        return found
+
+    def _caption_terms(self, scores: Tensor, batch: Batch, captioner: Captioner) -> dict[str, Tensor]:
+        """What telling the story costs from the pictures of the mode, and what that says to the retriever.
+
+        Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
+        """
+        config = self.config
+        true = self.model.described(batch.pictures)
+        words, lengths = self._told[0][batch.rows], self._told[1][batch.rows.cpu()]
+
+        def cost_from(pictures: Tensor) -> Tensor:
+            out = captioner(pictures, batch.steps, words[:, : int(lengths.max())], lengths)
+            return sentence_losses(out.logits, out.targets, out.tokens.to(out.logits.device))
+
+        if config.caption == "teacher":
+            return {"caption": cost_from(true).mean()}
+        if config.caption == "reinforce":
+            logs = (scores / config.temperature).log_softmax(dim=1)
+            drawn = torch.multinomial(logs.detach().exp(), 1)
+            losses = cost_from(true[drawn.squeeze(1)])
+            reward = -story_losses(losses.detach(), batch.steps)
+            better = reward - reward.mean()
+            policy = story_losses(logs.gather(1, drawn).squeeze(1), batch.steps)
+            return {"caption": losses.mean(), "policy": -(better * policy).sum() / len(losses)}
+        if config.caption == "literal":
+            pictures = true[scores.argmax(dim=1)]
+        else:
+            pictures = straight_through(scores, true, config.temperature).values
+        if batch.epoch < config.mixed_epochs:
+            own = torch.rand(len(true), device=true.device) < 0.5
+            pictures = torch.where(own[:, None], true, pictures)
+        return {"caption": cost_from(pictures).mean()}
+
+
+def rows_of_other_stories(steps: Tensor) -> Tensor:
+    """For every step a row of another story, drawn evenly.
+
+    Args:
+        steps: (B,) int64 on the CPU, at least two stories.
+    Returns:
+        (S,) int64.
+    """
+    total, ends = int(steps.sum()), torch.cumsum(steps, dim=0)
+    free = torch.repeat_interleave(total - steps, steps)
+    ahead = (torch.rand(total) * free).long().clamp(max=free - 1)
+    return (torch.repeat_interleave(ends, steps) + ahead) % total

@@ -1,0 +1,364 @@
+"""VRSS: a story's steps become generated picture vectors, each depending on a latent topic that moves on.
+
+With its two ablations: no latents (VRSS-VAE) and no context (VRSS-GlobalCon). Retrieval is the cosine between
+a generated vector and a picture's features.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from limner.arrays import TextEncoder
+from limner.config import Config
+from limner.datasets.vocabulary import Vocabulary
+from limner.errors import ConfigError
+from limner.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
+from limner.nn.story import EncodedSteps, SentenceReader, StepEncoder, WordReader
+from limner.nn.words import states
+from limner.systems.base import (
+    Capabilities,
+    Evaluating,
+    Parts,
+    StoryModel,
+    System,
+    Task,
+    feature_moments,
+    to_tensor,
+)
+from limner.training.batches import Batch
+from limner.training.corpus import Corpus
+from limner.training.settings import Preset, RunConfig, every_preset
+
+LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
+_LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
+
+
+class VrssArchitecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        text: what reads a step: a GRU over its trained "words", or a frozen encoder of "sentences".
+        word_width: E.
+        hidden: of every GRU, per direction.
+        latent: Z.
+        mlp: hidden width of the networks of prior, posterior and decoder.
+        dropout: on word and step vectors.
+        latents: whether there are latent variables; without them a GRU decodes (VRSS-VAE).
+        context: whether steps attend to their story (not for VRSS-GlobalCon).
+        variance: of the decoder, "fixed" or "learned" (literal).
+        centre: subtract the training pictures' mean feature before vectors are compared.
+        first_log_variance: where the posterior's log-variances begin; the paper does not say, and at 0 the
+            noise of the latents drowns what the texts say.
+    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2, §5.
+    """
+
+    text: Literal["words", "sentences"] = "words"
+    word_width: int = Field(default=500, ge=1)
+    hidden: int = Field(default=500, ge=1)
+    latent: int = Field(default=500, ge=1)
+    mlp: int = Field(default=1000, ge=1)
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    latents: bool = True
+    context: bool = True
+    variance: Literal["fixed", "learned"] = "fixed"
+    centre: bool = False
+    first_log_variance: float = Field(default=-5.0, ge=LOW, le=HIGH)
+
+
+class VrssConfig(RunConfig):
+    """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
+
+    The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
+    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features, hears
+    steps through a frozen encoder of sentences, as few stories teach no language, and takes Adam:
+    with AdaDelta at 1.0 validation stayed near chance. Its hinge, a mean, weighs 200: about as much as the
+    paper's sum over the wrong pictures of a batch at 1.7.
+
+    Attributes:
+        model: see `VrssArchitecture`.
+        variant: "default" squares distances, scales the KL and averages over wrong pictures; "literal" takes
+            the density with a learned variance and sums.
+        margin: α of the hinge, score units.
+        beta: weight of the hinge.
+        anchor: direction of the hinge, see `generated_hinge`.
+        kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
+        free_nats: KL of a step that costs nothing, against collapse.
+        trunk: "stored" features, or fixed colours of "drawings".
+    Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset({"loop": _LOOP}) | {
+        "sound": {
+            "loop": _LOOP
+            | {"optimiser": "adam", "lr": 1e-3, "betas": (0.9, 0.999)}
+            | {"epochs": 30, "stop_after_stale": 8, "metric": "MRR"},
+            "model": {"centre": True, "text": "sentences"},
+            "beta": 200.0,
+        },
+    }
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "hidden": 8, "latent": 6, "mlp": 16}}
+
+    system: Literal["vrss"] = "vrss"
+    model: VrssArchitecture = VrssArchitecture()
+    variant: Literal["default", "literal"] = "default"
+    margin: float = Field(default=0.2, gt=0)
+    beta: float = Field(default=1.7, ge=0)
+    anchor: Anchor = "both"
+    kl_epochs: int = Field(default=10, ge=0)
+    free_nats: float = Field(default=0.0, ge=0)
+    trunk: Literal["stored", "drawings"] = "stored"
+
+
+class Generated(NamedTuple):
+    """What the model says about S steps of B stories, in the order they were given.
+
+    Attributes:
+        means: (S, F) generated picture vectors.
+        log_variances: (S, F), or None where the variance is fixed.
+        posterior, prior: (S, Z) mean and log-variance each, or None without latents.
+        latents: (S, Z) the latents drawn (posterior means in evaluation), or None.
+        attention: (B, T, T), or None without context.
+    """
+
+    means: Tensor
+    log_variances: Tensor | None
+    posterior: tuple[Tensor, Tensor] | None
+    prior: tuple[Tensor, Tensor] | None
+    latents: Tensor | None
+    attention: Tensor | None
+
+
+class Vrss(StoryModel):
+    """The whole system."""
+
+    name = "vrss"
+    centre: Tensor
+
+    def __init__(
+        self,
+        architecture: VrssArchitecture,
+        vocabulary: Vocabulary,
+        *,
+        image_width: int,
+        max_length: int,
+        vectors: Tensor | None = None,
+        features: nn.Module | None = None,
+        sentences: TextEncoder | None = None,
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            architecture: sizes and parts.
+            vocabulary: of the training texts.
+            image_width: F of the picture features.
+            max_length: words of a step that count.
+            vectors: (V, E) to start from.
+            features: bytes of pictures → (B, F), fixed; None where features are stored.
+            sentences: frozen encoder of whole steps, where the architecture asks for one.
+        Raises:
+            ConfigError: a learned variance without latents has no meaning here; or no encoder was given.
+        """
+        super().__init__()
+        if architecture.variance == "learned" and not architecture.latents:
+            raise ConfigError("vrss: variance 'learned' goes with latents; set model.variance='fixed'")
+        own = architecture
+        if (own.text == "sentences") != (sentences is not None):
+            raise ConfigError(
+                f"vrss: text = {own.text!r}, and an encoder of sentences goes with 'sentences' alone"
+            )
+        self.architecture, self.max_length, self.sentences = own, max_length, sentences
+        self.vocabulary = vocabulary if sentences is None else None
+        self.image_width, self.features = image_width, features
+        self.register_buffer("centre", torch.zeros(image_width))
+        reader: WordReader | SentenceReader
+        if sentences is not None:
+            reader = SentenceReader(sentences.dim, hidden=own.hidden, dropout=own.dropout)
+        else:
+            words, width = len(vocabulary), own.word_width
+            reader = WordReader(words, width=width, hidden=own.hidden, dropout=own.dropout, vectors=vectors)
+        self.steps = StepEncoder(reader, hidden=own.hidden, context=own.context, dropout=own.dropout)
+        heard = self.steps.width * (2 if own.context else 1)
+        spread = 2 if own.variance == "learned" else 1
+        if own.latents:
+            self.from_heard = nn.Linear(heard, own.mlp)
+            self.from_before = nn.Linear(own.latent, own.mlp, bias=False)
+            self.posterior = nn.Linear(own.mlp, 2 * own.latent)
+            nn.init.constant_(self.posterior.bias[own.latent :], own.first_log_variance)
+            self.prior = _mlp(own.latent, own.mlp, 2 * own.latent)
+            self.decoder = _mlp(2 * own.latent, own.mlp, spread * image_width)
+        else:
+            self.reader = nn.GRU(heard, own.hidden, batch_first=True, bidirectional=True)
+            self.decoder = _mlp(2 * own.hidden, own.mlp, image_width)
+
+    def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
+        """Generate a picture vector for every step of B stories.
+
+        Args:
+            texts: the steps of all stories one after the other: (S, L) int64 words, or (S, ·) vectors.
+            lengths: (S,) int64 on the CPU, in 1…L.
+            steps: (B,) int64 on the CPU, with sum S.
+        Raises:
+            ShapeError: sizes do not fit.
+        Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.1, §2.2.
+        """
+        read = self.steps(texts, lengths, steps)
+        heard = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
+        if not self.architecture.latents:
+            whole = states(self.reader, heard, steps)
+            return Generated(self.decoder(whole[read.real]), None, None, None, None, read.attention)
+        return self._recur(heard, read)
+
+    def _recur(self, heard: Tensor, read: EncodedSteps) -> Generated:
+        """The latents one step after the other, all stories at once; prior and decoder then see all steps."""
+        own = self.architecture
+        known = self.from_heard(heard)  # (B, T, mlp), which no latent changes
+        before = heard.new_zeros(len(heard), own.latent)
+        parts: list[tuple[Tensor, Tensor, Tensor]] = []
+        for place in range(heard.shape[1]):
+            mean, log_variance = self.posterior(torch.tanh(known[:, place] + self.from_before(before))).chunk(
+                2, dim=1
+            )
+            log_variance = log_variance.clamp(LOW, HIGH)
+            drawn = mean
+            if self.training:
+                drawn = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
+            parts.append((mean, log_variance, drawn))
+            before = drawn
+        means, log_variances, latents = (
+            torch.stack(list(part), dim=1) for part in zip(*parts, strict=True)
+        )  # (B, T, Z) each
+        earlier = torch.cat([latents.new_zeros(len(latents), 1, own.latent), latents[:, :-1]], dim=1)
+        real = read.real
+        prior_mean, prior_log_variance = self.prior(earlier[real]).chunk(2, dim=1)
+        out = self.decoder(torch.cat([earlier[real], latents[real]], dim=1))
+        spread = None
+        if own.variance == "learned":
+            out, spread = out.chunk(2, dim=1)
+            spread = spread.clamp(LOW - 4, HIGH)  # unit vectors of F dimensions have variances of about 1/F
+        return Generated(
+            out,
+            spread,
+            (means[real], log_variances[real]),
+            (prior_mean, prior_log_variance.clamp(LOW, HIGH)),
+            latents[real],
+            read.attention,
+        )
+
+    @property
+    def dim(self) -> int:
+        """F: generated vectors live where the features do."""
+        return self.image_width
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(M, F) features, or what `features` takes → (M, F) unit rows, constants."""
+        return nn.functional.normalize(self.described(pictures) - self.centre, dim=1)
+
+    def identity(self) -> tuple[object, ...]:
+        """Length of texts, or the encoder of sentences."""
+        return (self.max_length if self.sentences is None else self.sentences.fingerprint,)
+
+    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        """By posterior means; a story knows all its steps."""
+        return nn.functional.normalize(self(*self._read(stories)).means, dim=1)
+
+    def story(self, texts: Sequence[str]) -> Generated:
+        """Everything said about one story of at least one step, in evaluation mode."""
+        with Evaluating(self):
+            made = self(*self._read([texts]))
+        found: Generated = made
+        return found
+
+    def _read(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
+        texts = [text for story in stories for text in story]
+        counts = torch.tensor([len(story) for story in stories])
+        if self.sentences is None:
+            return *self.numbers(texts), counts
+        vectors = to_tensor(self.sentences.encode_text(texts), self.device)
+        return vectors, torch.ones(len(texts), dtype=torch.int64), counts
+
+
+def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))
+
+
+class VrssTask(Task[VrssConfig, Vrss]):
+    """Reconstruction of picture vectors, KL of the latents, and a hinge."""
+
+    stories = True
+
+    def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
+        """Take what is trained and what it trains on; sentence vectors are made here."""
+        super().__init__(model, corpus, config)
+        self._vectors: Tensor | None = None
+        if model.sentences is not None:
+            encoded = model.sentences.encode_text(corpus.train.texts)
+            self._vectors = torch.from_numpy(encoded).to(model.device)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
+        config = self.config
+        texts = batch.words if self._vectors is None else self._vectors[batch.rows]
+        made = self.model(texts, batch.lengths, batch.steps)
+        gold = self.model.pictures(batch.pictures)
+        scores = nn.functional.normalize(made.means, dim=1) @ gold.t()
+        over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
+        hinge = generated_hinge(scores, config.margin, batch.neg, config.anchor, over).mean()
+        cost = (
+            half_square(gold, made.means)
+            if made.log_variances is None
+            else gaussian_nll(gold, made.means, made.log_variances)
+        )
+        found = {"reconstruction": cost.mean(), "hinge": hinge}
+        total = found["reconstruction"] + config.beta * hinge
+        if made.posterior is not None and made.prior is not None:
+            divergence = gaussian_kl(*made.posterior, *made.prior)
+            found["kl"] = divergence.mean()
+            scale = 1.0 if config.variant == "literal" else 1 / config.model.latent
+            grown = min(1.0, batch.epoch / config.kl_epochs) if config.kl_epochs else 1.0
+            total = total + grown * scale * divergence.clamp(min=config.free_nats).mean()
+        return {"total": total} | found
+
+
+class VrssSystem(System[VrssConfig, Vrss]):
+    """What it declares."""
+
+    name = "vrss"
+    settings = VrssConfig
+    training = VrssTask
+
+    def capabilities(self, config: VrssConfig) -> Capabilities:
+        """Generates pictures of a story's steps."""
+        sentences = config.model.text == "sentences"
+        return Capabilities(
+            stories=True,
+            words=not sentences,
+            sentences=sentences,
+            keeps_sentences=sentences,
+            trunk=config.trunk,
+            topics=config.model.latents,
+            attends=config.model.context,
+            margin=config.margin,
+        )
+
+    def build(self, config: VrssConfig, parts: Parts) -> Vrss:
+        """The model."""
+        return Vrss(
+            config.model,
+            parts.vocabulary,
+            image_width=parts.image_width,
+            max_length=config.data.max_length,
+            vectors=parts.vectors,
+            features=parts.trunk,
+            sentences=parts.sentences,
+        )
+
+    def settle(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
+        """The mean feature."""
+        if config.model.centre:
+            model.centre.copy_(feature_moments(corpus, model.described)[0])
+
+
+SYSTEM = VrssSystem()

@@ -1,0 +1,188 @@
+"""VSE0 and VSE++: one vector per text and picture, and a hinge on all or the hardest wrong candidates.
+
+The plain baselines that all systems are compared with.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.arrays import FloatArray, expect
+from limner.config import Config
+from limner.datasets.vocabulary import Vocabulary
+from limner.errors import ShapeError
+from limner.losses.ranking import max_hinge, sum_hinge
+from limner.nn.words import last_states
+from limner.systems.base import Capabilities, Model, Parts, System, Task, word_embedding
+from limner.training.batches import Batch
+from limner.training.settings import Preset, RunConfig, every_preset
+
+_PRESET: Mapping[str, Any] = {
+    "loop": {"betas": (0.9, 0.999), "lr": 2e-4, "clip_norm": 2.0, "plateau_patience": 15, "epochs": 30}
+    | {"metric": "MRR"},
+    "data": {"batch": 128},
+}
+
+
+class VseArchitecture(Config):
+    """Sizes of the model.
+
+    Attributes:
+        dim: D of the joint space.
+        word_width: E.
+        no_imgnorm: leave picture vectors as long as they are, as the authors' VSE0.
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1.
+    """
+
+    dim: int = Field(default=1024, ge=1)
+    word_width: int = Field(default=300, ge=1)
+    no_imgnorm: bool = False
+
+
+class VseConfig(RunConfig):
+    """One run of VSE0 or VSE++.
+
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1. Departs: the rate falls when validation no longer improves,
+    not after epoch 15.
+
+    Attributes:
+        model: see `VseArchitecture`.
+        hinge: on the "sum" of all candidates (VSE0), or on the hardest one, "max" (VSE++).
+        margin: score units.
+        warm_up_epochs: of the sum hinge before the hardest candidate counts alone.
+        trunk: "stored" features, a small net for "drawings", or "finetune" the backbone along.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
+        "sound": {**_PRESET, "warm_up_epochs": 1}
+    }
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "word_width": 12}}
+
+    system: Literal["vse"] = "vse"
+    model: VseArchitecture = VseArchitecture()
+    hinge: Literal["sum", "max"] = "sum"
+    margin: float = Field(default=0.2, gt=0)
+    warm_up_epochs: int = Field(default=0, ge=0)
+    trunk: Literal["stored", "drawings", "finetune"] = "stored"
+
+
+class JointVectors(NamedTuple):
+    """Vectors of B pairs.
+
+    Attributes:
+        texts: (B, D) rows of unit length.
+        images: (B, D), of unit length unless `no_imgnorm`.
+    """
+
+    texts: Tensor
+    images: Tensor
+
+
+class Vse(Model):
+    """A GRU over words, a linear layer over picture features."""
+
+    name = "vse"
+
+    def __init__(
+        self,
+        architecture: VseArchitecture,
+        vocabulary: Vocabulary,
+        *,
+        image_width: int,
+        max_length: int,
+        vectors: Tensor | None = None,
+        trunk: nn.Module | None = None,
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            architecture: sizes.
+            vocabulary: of the training texts.
+            image_width: F of the picture features.
+            max_length: words of a text that count.
+            vectors: (V, E) to start from.
+            trunk: bytes of pictures → (B, F); None where features are stored.
+        Raises:
+            ShapeError: the vectors do not fit.
+        """
+        super().__init__()
+        own = architecture
+        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
+        self.embedding = word_embedding("vse", len(vocabulary), own.word_width, vectors)
+        self.gru = nn.GRU(own.word_width, own.dim, batch_first=True)
+        self.trunk = trunk
+        self.project = nn.Linear(image_width, own.dim)
+
+    def forward(self, ids: Tensor, lengths: Tensor, pictures: Tensor) -> JointVectors:
+        """Encode B pairs; arguments and errors as of `texts` and `pictures`."""
+        return JointVectors(self.texts(ids, lengths), self.pictures(pictures))
+
+    def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """(B, L) int64 and (B,) lengths in 1…L → (B, D) rows of unit length.
+
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        sizes = expect("vse", ids=(words, "B L"), lengths=(lengths, "B"))
+        if int(lengths.min()) < 1 or int(lengths.max()) > sizes["L"]:
+            raise ShapeError(f"vse: a length lies outside 1…{sizes['L']}; give the lengths before padding")
+        return normalize(last_states(self.gru, self.embedding(words), lengths.cpu()), dim=1)
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(B, F), or what the trunk takes → (B, D).
+
+        Raises:
+            ShapeError: features of another width.
+        """
+        features = pictures if self.trunk is None else self.trunk(pictures)
+        self.check_width(features, self.project.in_features)
+        made = self.project(normalize(features, dim=1))
+        return made if self.architecture.no_imgnorm else normalize(made, dim=1)
+
+    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) rows → (N, M) products: cosines unless `no_imgnorm`.
+
+        Raises:
+            ShapeError: widths differ.
+        """
+        expect("vse", texts=(texts, "N D"), images=(images, "M D"))
+        return texts @ images.T
+
+
+class VseTask(Task[VseConfig, Vse]):
+    """A hinge on wrong pairs of a batch."""
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The hinge, per pair."""
+        config, out = self.config, self.model(batch.words, batch.lengths, batch.pictures)
+        hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
+        return {"total": hinge(out.texts @ out.images.t(), config.margin, batch.neg, "mean")}
+
+
+class VseSystem(System[VseConfig, Vse]):
+    """What it declares."""
+
+    name = "vse"
+    settings = VseConfig
+    training = VseTask
+
+    def capabilities(self, config: VseConfig) -> Capabilities:
+        """Ranks single texts; its trunk can train along."""
+        return Capabilities(trunk=config.trunk, trains_trunk=True, margin=config.margin)
+
+    def build(self, config: VseConfig, parts: Parts) -> Vse:
+        """The model."""
+        return Vse(
+            config.model,
+            parts.vocabulary,
+            image_width=parts.image_width,
+            max_length=config.data.max_length,
+            vectors=parts.vectors,
+            trunk=parts.trunk,
+        )
+
+
+SYSTEM = VseSystem()
