@@ -44,8 +44,6 @@ EMPTIED: set[str] = set()
 EXCEPTIONS: set[tuple[str, str]] = {
     ("datasets.sets.picturebook", "scenes"),
     ("datasets.sets.picturebook", "worlds"),
-    ("scenes.detect", "library"),
-    ("scenes.folder", "library"),
 }
 """(module, room that it should not need): to be removed one by one."""
 

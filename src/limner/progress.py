@@ -9,14 +9,13 @@ from __future__ import annotations
 import time
 from html import escape
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
-    Progress,
     ProgressColumn,
     Task,
     TaskID,
@@ -24,9 +23,46 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.progress import Progress as RichBars
 from rich.text import Text
 
 REDRAW_S = 0.2
+
+
+class Progress(Protocol):
+    """Receives how far a long job is."""
+
+    def stage(self, name: str, total: int | None) -> None:
+        """A new part of the job begins, of `total` units where that is known."""
+        ...
+
+    def total(self, total: int) -> None:
+        """The number of units of this part has become known."""
+        ...
+
+    def advance(self, count: int) -> None:
+        """So many more units are done."""
+        ...
+
+    def note(self, line: str) -> None:
+        """A line the user should see."""
+        ...
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Ignore."""
+
+    def total(self, total: int) -> None:
+        """Ignore."""
+
+    def advance(self, count: int) -> None:
+        """Ignore."""
+
+    def note(self, line: str) -> None:
+        """Ignore."""
 
 
 class Rate(ProgressColumn):
@@ -49,7 +85,7 @@ class Bar:
             transient: leave nothing behind at the end.
         """
         self.console = Console(stderr=True)
-        self.bar = Progress(
+        self.bar = RichBars(
             TextColumn("{task.description}"),
             BarColumn(),
             *columns,
@@ -76,7 +112,7 @@ class Bar:
 
 
 class IndexProgress(Bar):
-    """Draws what `limner.library.known.Progress` is told."""
+    """Draws what `Progress` is told."""
 
     def __init__(self) -> None:
         super().__init__(MofNCompleteColumn(), Rate(), TimeRemainingColumn())

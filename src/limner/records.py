@@ -26,6 +26,13 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Problem(Record):
+    """A file and what is wrong with it."""
+
+    path: str
+    reason: str
+
+
 class PictureRef(Record):
     """A picture that a text already names: a choice of its author.
 

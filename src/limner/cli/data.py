@@ -297,19 +297,22 @@ def build_prior(
     json
         Print the report as JSON.
     """
+    from limner.progress import IndexProgress
     from limner.scenes.detect import build_prior as count
-    from limner.scenes.detect import told
 
     if not files:
         raise ConfigError(
             "build-prior: no file; give relationships.json of Visual Genome or files of its form"
         )
-    report = count(files, to, names=names, only=only)
+    with IndexProgress() as progress:
+        report = count(files, to, names=names, only=only, progress=progress)
     if json:
         emit_json(report)
-    else:
-        for line in told(report, to):
-            emit(line)
+        return
+    emit(f"{to}: {report.relations:,} relations of {report.pictures:,} pictures")
+    if report.outside:
+        first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
+        emit(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
 
 
 def summary(report: "FetchReport", folder: Path) -> list[str]:

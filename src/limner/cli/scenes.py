@@ -3,16 +3,18 @@
 It parses options, finds detector and prior, shows progress and prints; `limner.scenes.detect` does the work.
 """
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json, say
-from limner.errors import ConfigError
+from limner.errors import ConfigError, MissingError
 
 if TYPE_CHECKING:
     from limner.scenes.detect import ScenesReport
+    from limner.scenes.folder import Sources
 
 COCO = "coco"
 
@@ -97,7 +99,7 @@ def scenes(
     if labels and prior is None:
         raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
     if graphs is not None:
-        done = import_scenes(source, to, graphs, ids=ids)
+        done = import_scenes(sources(source), to, graphs, ids=ids)
         found_by = f"Given by {graphs.name}."
     else:
         known = load_prior(prior) if prior is not None else None
@@ -111,7 +113,7 @@ def scenes(
         try:
             with IndexProgress() as progress:
                 done = detect_scenes(
-                    source,
+                    sources(source),
                     to,
                     finder,
                     prior=known,
@@ -135,6 +137,35 @@ def scenes(
     else:
         for line in told(done.report, to, page):
             emit(line)
+
+
+def sources(source: Path) -> "Sources":
+    """The pictures of a folder, or one file of every picture of a library, under the library's ids.
+
+    Raises:
+        MissingError: not there.
+        DataError: no picture in it.
+    """
+    from limner.library.library import Library
+    from limner.pictures.decode import display
+    from limner.records import Problem
+    from limner.scenes.folder import SourcePicture, Sources, folder_pictures
+
+    if not source.is_dir():
+        raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")
+    if not (source / "library.json").is_file():
+        return folder_pictures(source)
+    library = Library.open(source)
+    pictures, problems = [], []
+    for image in library.gallery(()).ids:
+        path = library.file_of(image)
+        try:
+            status = path.stat()
+        except OSError as error:
+            problems.append(Problem(path=display(os.fsencode(path)), reason=error.strerror or str(error)))
+            continue
+        pictures.append(SourcePicture(image, os.fsencode(path), status.st_size, status.st_mtime_ns))
+    return Sources(str(source), tuple(pictures), tuple(problems))
 
 
 def told(report: "ScenesReport", to: Path, page: int, listed: int = 20) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder, expect, unit_rows
 from limner.errors import ConfigError, DataError, unknown
 from limner.language import ENGLISH, language_name
-from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, Problem, Progress, Silent
+from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles
 from limner.library.library import Library
 from limner.library.reader import Pixels, Reader, ReadFile, default_workers
 from limner.library.settings import SpaceInfo
@@ -56,6 +56,8 @@ from limner.pictures.find import (
     walk,
 )
 from limner.pictures.hashes import NEAR_BITS
+from limner.progress import Progress, Silent
+from limner.records import Problem
 from limner.threads import ahead
 
 if TYPE_CHECKING:

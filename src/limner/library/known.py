@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from pydantic import Field
 
 from limner.language import ENGLISH, MORE_LANGUAGES, language_name
 from limner.library.store import FILES
-from limner.records import Record
+from limner.records import Problem, Record
 
 if TYPE_CHECKING:
     from limner.library.store import Store
@@ -120,49 +120,6 @@ class KnownFiles:
         """Keys of the files not met and not yet marked deleted."""
         for row in np.flatnonzero(~self._met & (self._status != STATUS.index("deleted"))):
             yield bytes(self._key[row]).ljust(16, b"\0").hex()
-
-
-class Progress(Protocol):
-    """Receives how far a long job is."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        """A new part of the job begins, of `total` units where that is known."""
-        ...
-
-    def total(self, total: int) -> None:
-        """The number of units of this part has become known."""
-        ...
-
-    def advance(self, count: int) -> None:
-        """So many more units are done."""
-        ...
-
-    def note(self, line: str) -> None:
-        """A line the user should see."""
-        ...
-
-
-class Silent:
-    """Progress that nobody watches."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Ignore."""
-
-    def total(self, total: int) -> None:
-        """Ignore."""
-
-    def advance(self, count: int) -> None:
-        """Ignore."""
-
-    def note(self, line: str) -> None:
-        """Ignore."""
-
-
-class Problem(Record):
-    """A file and what is wrong with it."""
-
-    path: str
-    reason: str
 
 
 class IndexReport(Record):

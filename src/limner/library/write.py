@@ -27,8 +27,8 @@ from limner.records import Caption
 if TYPE_CHECKING:
     import pyarrow
 
-    from limner.library.known import Progress
     from limner.library.library import Library
+    from limner.progress import Progress
 
 
 FileRow = dict[str, Any]

@@ -8,17 +8,16 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from limner.errors import ConfigError, DataError, MissingError
-from limner.library.known import Problem, Progress, Silent
 from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
-from limner.progress import IndexProgress
-from limner.records import Record
+from limner.progress import Progress, Silent
+from limner.records import Problem, Record
 from limner.scenes.detections import DetectionRules, Detections, Detector, keep
 from limner.scenes.folder import (
     GRAPHS,
@@ -27,8 +26,8 @@ from limner.scenes.folder import (
     Looking,
     SceneFolder,
     SourcePicture,
+    Sources,
     matched,
-    source_pictures,
 )
 from limner.scenes.graphs import SceneGraph, SceneObject, each_graph, read_graphs, write_graphs
 from limner.scenes.prior import (
@@ -41,10 +40,6 @@ from limner.scenes.prior import (
 )
 from limner.scenes.visual_genome import PriorReport, count_relations, read_names
 from limner.threads import ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 Ids = Literal["sha256", "path"]
 
@@ -94,12 +89,12 @@ class Scenes:
 
 
 def detect_scenes(
-    source: Path,
+    source: Sources,
     to: Path,
     finder: Detector,
     *,
     prior: RelationPrior | None,
-    label_names: "Mapping[str, str] | None" = None,
+    label_names: Mapping[str, str] | None = None,
     detection_rules: DetectionRules | None = None,
     relation_rules: RelationRules | None = None,
     ids: Ids = "sha256",
@@ -110,7 +105,7 @@ def detect_scenes(
     """Write the scene graphs of a collection; run it again to go on after a stop, or after changes.
 
     Args:
-        source: folder of pictures, or a library.
+        source: the pictures.
         to: folder for what is written; made if absent.
         finder: looks at the pictures.
         prior: tells the relations; None tells them by position.
@@ -123,11 +118,11 @@ def detect_scenes(
         workers: threads that decode.
         progress: is told how far it is.
     Raises:
-        MissingError, DataError, ConfigError, CheckpointError: see `source_pictures` and `SceneFolder`.
+        DataError, ConfigError, CheckpointError: see `SceneFolder`.
     """
     rules, shown = detection_rules or DetectionRules(), progress or Silent()
     names = LabelNames(prior, label_names or {})
-    pictures, problems = source_pictures(source)
+    pictures, problems = source.pictures, list(source.problems)
     looking = Looking(
         detector=finder.name,
         fingerprint=finder.fingerprint,
@@ -175,24 +170,23 @@ def detect_scenes(
     return Scenes(report, files)
 
 
-def import_scenes(source: Path, to: Path, graphs: Path, *, ids: Ids = "sha256") -> Scenes:
+def import_scenes(source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256") -> Scenes:
     """Write the graphs of another program or person under the ids of the pictures they belong to.
 
     Args:
-        source: folder of pictures, or a library.
+        source: the pictures.
         to: folder for what is written; made if absent.
         graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
         ids: as for `detect_scenes`.
     Raises:
-        MissingError, DataError: see `source_pictures` and `read_graphs`; or no graph fits, or two fit one
-            picture.
+        MissingError, DataError: see `read_graphs`; or no graph fits, or two fit one picture.
     """
-    pictures, problems = source_pictures(source)
+    pictures, problems = source.pictures, list(source.problems)
     given = read_graphs(graphs)
     known = matched([one.image for one in pictures], list(given))
     if not known:
         raise DataError(
-            f"{graphs}: none of {len(given)} graphs names a picture of {source};"
+            f"{graphs}: none of {len(given)} graphs names a picture of {source.name};"
             " 'image' must be the path below it, the file name, or that without suffix"
         )
     to.mkdir(parents=True, exist_ok=True)
@@ -299,7 +293,12 @@ def _report(
 
 
 def build_prior(
-    files: Sequence[Path], to: Path, *, names: Path | None = None, only: Path | None = None
+    files: Sequence[Path],
+    to: Path,
+    *,
+    names: Path | None = None,
+    only: Path | None = None,
+    progress: Progress | None = None,
 ) -> PriorReport:
     """Count relations and save the prior.
 
@@ -308,6 +307,7 @@ def build_prior(
         to: a .safetensors file; an existing one is replaced.
         names: what to count; None for the most frequent names.
         only: text file of picture ids, one a line; None for all pictures.
+        progress: is told how far it is.
     Raises:
         ConfigError: `to` has another suffix, or the list of ids is not UTF-8.
         MissingError, DataError: see `count_relations`.
@@ -316,25 +316,16 @@ def build_prior(
         raise ConfigError(f"build-prior: {to}: name a .safetensors file by --to")
     if not to.parent.is_dir():
         raise MissingError(f"build-prior: the folder {to.parent} does not exist; create it")
-    with IndexProgress() as progress:
-        progress.stage("counting", None)
-        prior, report = count_relations(
-            files,
-            read_names(names) if names is not None else None,
-            only=_ids(only) if only is not None else None,
-            seen=progress.advance,
-        )
+    shown = progress or Silent()
+    shown.stage("counting", None)
+    prior, report = count_relations(
+        files,
+        read_names(names) if names is not None else None,
+        only=_ids(only) if only is not None else None,
+        seen=shown.advance,
+    )
     save_prior(prior, to)
     return report
-
-
-def told(report: PriorReport, to: Path) -> list[str]:
-    """A report as lines to read."""
-    lines = [f"{to}: {report.relations:,} relations of {report.pictures:,} pictures"]
-    if report.outside:
-        first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
-        lines.append(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
-    return lines
 
 
 def _ids(path: Path) -> frozenset[str]:

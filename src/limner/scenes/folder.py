@@ -19,12 +19,10 @@ from pydantic import ValidationError
 from limner.encoders.weights import find, named_places, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.files import strangers, write_text
-from limner.library.known import Problem
-from limner.library.library import Library
 from limner.pictures.decode import display
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
-from limner.records import Record
-from limner.scenes.detections import DetectionRules, Detections, Detector, keep
+from limner.records import Problem, Record
+from limner.scenes.detections import Detector
 from limner.scenes.graphs import SceneObject
 
 JOURNAL = "detections.jsonl"
@@ -198,26 +196,33 @@ class SourcePicture:
     mtime_ns: int
 
 
-def source_pictures(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
-    """Every picture of a folder or library, in a fixed order, and what cannot be reached.
+@dataclass(frozen=True)
+class Sources:
+    """The pictures of a collection, in a fixed order.
 
-    Args:
-        source: folder of pictures, or of a library.
+    Attributes:
+        name: of the collection, for messages.
+        pictures: those to look at.
+        problems: files that cannot be reached.
+    """
+
+    name: str
+    pictures: tuple[SourcePicture, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a collection without a picture."""
+        if not self.pictures:
+            told = f", {len(self.problems)} files could not be reached" if self.problems else ""
+            raise DataError(f"{self.name}: holds no picture{told}; name a folder of pictures or a library")
+
+
+def folder_pictures(source: Path) -> Sources:
+    """Every picture below a folder; ids are their paths below it.
+
     Raises:
-        MissingError: not there.
         DataError: no picture in it.
     """
-    if not source.is_dir():
-        raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")
-    pictures, problems = _library(source) if (source / "library.json").is_file() else _folder(source)
-    if not pictures:
-        told = f", {len(problems)} files could not be reached" if problems else ""
-        raise DataError(f"{source}: holds no picture{told}; name a folder of pictures or a library")
-    return pictures, problems
-
-
-def _folder(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
-    """Files below a folder; ids are their paths below it."""
     root = source_path(source)
     pictures, problems = [], []
     for entry in walk([root]):
@@ -226,22 +231,7 @@ def _folder(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
             pictures.append(SourcePicture(image, entry.path, entry.size, entry.mtime_ns))
         elif isinstance(entry, UnusableFile):
             problems.append(Problem(path=display(entry.path), reason=entry.reason))
-    return pictures, problems
-
-
-def _library(source: Path) -> tuple[list[SourcePicture], list[Problem]]:
-    """One file of every picture of a library; ids are the library's."""
-    library = Library.open(source)
-    pictures, problems = [], []
-    for image in library.gallery(()).ids:
-        path = library.file_of(image)
-        try:
-            status = path.stat()
-        except OSError as error:
-            problems.append(Problem(path=display(os.fsencode(path)), reason=error.strerror or str(error)))
-            continue
-        pictures.append(SourcePicture(image, os.fsencode(path), status.st_size, status.st_mtime_ns))
-    return pictures, problems
+    return Sources(str(source), tuple(pictures), tuple(problems))
 
 
 def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
@@ -270,16 +260,6 @@ def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-__all__ = ["DetectionRules", "Detections", "Detector", "detector", "detectors", "keep", "read_classes"]
-
-
-def detectors() -> list[str]:
-    """Names that `detector` takes; besides these, the name or path of an .onnx file."""
-    from limner.scenes.faster_rcnn import ARCHITECTURES
-
-    return list(ARCHITECTURES)
-
-
 def detector(
     name: str,
     *,
@@ -290,7 +270,8 @@ def detector(
     """A ready detector.
 
     Args:
-        name: one of `detectors`, the path of an .onnx or .xml file, or its name in ``$LIMNER_WEIGHTS``.
+        name: one of `faster_rcnn.ARCHITECTURES`, or an .onnx or .xml file by its path or its name in
+            ``$LIMNER_WEIGHTS``.
         weights: of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is in.
         classes: names of its classes in order; None takes COCO's 80.
         device: torch device that computes; ONNX files run on the CPU.

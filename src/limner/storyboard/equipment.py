@@ -38,8 +38,9 @@ from limner.storyboard.trained import MODEL, TrainedRun
 
 if TYPE_CHECKING:
     from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-    from limner.library.known import IndexReport, Progress
+    from limner.library.known import IndexReport
     from limner.library.library import LibrarySummary
+    from limner.progress import Progress
 
 
 def languages_of_story(story: Story) -> Languages:

@@ -42,7 +42,7 @@ class UnknownJobError(DataError):
 
 
 class Job:
-    """One folder being indexed; a `limner.library.known.Progress` whose state can be read at any time."""
+    """One folder being indexed; a `limner.progress.Progress` whose state can be read at any time."""
 
     def __init__(self, source: Path) -> None:
         """Take what it will index."""
