@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from limner.errors import ConfigError, MissingError
-from limner.paper.gallery import SIDE_PX, TEXT_CHARACTERS, Example, Group, copy_of, write_examples
+from limner.paper.gallery import SIDE_PX, TEXT_CHARACTERS, Example, Group, copy_of, write_page
 
 
 def test_a_page_holds_everything_and_runs_nothing(tmp_path):
@@ -20,7 +20,7 @@ def test_a_page_holds_everything_and_runs_nothing(tmp_path):
             ("second", [Example(None, long), Example(picture, "", right=True)], 3),
         )
     )
-    write_examples(tmp_path / "page.html", "Title & more", "note", groups)
+    write_page(tmp_path / "page.html", "examples", "Title & more", "note", groups=groups)
     page = (tmp_path / "page.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; b" in page
@@ -51,7 +51,7 @@ def test_a_copy_is_small_and_carries_nothing():
 @pytest.mark.parametrize(("name", "kind"), [("page.png", ConfigError), ("no/page.html", MissingError)])
 def test_a_page_goes_where_a_page_can(tmp_path, name, kind):
     with pytest.raises(kind):
-        write_examples(tmp_path / name, "t", "n", ())
+        write_page(tmp_path / name, "examples", "t", "n", groups=())
 
 
 def test_a_page_that_fails_leaves_the_old_one(tmp_path):
@@ -62,6 +62,6 @@ def test_a_page_that_fails_leaves_the_old_one(tmp_path):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        write_examples(tmp_path / "page.html", "t", "n", broken())
+        write_page(tmp_path / "page.html", "examples", "t", "n", groups=broken())
     assert (tmp_path / "page.html").read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]

@@ -1,7 +1,6 @@
-"""The figures of CMCM that show numbers from result files: curves, scatter and bars, as files to print.
+"""Figures that show numbers: curves, scatter, bars, galleries and attention, as files to print.
 
-Each draws what it is given and returns the figure; a point without a result is not drawn. It measures nothing
-and opens no model. matplotlib is loaded when the first figure is drawn, without a window.
+Each function draws what it is given and returns the figure; a point without a result is not drawn.
 """
 
 import textwrap
@@ -10,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from limner.errors import ConfigError, DataError, MissingError, ShapeError
@@ -18,7 +20,6 @@ from limner.paper.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from PIL.Image import Image
 
 
@@ -28,14 +29,14 @@ SUFFIXES = (".pdf", ".png", ".svg")
 _DPI = 200
 
 
-def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> "Figure":
+def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
     """η(x) = exp(λ |x − ½|) of one relation's probability x (Figure 3a).
 
     Args:
         strengths: λ of every curve.
     Source: CMCM 2022, Eq. 4; docs/methods/cmcm.md §4.1.
     """
-    figure, axes = _figure()
+    figure, (axes,) = panels()
     x = np.linspace(0, 1, 201)
     for strength, style in zip(strengths, _styles(len(strengths)), strict=True):
         axes.plot(x, np.exp(strength * np.abs(x - 0.5)), label=f"λ = {strength:g}", **style)
@@ -44,7 +45,7 @@ def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> "Figure"
     return figure
 
 
-def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], threshold: float) -> "Figure":
+def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], threshold: float) -> Figure:
     """True rank of every query against the gap between its two best scores (Figure 3b).
 
     Args:
@@ -58,9 +59,7 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
         raise DataError(
             f"figure: {len(ranks)} ranks and {len(gaps)} gaps; expected as many, and at least one"
         )
-    from matplotlib.ticker import FormatStrFormatter, NullFormatter
-
-    figure, axes = _figure()
+    figure, (axes,) = panels()
     axes.scatter(gaps, ranks, s=9, color=BLUE, alpha=0.5, linewidths=0)
     if np.isfinite(threshold):
         axes.axvline(threshold, color=ORANGE, linewidth=1.2)
@@ -78,7 +77,7 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
     return figure
 
 
-def refinement_bars(table: Table) -> "Figure":
+def refinement_bars(table: Table) -> Figure:
     """Median ranks plain and refined, with intervals, and the published ones as rings (Figure 5).
 
     Systems of which there is neither a result nor a published figure are left out.
@@ -102,7 +101,7 @@ def refinement_bars(table: Table) -> "Figure":
     ]
     if not rows:
         raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
-    figure, axes = _figure(width=max(5.0, 0.62 * len(rows) + 1.5))
+    figure, (axes,) = panels(width=max(5.0, 0.62 * len(rows) + 1.5))
     rings = False
     for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
         at = np.arange(len(rows)) + 0.4 * number - 0.2
@@ -131,7 +130,7 @@ def setting_curve(
     name: str,
     measured: Sequence[tuple[float, float, float, float]],
     published: Sequence[Sequence[float]] = (),
-) -> "Figure":
+) -> Figure:
     """Median rank against a setting, ours and the published curve (Figure 8).
 
     Args:
@@ -139,7 +138,7 @@ def setting_curve(
         measured: (setting, value, low, high), in any order.
         published: (setting, value, deviation).
     """
-    figure, axes = _figure()
+    figure, (axes,) = panels()
     settings = sorted({point[0] for point in measured} | {point[0] for point in published})
     if published:
         at = [settings.index(point[0]) for point in published]
@@ -158,7 +157,7 @@ def setting_curve(
     return figure
 
 
-def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]]) -> "Figure":
+def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]]) -> Figure:
     """Median rank of every CMCM_c against the entropy of its relation c, with the line of least squares.
 
     Args:
@@ -169,7 +168,7 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
     """
     if not points:
         raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
-    figure, axes = _figure()
+    figure, (axes,) = panels()
     entropy, value, low, high = (np.array([p[n] for p in points], dtype=np.float64) for n in range(1, 5))
     spread = np.abs(np.stack([value - low, high - value]))
     axes.errorbar(entropy, value, spread, color=BLUE, marker="o", linestyle="none", elinewidth=0.8)
@@ -192,7 +191,7 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
     return figure
 
 
-def write(path: Path, make: Callable[..., "Figure"], *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+def write(path: Path, make: Callable[..., Figure], *arguments: Any, **options: Any) -> None:  # noqa: ANN401
     """Draw a figure in one style, whatever the user's settings of matplotlib are, and write it.
 
     Args:
@@ -210,8 +209,6 @@ def write(path: Path, make: Callable[..., "Figure"], *arguments: Any, **options:
         )
     if not path.parent.is_dir():
         raise MissingError(f"figure: {path.parent} is not a folder; make it first")
-    import matplotlib
-
     dated = {".pdf": "CreationDate", ".svg": "Date"}.get(path.suffix.lower())
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
@@ -221,12 +218,18 @@ def write(path: Path, make: Callable[..., "Figure"], *arguments: Any, **options:
         make(*arguments, **options).savefig(path, dpi=_DPI, metadata={dated: None} if dated else None)
 
 
-def _figure(width: float = 5.0) -> "tuple[Figure, Any]":
-    from matplotlib.figure import Figure
+def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Figure, list[Any]]:
+    """An empty figure with so many axes side by side, without frames.
 
-    figure = Figure(figsize=(width, 3.3), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    Args:
+        count: of the axes.
+        width: inches, of the figure.
+        height: inches.
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = list(figure.subplots(1, count, squeeze=False)[0])
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
@@ -254,7 +257,7 @@ class Shown:
     answers: Sequence[tuple[str, Sequence["Image"], int | None]]
 
 
-def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> "Figure":
+def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> Figure:
     """How much every word of a text counts (Figure 7).
 
     Args:
@@ -264,8 +267,6 @@ def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> "Figure":
     """
     if not texts or not all(texts):
         raise DataError("figure: a text without words has no attention; leave it out")
-    from matplotlib.figure import Figure
-
     heights = [0.24 * len(words) + 0.5 for words in texts]
     figure = Figure(figsize=(5.2, sum(heights)), layout="constrained")
     grid = figure.subplots(len(texts), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
@@ -274,14 +275,14 @@ def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> "Figure":
         axes.barh(places, [weight for _, weight in words], color=BLUE, height=0.72)
         # one word is an even share: what the weight would be if no word counted more
         axes.axvline(1 / len(words), color=GREY, linewidth=0.8, linestyle=":")
-        axes.set_yticks(places, [_plain_axes(word) for word, _ in words])
+        axes.set_yticks(places, [_plain(word) for word, _ in words])
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
     grid[-1, 0].set_xlabel("attention (dotted: an even share)")
     return figure
 
 
-def gallery(rows: Sequence[Shown]) -> "Figure":
+def gallery(rows: Sequence[Shown]) -> Figure:
     """Texts with their own picture and the best ones of several systems, the right one framed (Figure 6).
 
     Args:
@@ -291,8 +292,6 @@ def gallery(rows: Sequence[Shown]) -> "Figure":
     """
     if not rows:
         raise DataError("figure: no text to show; name one or measure a run first")
-    from matplotlib.figure import Figure
-
     columns = 1 + max((len(pictures) for row in rows for _, pictures, _ in row.answers), default=0)
     # A text has a line of its own across all columns, or its length would widen the first of them.
     heights = [height for row in rows for height in (TEXT_HEIGHT, *[1.0] * len(row.answers))]
@@ -311,7 +310,7 @@ def gallery(rows: Sequence[Shown]) -> "Figure":
                 hit = right == place
                 _draw(axes, picture, GREEN if hit else None, 3 if hit else 1)
                 if place == 0:
-                    axes.set_ylabel(_plain_axes(system), fontsize=7)
+                    axes.set_ylabel(_plain(system), fontsize=7)
         line += 1 + len(row.answers)
     return figure
 
@@ -325,15 +324,8 @@ def _draw(axes: "Axes", picture: "Image", colour: str | None, width: float) -> N
         spine.set(visible=colour is not None, color=colour or GREY, linewidth=width)
 
 
-def _plain_axes(text: str) -> str:
-    """Text without characters that cannot be drawn."""
-    return "".join(c if c.isprintable() else "·" for c in text)
-
-
 def _short(text: str, most: int = 150, line: int = 75) -> str:
-    import textwrap
-
-    cut = _plain_axes(" ".join(text.split()))
+    cut = _plain(" ".join(text.split()))
     return "\n".join(textwrap.wrap(cut if len(cut) <= most else cut[: most - 1] + "…", line))
 
 
@@ -359,7 +351,7 @@ class Attended:
     shares: NDArray[np.floating]
 
 
-def attention_maps(stories: Sequence[Attended]) -> "Figure":
+def attention_maps(stories: Sequence[Attended]) -> Figure:
     """A heat map per story: rows are steps with their text, columns the steps they attend to.
 
     Shares are written into the cells of stories of at most twelve steps, in per cent. The darkest colour is
@@ -380,8 +372,6 @@ def attention_maps(stories: Sequence[Attended]) -> "Figure":
             raise ShapeError(
                 f"figure: {story.title}: attention has shape {story.shares.shape}, expected {due}"
             )
-    from matplotlib.figure import Figure
-
     # Placed by hand: a layout engine would give cells of one size to no two stories.
     heights = [_CELL_IN * len(story.steps) + _MARGIN_IN for story in stories]
     most = max(len(story.steps) for story in stories)

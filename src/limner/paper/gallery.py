@@ -5,7 +5,7 @@ For figures. It measures nothing and trains nothing.
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,17 +93,24 @@ def check_page(out: Path) -> None:
     check_place(out, overwrite=True)
 
 
-def write_page(
-    out: Path, name: str, *, title: str, note: str, styles: tuple[str, ...], **shown: object
-) -> None:
+STYLES = {
+    "examples": ("examples",),
+    "scenes": ("scenes",),
+    "strips": ("examples", "strips"),
+    "topic": ("examples", "topic"),
+}
+"""Template of a page → its style sheets, in order."""
+
+
+def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> None:
     """Write a page; what is shown is drawn one after the other, so that few pictures are in memory.
 
     Args:
         out: an .html file; an existing one is replaced.
-        name: of the template.
+        name: of the template, one of `STYLES`: ``examples`` shows groups (of `Group`), ``scenes`` scenes,
+            ``strips`` stories and ``topic`` steps.
         title: of the page.
         note: below it: what is shown and how it was chosen.
-        styles: names of the style sheets, in order.
         **shown: what the template names; may be drawn as it is read.
     Raises:
         ConfigError, DataError, MissingError: see `check_page`.
@@ -114,7 +121,7 @@ def write_page(
     own = environment()
     own.filters["copy"] = copy_of
     own.filters["alt"] = alt
-    style = "".join(own.get_template(f"{sheet}.css").render() for sheet in styles)
+    style = "".join(own.get_template(f"{sheet}.css").render() for sheet in STYLES[name])
     parts = own.get_template(f"{name}.html").generate(
         title=title,
         note=note,
@@ -176,20 +183,6 @@ class Group:
     examples: Sequence[Example]
     level: int = 2
     lead: Example | None = None
-
-
-def write_examples(out: Path, title: str, note: str, groups: Iterable[Group]) -> None:
-    """Write the page; groups are drawn one after the other, so that few pictures are in memory.
-
-    Args:
-        out: an .html file; an existing one is replaced.
-        title: of the page.
-        note: what is shown and how it was chosen.
-        groups: in order.
-    Raises:
-        ConfigError, DataError, MissingError: see `check_page`.
-    """
-    write_page(out, "examples", title=title, note=note, styles=("examples",), groups=groups)
 
 
 WORDS = ("justice", "patriotism")
@@ -266,7 +259,7 @@ def write_found(
             yield Group("Picture", (), lead=Example(picture(name), ""))
             yield from (_texts(one, own, pairs) for one in ranked)
 
-    write_examples(to, "Found for texts, words and pictures", NOTE, groups())
+    write_page(to, "examples", "Found for texts, words and pictures", NOTE, groups=groups())
 
 
 def _open(run: Path, weights: Path | None) -> tuple[Any, Any, "Pictures"]:

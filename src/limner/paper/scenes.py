@@ -142,16 +142,7 @@ def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene])
         ConfigError, DataError, MissingError: see `check_page`.
     """
     found = (drawn(scene) for scene in scenes)
-    write_page(
-        out,
-        "scenes",
-        title=title,
-        note=note,
-        styles=("scenes",),
-        scenes=found,
-        units=UNITS,
-        most=MOST_LINES,
-    )
+    write_page(out, "scenes", title, note, scenes=found, units=UNITS, most=MOST_LINES)
 
 
 def drawn(scene: ShownScene) -> Drawing:

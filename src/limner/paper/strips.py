@@ -3,7 +3,7 @@
 It reads runs and their measured steps; nothing is trained or measured here, and no test story is shown.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -12,7 +12,7 @@ import numpy as np
 
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
-from limner.paper.gallery import Example, Group, write_examples, write_page
+from limner.paper.gallery import Example, Group, write_page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -110,7 +110,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
         f" of {one.pictures}. Steps are spread evenly over each group. For every step its own picture, then"
         " the best five of every run; green is its own."
     )
-    write_examples(to, f"{names[0]} and {names[1]} on {one.about.data}", note, groups())
+    write_page(to, "examples", f"{names[0]} and {names[1]} on {one.about.data}", note, groups=groups())
 
 
 def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> dict[str, list[int]]:
@@ -194,20 +194,6 @@ class Strips:
     rows: Sequence[tuple[str, Sequence[Shown]]]
 
 
-def write_strips(out: Path, title: str, note: str, stories: Iterable[Strips]) -> None:
-    """Write the page; stories are drawn one after the other, so that few pictures are in memory.
-
-    Args:
-        out: an .html file; an existing one is replaced.
-        title: of the page.
-        note: what is shown and how it was chosen.
-        stories: in order.
-    Raises:
-        ConfigError, DataError, MissingError: see `check_page`.
-    """
-    write_page(out, "strips", title=title, note=note, styles=("examples", "strips"), stories=stories)
-
-
 MOST_STEPS = 8
 TRUTH = "truth"
 
@@ -267,7 +253,7 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
         f"The first of {first.pictures} validation pictures for every step by itself. Green: the step's own;"
         " dashed: another one of its story. Stories that nobody named are spread evenly over all."
     )
-    write_strips(to, f"Stories of {first.about.data}", note, stories())
+    write_page(to, "strips", f"Stories of {first.about.data}", note, stories=stories())
 
 
 def _found(

@@ -6,20 +6,27 @@ trains and measures nothing.
 
 import base64
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
-from limner.paper.figures import GREY
+from limner.evaluation.ranking import rank
+from limner.losses.generative import gaussian_kl
+from limner.paper import figures
+from limner.paper.figures import GREY, panels
 from limner.paper.gallery import Example, check_page, write_page
+from limner.storyboard.illustrate import step_texts
+from limner.text.read import read_story
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from PIL.Image import Image
 
     from limner.arrays import FloatArray
@@ -84,8 +91,6 @@ def plane(background: NDArray[np.floating], latents: NDArray[np.floating]) -> Pl
         raise DataError(
             f"figure: {len(all_steps)} latents without spread span no plane; name a run with more stories"
         )
-    from sklearn.decomposition import PCA
-
     found = PCA(2, svd_solver="full").fit(all_steps)
     start = found.transform(np.zeros((1, own.shape[1])))[0]
     return Plane(
@@ -93,7 +98,7 @@ def plane(background: NDArray[np.floating], latents: NDArray[np.floating]) -> Pl
     )
 
 
-def topic_path(one: Plane) -> "Figure":
+def topic_path(one: Plane) -> Figure:
     """The path, numbered by step, on the background; an arrow leads from every step to the next.
 
     Both axes have one scale, so that a distance is what it looks like. The first steps are dark, the last
@@ -102,13 +107,8 @@ def topic_path(one: Plane) -> "Figure":
     Args:
         one: as `plane` gives it.
     """
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
     count = len(one.path)
-    figure = Figure(figsize=(_SIDE_IN, _SIDE_IN), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, (axes,) = panels(1, _SIDE_IN, _SIDE_IN)
     others, start = one.background, one.start
     axes.plot(
         others[:, 0], others[:, 1], "o", markersize=3.6, color=GREY, alpha=0.45, markeredgewidth=0,
@@ -200,48 +200,6 @@ class TopicStep:
     found: tuple[Example, ...]
     own: "Image | None"
     remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Topic:
-    """What stands above the steps.
-
-    Attributes:
-        title: of the page.
-        note: what is shown and how to read it.
-        path: the drawing, an SVG file.
-        path_alt: the same in words.
-        caption: below it.
-    """
-
-    title: str
-    note: str
-    path: bytes
-    path_alt: str
-    caption: str
-
-
-def write_topic(out: Path, topic: Topic, steps: Iterable[TopicStep]) -> None:
-    """Write the page; steps are drawn one after the other, so that few pictures are in memory.
-
-    Args:
-        out: an .html file; an existing one is replaced.
-        topic: what stands above.
-        steps: in order.
-    Raises:
-        ConfigError, DataError, MissingError: see `check_page`.
-    """
-    write_page(
-        out,
-        "topic",
-        title=topic.title,
-        note=topic.note,
-        styles=("examples", "topic"),
-        drawing=f"data:image/svg+xml;base64,{base64.b64encode(topic.path).decode('ascii')}",
-        path_alt=topic.path_alt,
-        caption=topic.caption,
-        steps=steps,
-    )
 
 
 TOP = 5
@@ -340,17 +298,20 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         float(np.median(np.concatenate([getattr(one, key) for one in every])))
         for key in ("moved", "surprise")
     ]
-    topic = Topic(
+    write_page(
+        to,
+        "topic",
         f"The latent topic of {title}",
         NOTE,
-        drawn(flat),
-        f"Path of the latent topic through {_steps_in(len(chosen.texts))}; the list says how far each moves.",
-        f"Posterior means of {name}, projected on the two main components of"
+        drawing=f"data:image/svg+xml;base64,{base64.b64encode(drawn(flat)).decode('ascii')}",
+        path_alt=f"Path of the latent topic through {_steps_in(len(chosen.texts))};"
+        " the list says how far each moves.",
+        caption=f"Posterior means of {name}, projected on the two main components of"
         f" {_steps_in(len(flat.background))} of {len(every)} validation stories, which explain"
         f" {100 * flat.shares.sum():.0f} % of their variance. What moves along the others is not seen here,"
         " so go by the numbers of the steps.",
+        steps=_steps(model, chosen, heard, usual, shelf),
     )
-    write_topic(to, topic, _steps(model, chosen, heard, usual, shelf))
 
 
 def stories_told(pairs: "Sequence[Pair]", steps: "Steps") -> dict[str, Told]:
@@ -374,9 +335,6 @@ def choose(stories: dict[str, Told], text: str | None) -> tuple[str, Told]:
         ConfigError: neither a story nor a file.
         DataError, MissingError: the file is no text.
     """
-    from limner.storyboard.illustrate import step_texts
-    from limner.text.read import read_story
-
     if text is None:
         return next((name, one) for name, one in stories.items() if len(one.texts) > 1)
     if text in stories:
@@ -390,18 +348,14 @@ def choose(stories: dict[str, Told], text: str | None) -> tuple[str, Told]:
 
 def hear(model: Any, texts: Sequence[str]) -> Heard:  # noqa: ANN401
     """Latents of one story of at least one step, and what they cost."""
-    from limner.losses.generative import gaussian_kl
-
     made = model.story(texts)
     surprise = gaussian_kl(*(part.double() for part in (*made.posterior, *made.prior)))
     latents = made.latents.double().cpu().numpy()
     return Heard(latents, moved(latents), surprise.cpu().numpy())
 
 
-def drawn(flat: Any) -> bytes:  # noqa: ANN401  (a Plane, whose module draws)
+def drawn(flat: Plane) -> bytes:
     """The path as an SVG file."""
-    from limner.paper import figures
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "path.svg"
         figures.write(path, topic_path, flat)
@@ -415,8 +369,6 @@ def _steps(
     usual: Sequence[float],
     shelf: Shelf,
 ) -> Iterator[TopicStep]:
-    from limner.evaluation.ranking import rank
-
     scores, names, picture = shelf.scores, shelf.names, shelf.picture
     ranks = None if chosen.relevant is None else rank(scores, chosen.relevant).ranks()
     longest = [

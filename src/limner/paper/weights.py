@@ -1,33 +1,35 @@
-"""Figures of pair weights: how the two measures are distributed, how they agree, and what a sweep found.
-
-Each draws what it is given and returns the figure. It computes no score and opens no file; `figures.write`
-writes what is drawn here.
-"""
+"""Figures of pair weights: how the two measures are distributed, how they agree, and what a sweep found."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
+from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
 from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError, unknown
-from limner.paper.figures import BLUE, GREEN, GREY, ORANGE
-from limner.paper.gallery import Example, Group, write_examples
+from limner.evaluation.results import ChoiceResult
+from limner.losses.weighting import batch_weights, z_scores
+from limner.paper.complementary import MEASURES, questions_of
+from limner.paper.figures import BLUE, GREEN, GREY, ORANGE, panels, write
+from limner.paper.gallery import Example, Group, open_pictures, write_page
 from limner.paper.sweeps import Point, by_setting, kind_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+from limner.paper.table import reference
+from limner.runs.run import Run
+from limner.training.loop import HISTORY
 
 _COLOURS = (BLUE, ORANGE, GREEN, GREY)
 _MOST_POINTS = 5000
 Scores = NDArray[np.floating]
 
 
-def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40) -> "Figure":
+def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40) -> Figure:
     """One panel per measure, one outline per modality, with mean and deviation in the legend.
 
     Args:
@@ -38,27 +40,23 @@ def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40)
         NumericsError: a score is not finite.
     Source: docs/methods/complementary.md §9.2.
     """
-    from matplotlib.figure import Figure
-
     if not scores or any(not part or not all(len(v) for v in part.values()) for part in scores.values()):
         raise DataError("figure: no scores; train with weights from neighbourhoods first")
-    figure = Figure(figsize=(4.2 * len(scores), 3.3), layout="constrained")
-    panels = figure.subplots(1, len(scores), squeeze=False)[0]
-    for axes, (measure, by_modality) in zip(panels, scores.items(), strict=True):
+    figure, places = panels(len(scores), 4.2 * len(scores))
+    for axes, (measure, by_modality) in zip(places, scores.items(), strict=True):
         values = [_finite(f"{measure} of {name}", some) for name, some in by_modality.items()]
         edges = np.histogram_bin_edges(np.concatenate(values), bins)
         for name, some, colour in zip(by_modality, values, _COLOURS, strict=False):
             label = f"{name}: μ {some.mean():.4f}, σ {some.std():.4f}"
             axes.hist(some, edges, histtype="step", color=colour, linewidth=1.4, label=label)
         axes.set(title=measure, xlabel="score", ylabel="training pairs")
-        axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=7)
     return figure
 
 
 def agreement(
     first: Scores, second: Scores, names: tuple[str, str], published: float | None = None
-) -> "Figure":
+) -> Figure:
     """Every pair by its two scores, with Spearman's correlation in the title.
 
     Args:
@@ -71,12 +69,8 @@ def agreement(
         DataError, NumericsError: too few scores, or one is not finite.
     Source: docs/methods/complementary.md §9.2.
     """
-    from matplotlib.figure import Figure
-
     correlation = spearman(first, second)
-    figure = Figure(figsize=(4.2, 3.6), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, (axes,) = panels(1, 4.2, 3.6)
     step = max(1, len(first) // _MOST_POINTS)  # evenly spread rows: a larger file would show no more
     axes.scatter(first[::step], second[::step], s=5, alpha=0.4, color=BLUE, linewidths=0)
     tail = "" if published is None else f" (the paper's {published:.4f})"
@@ -96,8 +90,6 @@ def spearman(first: Scores, second: Scores) -> float:
         ShapeError: lengths differ.
         DataError, NumericsError: fewer than two values, or one is not finite.
     """
-    from scipy.stats import rankdata
-
     if first.shape != second.shape or first.ndim != 1:
         raise ShapeError(f"spearman: shapes {first.shape} and {second.shape}, expected (n,) twice")
     if len(first) < 2:
@@ -127,7 +119,7 @@ class Gain:
     published: bool = False
 
 
-def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
+def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
     """Whether a measure gains more where its scores differ more: a dot per data set, rings for the paper's.
 
     Args:
@@ -136,13 +128,9 @@ def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
         DataError: nothing to draw.
     Source: docs/methods/complementary.md §9.2.
     """
-    from matplotlib.figure import Figure
-
     if not gains:
         raise DataError("figure: no gains; measure runs with --choices that left pair scores")
-    figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, (axes,) = panels(1, 5.0, 3.6)
     axes.axhline(0, color=GREY, linewidth=0.8)
     for measure, colour in zip(dict.fromkeys(one.measure for one in gains), _COLOURS, strict=False):
         for published in (False, True):
@@ -162,7 +150,7 @@ def gain_against_deviation(gains: Sequence[Gain]) -> "Figure":
     return figure
 
 
-def training_of_weights(history: Sequence[Mapping[str, float]]) -> "Figure":
+def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
     """Spread, entropy and drift of the weights by epoch, as far as they were logged.
 
     Args:
@@ -171,23 +159,20 @@ def training_of_weights(history: Sequence[Mapping[str, float]]) -> "Figure":
         DataError: nothing was logged.
     Source: docs/methods/complementary.md §6.1, §9.2.
     """
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(name for epoch in history for name in epoch))
     if not names:
         raise DataError("figure: the run logged nothing about weights; train a system that weighs pairs")
-    figure = Figure(figsize=(3.6 * len(names), 2.9), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
+    figure, places = panels(len(names), 3.6 * len(names), 2.9)
+    for axes, name in zip(places, names, strict=True):
         there = [(place, epoch[name]) for place, epoch in enumerate(history) if name in epoch]
         axes.plot(*zip(*there, strict=True), color=BLUE, marker="o", markersize=3)
         axes.set(xlabel="epoch", title=name)
-        axes.spines[["top", "right"]].set_visible(False)
         axes.title.set_fontsize(9)
         axes.xaxis.get_major_locator().set_params(integer=True)
     return figure
 
 
-def sweep_picture(points: Sequence[Point], metric: str) -> "Figure":
+def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
     """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
 
     Args:
@@ -196,15 +181,11 @@ def sweep_picture(points: Sequence[Point], metric: str) -> "Figure":
     Raises:
         DataError: see `sweeps.by_setting`.
     """
-    from matplotlib.figure import Figure
-
     found = by_setting(points, metric)
     scale = 100.0 if kind_of(metric) == "percent" else 1.0
     numbers = _numbers(points)
     at = numbers or {name: float(place) for place, name in enumerate(found)}
-    figure = Figure(figsize=(max(4.6, 0.5 * len(found) + 1.5), 3.3), layout="constrained")
-    axes: Any = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
+    figure, (axes,) = panels(1, max(4.6, 0.5 * len(found) + 1.5))
     order = sorted(found, key=lambda name: at[name])
     means = [scale * float(np.mean(found[name])) for name in order]
     line = "-" if numbers else "none"
@@ -253,10 +234,6 @@ def draw(name: str, run: Path, to: Path) -> None:
         ConfigError: no such figure.
         MissingError, DataError: the run left no scores, or not those of two measures.
     """
-    from limner.datasets.neighbours import read_pair_scores
-    from limner.paper.figures import write
-    from limner.paper.table import reference
-
     if name not in NAMES:
         raise ConfigError(unknown("figure", name, NAMES))
     if name == "complementary-weights":
@@ -288,8 +265,6 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
     Raises:
         DataError: no such runs.
     """
-    from limner.paper.figures import write
-
     own = _gains(runs, split)
     if not own:
         raise DataError(
@@ -301,11 +276,6 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
 
 def _gains(runs: Path, split: str) -> "list[Gain]":
     """A gain per data set, number of options and measure that was measured beside PVSE."""
-    from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
-    from limner.evaluation.results import ChoiceResult
-    from limner.paper.complementary import MEASURES, questions_of
-    from limner.paper.table import reference
-
     deviations: dict[tuple[str, str], list[float]] = {}
     for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
         answered = sorted((file.parent / ChoiceResult.FOLDER).glob("*way.json"))
@@ -329,8 +299,6 @@ def _gains(runs: Path, split: str) -> "list[Gain]":
 
 
 def _published_gains() -> "list[Gain]":
-    from limner.paper.complementary import MEASURES
-    from limner.paper.table import reference
 
     rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
     return [
@@ -348,8 +316,6 @@ def _published_gains() -> "list[Gain]":
 
 def _logged(run: Path) -> list[dict[str, float]]:
     """Per epoch what was logged of the weights, without the common beginning of its names."""
-    from limner.training.loop import HISTORY
-
     file = run / HISTORY
     try:
         lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
@@ -385,10 +351,6 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
         MissingError: the run left no scores.
         DataError: they are of other pairs than the data set holds now.
     """
-    from limner.datasets.neighbours import read_pair_scores
-    from limner.paper.gallery import open_pictures
-    from limner.runs.run import Run
-
     scores = read_pair_scores(run)
     config = Run.open(run).config
     texts, picture = open_pictures(run)
@@ -414,7 +376,7 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
 
     named = Path(config.data.annotations).name or config.data.set
     title = f"{config.row or config.system} on {named}: pairs that weigh most and least"
-    write_examples(to, title, NOTE, groups())
+    write_page(to, "examples", title, NOTE, groups=groups())
 
 
 def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.float32]:  # noqa: ANN401
@@ -426,10 +388,6 @@ def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.
     Source: docs/methods/complementary.md §9.2; λ grows with n, so that the mean of a modality's weights is
     that of a batch.
     """
-    import torch
-
-    from limner.losses.weighting import batch_weights, z_scores
-
     own = config.weights
     parts = [torch.from_numpy(np.ascontiguousarray(sides[name], np.float32)) for name in ("image", "text")]
     if own.reading == "sound":
