@@ -15,7 +15,6 @@ import torch
 from scipy.stats import t as student
 
 from limner.datasets.pairs import shuffle_relations
-from limner.datasets.sets.picturebook import picture_book
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.refinement import pair_logits, refine
 from limner.evaluation.relations import average_precision
@@ -24,6 +23,7 @@ from limner.systems import read_config
 from limner.systems.cmcm import SYSTEM
 from limner.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.training.loop import Loop
+from limner.worlds.picturebook import picture_book
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm" / "picturebook"
 ROWS = ("base", "cmca", "cmcm-noattn", "cmcm", "cmcm-shuffled", "cmcm-action")

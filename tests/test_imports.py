@@ -41,11 +41,6 @@ ALLOWED = {
 """Room → the rooms below it that it may use, besides itself and the base."""
 EMPTIED: set[str] = set()
 """Rooms whose last files are still to find a place."""
-EXCEPTIONS: set[tuple[str, str]] = {
-    ("datasets.sets.picturebook", "scenes"),
-    ("datasets.sets.picturebook", "worlds"),
-}
-"""(module, room that it should not need): to be removed one by one."""
 
 
 def room_of(module: str) -> str:
@@ -87,8 +82,7 @@ def test_a_file_imports_only_what_its_room_may(name):
     wrong = (
         {room_of(module) for module in limner_imports(FILES[name])} - ALLOWED[home] - {home, "base", *EMPTIED}
     )
-    excused = {room for module, room in EXCEPTIONS if module == name.removeprefix("limner.")}
-    assert wrong == excused, f"{name} imports from {sorted(wrong)}; excused are {sorted(excused)}"
+    assert not wrong, f"{name} imports from {sorted(wrong)}"
 
 
 def test_the_rule_catches_a_wrong_import(tmp_path):

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from limner.config import build
-from limner.datasets.sets.picturebook import world_graphs
 from limner.errors import DataError
 from limner.scenes.graphs import read_graphs
 from limner.systems.gsda.config import GsdaConfig
+from limner.worlds.picturebook import world_graphs
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 

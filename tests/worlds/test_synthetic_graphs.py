@@ -2,9 +2,9 @@
 
 import pytest
 
-from limner.datasets.sets.picturebook import picture_book_pairs, world_graphs
 from limner.scenes.graphs import shuffled_graphs
 from limner.worlds import PictureBook
+from limner.worlds.picturebook import picture_book_pairs, world_graphs
 
 STORIES, SEED = 10, 5
 

@@ -1,6 +1,7 @@
 """How a data set declares itself, and what its reader shares with the others.
 
 A set is one file in `limner.datasets.sets` that registers a `DataSet`; nothing else needs to know its name.
+The drawn picture books register themselves from the room that draws them.
 """
 
 import csv
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,7 @@ class DataSet:
         beside: pictures are named by the files themselves, so that texts are never read alone.
         wanted: folder of the annotations → picture URL → file name; None where no URLs are known.
         draw: (stories, seed, side in pixels) → pairs and (N, side, side, 3) bytes, for a set that is drawn.
+        graphs: likewise, (stories, seed, shuffled=seed of the control or None) → picture → scene graph.
     """
 
     name: str
@@ -77,9 +79,12 @@ class DataSet:
     beside: bool = False
     wanted: Callable[[Path], dict[str, str]] | None = None
     draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]] | None = None
+    graphs: Callable[..., Mapping[str, Any]] | None = None
 
 
 _REGISTERED: dict[str, DataSet] = {}
+DRAWN = "limner.worlds.picturebook"
+"""The one set outside `limner.datasets.sets`: it needs scenes and worlds, which stand above data sets."""
 
 
 def register(data: DataSet) -> None:
@@ -88,10 +93,11 @@ def register(data: DataSet) -> None:
 
 
 def data_sets() -> Mapping[str, DataSet]:
-    """All sets by name; every file of `limner.datasets.sets` is imported for it, once."""
+    """All sets by name; every file that registers one is imported for it, once."""
     sets = import_module("limner.datasets.sets")
     for module in iter_modules(sets.__path__):
         import_module(f"{sets.__name__}.{module.name}")
+    import_module(DRAWN)
     return _REGISTERED
 
 

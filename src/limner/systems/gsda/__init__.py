@@ -12,7 +12,7 @@ import torch
 
 from limner.arrays import TextEncoder
 from limner.config import build
-from limner.datasets.sets.picturebook import world_graphs
+from limner.datasets.base import data_set
 from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import read_glove
 from limner.errors import CheckpointError, ConfigError, DataError
@@ -185,9 +185,10 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | 
 
 def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
     """Picture → graph, of every picture that has one."""
-    if config.graphs in ("drawn", "shuffled"):
+    drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
+    if drawn is not None:
         shuffled = config.loop.seed if config.graphs == "shuffled" else None
-        return world_graphs(config.data.stories, config.data.world_seed, shuffled=shuffled)
+        return drawn(config.data.stories, config.data.world_seed, shuffled=shuffled)
     if not config.graphs:
         raise ConfigError(
             f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"

@@ -94,5 +94,6 @@ register(
         relations=RELATIONS,
         sequence="story",
         draw=picture_book,
+        graphs=world_graphs,
     )
 )

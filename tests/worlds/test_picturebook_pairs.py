@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from limner.datasets.pairs import shuffle_relations
-from limner.datasets.sets.picturebook import (
+from limner.errors import ConfigError
+from limner.worlds.picturebook import (
     drawings,
     picture_book,
     picture_book_pairs,
     world_graphs,
 )
-from limner.errors import ConfigError
 from limner.worlds.shelf import RELATIONS, PictureBook
 
 SHELF = PictureBook(5).stories(10)
