@@ -12,29 +12,35 @@ if TYPE_CHECKING:
     from limner.errors import LimnerError
     from limner.paper import published as tables
     from limner.records import Picture, Step, Story
+    from limner.runs.run import Run
+    from limner.runs.train import train
 
     __version__: str
 
 _HOME = {
     "Library": "limner.api",
     "LimnerError": "limner.errors",
+    "Run": "limner.runs.run",
     "Picture": "limner.records",
     "Step": "limner.records",
     "Story": "limner.records",
     "Storyboard": "limner.api",
     "load_dataset": "limner.datasets",
     "tables": "limner.paper.published",
+    "train": "limner.runs.train",
 }
 __all__ = [
     "Library",
     "LimnerError",
     "Picture",
+    "Run",
     "Step",
     "Story",
     "Storyboard",
     "__version__",
     "load_dataset",
     "tables",
+    "train",
 ]
 
 

@@ -84,7 +84,7 @@ class Run:
     position: Position | None = field(repr=False, default=None)
 
     @classmethod
-    def open(cls, folder: Path, device: str = "cpu") -> Self:
+    def open(cls, folder: str | Path, device: str = "cpu") -> Self:
         """Read a run.
 
         Args:
@@ -94,6 +94,7 @@ class Run:
             MissingError: nothing was trained there yet.
             CheckpointError: it does not load, or is of no known system.
         """
+        folder = Path(folder).expanduser()
         state = checkpoint.load(folder / BEST)[1]
         try:
             about = state["config"]

@@ -61,9 +61,9 @@ Progress = Callable[[Note | Reading | Event], object]
 
 
 def train(
-    config: Path | RunConfig,
+    config: str | Path | RunConfig,
     *,
-    to: Path,
+    to: str | Path,
     overrides: Sequence[str] | Mapping[str, object] = (),
     smoke: bool = False,
     weights: Path | None = None,
@@ -92,10 +92,11 @@ def train(
     """
     device = processes.join(device)
     first = processes.rank() == 0
-    if isinstance(config, Path):
+    to = Path(to).expanduser()
+    if not isinstance(config, RunConfig):
         pairs = overrides.items() if isinstance(overrides, Mapping) else ()
         words = [*(f"{key}={value}" for key, value in pairs)] or [*overrides]
-        config = read_config(config, words)
+        config = read_config(Path(config).expanduser(), words)
     settings = config.smoke() if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)
