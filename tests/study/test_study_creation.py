@@ -12,8 +12,7 @@ from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import BoardStep, Candidate, Picture, PictureRef, Step, Story, Storyboard
 from limner.study.create import QUESTIONS, SIDE_PX, ShownPictures, StudySettings, create_study
 from limner.study.material import boards_material, items_material
-from limner.study.records import PAIR_WORDS, read_study
-from limner.study.sample import redrawn
+from limner.study.records import PAIR_WORDS, read_study, redrawn
 
 NAMES = ("SecretSystem", "OtherSystem")
 TRIPLE = ("TrueSystem", *NAMES)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
+from made_up_studies import raters_of
 from starlette.testclient import TestClient
 
 from limner.study.app import Desk, study_app
@@ -77,10 +78,10 @@ def test_nothing_before_consent(tmp_path, pairwise_study):
         assert refused.status_code == 422
         assert "tick the box" in refused.text
         assert visitor.post("/begin", data={"rater": "short", "consent": "yes"}).status_code == 400
-        assert desk.votes.raters() == 0
+        assert raters_of(desk.votes) == 0
         form = {**fields(refused.text), "consent": "yes"}
         cookies = [visitor.post("/begin", data=form).headers["set-cookie"] for _ in range(2)]
-        assert desk.votes.raters() == 1, "a double click makes one rater"
+        assert raters_of(desk.votes) == 1, "a double click makes one rater"
         assert cookies[0] == cookies[1]
         assert {"HttpOnly", "SameSite=lax"} <= set(cookies[0].split("; "))
 
@@ -169,7 +170,7 @@ def test_resume_by_link_and_by_cookie(tmp_path, pairwise_study):
         elsewhere = client()
         assert elsewhere.get(link).headers["location"] == "/rate"
         assert fields(elsewhere.get("/rate").text)["unit"] == here
-        assert desk.votes.raters() == 1
+        assert raters_of(desk.votes) == 1
         for wrong in ("/resume/" + "x" * 24, "/resume/short", "/resume/" + "%2e" * 24):
             assert client().get(wrong).status_code == 404
         # who reads votes cannot come back as a rater
@@ -253,7 +254,7 @@ def test_by_invitation_elsewhere(tmp_path, pairwise_study):
         assert client().post("/begin", data={"rater": "x" * 24, "consent": "yes"}).status_code == 401
         rater = begin(client(), "let-me-in")
         assert rate(rater)
-        assert desk.votes.raters() == 1
+        assert raters_of(desk.votes) == 1
 
 
 def test_writes_from_other_pages_are_refused(tmp_path, pairwise_study):

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.errors import ConfigError, DataError
-from limner.study.records import Drawn, Population
-from limner.study.sample import draw, redrawn, shuffled
+from limner.study.records import Drawn, Population, draw, redrawn, shuffled
 
 IDS = [f"t{number}" for number in range(40)]
 

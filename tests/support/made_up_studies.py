@@ -13,10 +13,10 @@ from limner.study.records import (
     Population,
     StudyFiles,
     Vote,
+    draw,
     item_lines,
     registered,
 )
-from limner.study.sample import draw
 
 NAMES = {"A": "tested", "B": "control"}
 THREE = {"A": "true picture", "B": "context", "C": "plain"}
@@ -113,3 +113,14 @@ def votes_of(table):
         for number, answer in enumerate(answers)
         if answer is not None
     ]
+
+
+def raters_of(base):
+    """How many people consented, by the database of a study's votes."""
+    from sqlalchemy import func, select
+
+    from limner.study.connection import RATERS
+
+    query = select(func.count()).select_from(RATERS).where(RATERS.c.study == base._study)
+    with base._connections.reading() as connection:
+        return connection.scalar(query)

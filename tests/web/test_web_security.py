@@ -185,12 +185,6 @@ def test_programs_bring_the_token_in_a_header():
     assert client(token=TOKEN).post("/", headers=headers).status_code == 200
 
 
-def test_open_paths_need_no_token():
-    rules = {"token": TOKEN, "open_paths": ("/deep/",)}
-    assert client(**rules).get("/deep/page").status_code == 200
-    refused(client(**rules).get("/"), 401, "token")
-
-
 def test_beyond_this_machine_addresses_will_do_but_foreign_names_will_not():
     rules = {"addresses": True, "token": TOKEN}
     for host in ("192.168.1.7:8420", "[fe80::1]:8420"):

@@ -1,22 +1,19 @@
 """``limner study``: human studies, from the draw of the items to the tables of the report.
 
-It parses options and prints; `limner.study` makes and serves studies, `limner.evaluation` analyses them.
+It parses options and prints; `limner.study` makes, serves and analyses studies.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from limner.cli.terminal import emit, emit_json, say
-from limner.errors import ConfigError, DataError, MissingError
-
-if TYPE_CHECKING:
-    from limner.evaluation.results import Decoding
-    from limner.study.material import Material
-    from limner.study.records import Protocol, StudyFiles, Vote
+from limner.config import build
+from limner.errors import ConfigError, DataError
+from limner.study.records import StudyFiles, Vote, read_study, read_votes, vote_lines
+from limner.web import check_installed
 
 
 def preferences(
@@ -55,10 +52,6 @@ def preferences(
     found = read_preferences(projects or library / "projects")
     topics, judgements = write_preferences(found, to)
     emit(f"{len(found)} preferences, {topics} topics, {judgements} judgements: {to}")
-
-
-PORT = 8420
-MISSING = "limner study serve: {} is not installed; pip install 'limner[studio,studies]'"
 
 
 def serve(
@@ -100,48 +93,24 @@ def serve(
         raise ConfigError(f"--limit {limit}: expected at least 1")
     if not 0 < hold_minutes < 10_000:
         raise ConfigError(f"--hold-minutes {hold_minutes:g}: expected more than 0, and less than a week")
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingError(MISSING.format(error.name)) from None
-    from limner.study.app import BODY_BYTES, Desk, study_app
-    from limner.study.assignment import Plan, check_ids, units
-    from limner.study.pages import Wording
-    from limner.study.records import PICTURES, read_study
-    from limner.study.votes import VoteBase
-    from limner.web.serving import bind
-    from limner.web.serving import serve as run
+    check_installed("limner study serve", "studio,studies")
+    from limner.study.app import serve_study
 
-    files = read_study(study)
-    pages = units(files.items, check_ids(files.key))
-    plan = Plan(files.study.sha256, pages, files.study.raters_per_item, limit)
-    base = VoteBase.open(study, files.study, votes)
-    try:
-        bound = bind(host, port, PORT)
-        desk = Desk(
-            votes=base,
-            plan=plan,
-            wording=Wording.of(files.study),
-            pictures=study / PICTURES,
-            invitation=bound.token or "",
-            hold_s=60 * hold_minutes,
-        )
-        say(
-            f"{files.study.title}: {len(plan.names(check=False))} pages and {len(plan.names(check=True))}"
-            f" attention checks, {plan.raters} raters a page, {len(base.votes())} votes in {base.name}"
-        )
-        # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
-        # its token itself, and only until a rater has begun.
-        guard = replace(bound.guard("limner-study", names=name, need_token=False), body_bytes=BODY_BYTES)
-        run(study_app(desk), bound, guard, ready=lambda: _tell(bound.url()))
-    finally:
-        base.close()
+    def ready(url: str) -> None:
+        emit(f"study open at {url}")
+        sys.stdout.flush()
 
-
-def _tell(url: str) -> None:
-    emit(f"study open at {url}")
-    sys.stdout.flush()
+    serve_study(
+        study,
+        votes=votes,
+        host=host,
+        port=port,
+        names=name,
+        limit=limit,
+        hold_s=60 * hold_minutes,
+        note=say,
+        ready=ready,
+    )
 
 
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
@@ -241,8 +210,8 @@ def create(
     json
         Print the registration as JSON.
     """
-    from limner.config import build
     from limner.study.create import CONSENT, QUESTIONS, StudySettings, create_study
+    from limner.study.material import material_of
     from limner.study.report import registration_lines
 
     chosen = tuple(name.strip() for name in names.split(",")) if names else ()
@@ -261,7 +230,7 @@ def create(
         "checks": checks,
     }
     settings = build(StudySettings, values, "study create")
-    material = _material(
+    material = material_of(
         protocol,
         tested,
         control,
@@ -299,7 +268,7 @@ def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> Non
     json
         Print JSON.
     """
-    from limner.study.app import progress_of
+    from limner.study.analysis import progress_of
 
     files, cast = _opened(folder, votes)
     found = progress_of(files, cast)
@@ -330,8 +299,6 @@ def export(
     overwrite
         Replace a file that is there.
     """
-    from limner.study.records import vote_lines
-
     _, cast = _opened(folder, votes)
     text = vote_lines(cast)
     if to is None:
@@ -384,10 +351,8 @@ def report(
         say(f"{to}: {len(cast):,} votes of {len(files.items):,} items")
 
 
-def _opened(folder: Path, votes: str | None) -> "tuple[StudyFiles, list[Vote]]":
+def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
     """A verified study and its votes."""
-    from limner.study.records import read_study, read_votes
-
     files = read_study(folder)
     if votes is not None and votes.endswith(".jsonl"):
         return files, read_votes(votes)
@@ -402,57 +367,3 @@ def _words(path: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-
-
-def _material(
-    protocol: "Protocol",
-    tested: tuple[Path, ...],
-    control: tuple[Path, ...],
-    truth: tuple[Path, ...],
-    items: Path | None,
-    *,
-    relations: tuple[str, ...],
-    names: tuple[str, ...],
-    part: Literal["val", "test"],
-    decoding: "Decoding",
-) -> "Material":
-    """What the options name: a file of items, storyboards, or runs."""
-    if items is not None:
-        from limner.study.material import items_material
-
-        if tested or control or truth or relations:
-            raise ConfigError("study: --items names all pictures itself; leave the other sources out")
-        return items_material(protocol, items, names)
-    if not control or not (tested or relations):
-        raise ConfigError("study: name --tested and --control (runs or storyboards), or --items FILE")
-    if control[0].suffix == ".json":
-        from limner.study.material import boards_material
-
-        if relations:
-            raise ConfigError("study: storyboards have no relations to draw by; leave --relation out")
-        return boards_material(protocol, tested, control, truth, names)
-    if len(control) > 1 or len(tested) > 1 or truth:
-        raise ConfigError(
-            "study: one tested run and one control; --relation NAME=RUN names a tested run per relation,"
-            " and runs know their true pictures"
-        )
-    from limner.study.material import relations_material, sequences_material
-
-    if protocol == "tick-all":
-        if relations or not tested:
-            raise ConfigError("study: tick-all takes whole stories of --tested and --control, no --relation")
-        return sequences_material(tested[0], control[0], part, decoding, names)
-    return relations_material(_by_relation(relations, tested), control[0], part, names)
-
-
-def _by_relation(relations: tuple[str, ...], tested: tuple[Path, ...]) -> dict[str, Path]:
-    """Relation → tested run."""
-    found: dict[str, Path] = {}
-    for words in relations or ("all",):
-        name, equals, run = words.partition("=")
-        if not equals and not tested:
-            raise ConfigError(f"study: --relation {words!r} names no run; add =RUN, or give --tested")
-        if name in found:
-            raise ConfigError(f"study: --relation {name!r} comes twice; name it once")
-        found[name] = Path(run) if equals else tested[0]
-    return found

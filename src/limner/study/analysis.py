@@ -1,7 +1,7 @@
 """The planned analysis of a human study: counts, tests, power and agreement per stratum, as one record.
 
-Everything that the tables and pages of a report show is computed here, once with all raters and once without
-those who failed an attention check. It draws nothing and writes no file.
+Everything that the tables of a report show is computed here, once with all raters and once without those who
+failed an attention check.
 """
 
 from collections import Counter, defaultdict
@@ -105,7 +105,7 @@ def tally(files: StudyFiles, votes: Iterable[Vote], without: Iterable[str] = ())
         if entry.right is not None:
             continue
         if item.prefilled:
-            decided.append(_decided(item, entry, (), prefilled=True))
+            decided.append(_decided(item, entry, ()))
             continue
         cast = sorted(by_item[item.id], key=lambda vote: vote.rater)
         meant = tuple(meaning(vote.answer, entry) for vote in cast)
@@ -133,26 +133,15 @@ def meaning(answer: Answer, entry: KeyEntry) -> str:
 
 def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
     """Who answered attention checks, and who failed one."""
-    raters: set[str] = set()
-    met: set[str] = set()
-    failed: set[str] = set()
-    answered = wrong = 0
-    for vote in votes:
-        raters.add(vote.rater)
-        due = files.key.items[vote.item].right
-        if due is None:
-            continue
-        met.add(vote.rater)
-        answered += 1
-        if vote.answer != due:
-            wrong += 1
-            failed.add(vote.rater)
+    cast = [(vote, files.key.items[vote.item].right) for vote in votes]
+    checks = [(vote, due) for vote, due in cast if due is not None]
+    wrong = [vote for vote, due in checks if vote.answer != due]
     return CheckedRaters(
-        raters=len(raters),
-        answered=answered,
-        wrong=wrong,
-        failed=tuple(sorted(failed)),
-        unchecked=len(raters - met),
+        raters=len({vote.rater for vote, _ in cast}),
+        answered=len(checks),
+        wrong=len(wrong),
+        failed=tuple(sorted({vote.rater for vote in wrong})),
+        unchecked=len({vote.rater for vote, _ in cast} - {vote.rater for vote, _ in checks}),
     )
 
 
@@ -165,8 +154,8 @@ def majority(answers: Iterable[str]) -> tuple[str, int]:
     return (answer if 2 * most > counts.total() else NO_MAJORITY), most
 
 
-def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...], *, prefilled: bool = False) -> Decided:
-    outcome, most = ("same", 0) if prefilled else majority(meant)
+def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...]) -> Decided:
+    outcome, most = (item.prefilled, 0) if item.prefilled else majority(meant)
     return Decided(
         item=item.id,
         stratum=item.stratum,
@@ -175,7 +164,7 @@ def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...], *, prefilled: 
         votes=most,
         cast=len(meant),
         score=_score(outcome, meant),
-        prefilled=prefilled,
+        prefilled=bool(item.prefilled),
     )
 
 
@@ -239,13 +228,11 @@ def fleiss_kappa(units: Sequence[Sequence[str]]) -> float | None:
     Raises:
         MissingError: statsmodels is not installed.
     """
-    import numpy as np
-
     try:
         from statsmodels.stats.inter_rater import fleiss_kappa as kappa
     except ImportError:
         raise MissingError(
-            "statsmodels is not installed; it tells agreement; pip install 'limner[studies]'"
+            "statsmodels is not installed; it measures agreement; pip install 'limner[studies]'"
         ) from None
 
     answers = sorted({answer for unit in units for answer in unit})
@@ -277,6 +264,10 @@ def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
     return float(1 - observed / expected)
 
 
+def _squares(counts: Counter[str]) -> int:
+    return sum(count**2 for count in counts.values())
+
+
 def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The units of agreement: items of pairs; in tick-all every system's picture, ticked or not.
 
@@ -284,7 +275,7 @@ def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> li
 
     Args:
         files: of the study.
-        answers: item → its votes, as `study_majority.tally` gives them.
+        answers: item → its votes, as `tally` gives them.
     """
     if files.study.protocol == "pairwise":
         return list(answers.values())
@@ -294,10 +285,6 @@ def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> li
         for letters in files.key.items[item].systems.values():
             units.append(tuple("ticked" if set(letters) <= one else "not" for one in ticked))
     return units
-
-
-def _squares(counts: Counter[str]) -> int:
-    return sum(count**2 for count in counts.values())
 
 
 ALL = "all"
@@ -520,3 +507,73 @@ def _adjusted(found: Sequence[Preference]) -> list[Preference]:
         mean = means.pop(0) if one.mean and one.mean.p_value is not None else None
         changed.append(one.model_copy(update={"sign_adjusted": sign, "mean_adjusted": mean}))
     return changed
+
+
+class StudyProgress(Record):
+    """Counts of a running study.
+
+    Attributes:
+        title, protocol: as registered.
+        items: to be judged, without attention checks and pre-filled pairs.
+        prefilled: pairs of one picture, which nobody is shown.
+        checks: attention checks.
+        raters_per_item: as registered.
+        raters: who voted.
+        votes: on items to be judged.
+        due: votes wanted on them.
+        complete: items with all votes.
+        untouched: items without a vote.
+        failed: raters who failed an attention check.
+    """
+
+    title: str
+    protocol: str
+    items: int
+    prefilled: int
+    checks: int
+    raters_per_item: int
+    raters: int
+    votes: int
+    due: int
+    complete: int
+    untouched: int
+    failed: int
+
+    def lines(self) -> list[str]:
+        """For the terminal."""
+        return [
+            f"{self.title} ({self.protocol}): {self.votes:,} of {self.due:,} votes by {self.raters:,} raters",
+            f"{self.complete:,} of {self.items:,} items have {self.raters_per_item} votes or more,"
+            f" {self.untouched:,} none; {self.prefilled:,} pairs of one picture are pre-filled",
+            f"{self.failed:,} raters failed one of {self.checks:,} attention checks",
+        ]
+
+
+def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
+    """Count.
+
+    Raises:
+        DataError: a vote that does not fit its item, or two of one rater on one item.
+    """
+    study = files.study
+    cast = check_votes(votes, files.items, study.protocol)
+    given = Counter(vote.item for vote in cast)
+    counts = [
+        given[item.id]
+        for item in files.items
+        if not item.prefilled and files.key.items[item.id].right is None
+    ]
+    return StudyProgress(
+        title=study.title,
+        protocol=study.protocol,
+        items=len(counts),
+        prefilled=study.prefilled,
+        checks=study.checks,
+        raters_per_item=study.raters_per_item,
+        raters=len({vote.rater for vote in cast}),
+        votes=sum(counts),
+        due=len(counts) * study.raters_per_item,
+        complete=sum(count >= study.raters_per_item for count in counts),
+        untouched=counts.count(0),
+        failed=len(checked(files, cast).failed),
+    )

@@ -1,15 +1,13 @@
 """The study as a web application: consent, pages to answer one after the other, a way to come back.
 
-A rater is a random secret in a cookie; nothing else is asked and nothing is told but what there is to judge.
-Votes are kept by `database`, pages are made by `pages`; it starts no server.
+A rater is a random secret in a cookie; nothing else is asked, and only what there is to judge is shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import compare_digest
 from typing import Annotated
@@ -21,14 +19,13 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from limner.errors import LimnerError
-from limner.records import Record
-from limner.study.analysis import checked
-from limner.study.assignment import Plan
+from limner.study.assignment import Plan, check_ids, units
 from limner.study.pages import Pages, Wording, read_answers
-from limner.study.records import StudyFiles, Vote, check_votes
+from limner.study.records import PICTURES, read_study
 from limner.study.votes import HOLD_S, VoteBase, new_secret, public_id
 from limner.web import security as problems
 from limner.web.security import ProblemError
+from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
 YEAR_S = 365 * 24 * 3600
@@ -229,69 +226,48 @@ def _one(form: Form, name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-class StudyProgress(Record):
-    """Counts of a running study.
+def serve_study(
+    folder: Path,
+    *,
+    votes: str | None,
+    host: str,
+    port: int | None,
+    names: Sequence[str],
+    limit: int | None,
+    hold_s: float,
+    note: Callable[[str], None],
+    ready: Callable[[str], None],
+) -> None:
+    """Serve a study until Ctrl-C.
 
-    Attributes:
-        title, protocol: as registered.
-        items: to be judged, without attention checks and pre-filled pairs.
-        prefilled: pairs of one picture, which nobody is shown.
-        checks: attention checks.
-        raters_per_item: as registered.
-        raters: who voted.
-        votes: on items to be judged.
-        due: votes wanted on them.
-        complete: items with all votes.
-        untouched: items without a vote.
-        failed: raters who failed an attention check.
-    """
-
-    title: str
-    protocol: str
-    items: int
-    prefilled: int
-    checks: int
-    raters_per_item: int
-    raters: int
-    votes: int
-    due: int
-    complete: int
-    untouched: int
-    failed: int
-
-    def lines(self) -> list[str]:
-        """For the terminal."""
-        return [
-            f"{self.title} ({self.protocol}): {self.votes:,} of {self.due:,} votes by {self.raters:,} raters",
-            f"{self.complete:,} of {self.items:,} items have {self.raters_per_item} votes or more,"
-            f" {self.untouched:,} none; {self.prefilled:,} pairs of one picture are pre-filled",
-            f"{self.failed:,} raters failed one of {self.checks:,} attention checks",
-        ]
-
-
-def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
-    """Count.
-
+    Args:
+        folder: of the study.
+        votes: where they are kept, see `limner.study.connection.votes_url`.
+        host: address to listen on.
+        port: to listen on; None for the usual one, or any that is free.
+        names: under which raters reach the server, beside its address.
+        limit: pages one rater is asked at most; None for all.
+        hold_s: seconds a page is kept for a rater who does not answer.
+        note: receives one line on how far the study is.
+        ready: receives the address once the server answers.
     Raises:
-        DataError: a vote that does not fit its item, or two of one rater on one item.
+        LimnerError: as `read_study`, `VoteBase.open` and `bind`.
     """
-    study = files.study
-    cast = check_votes(votes, files.items, study.protocol)
-    judged = [
-        item.id for item in files.items if not item.prefilled and files.key.items[item.id].right is None
-    ]
-    counts = Counter(vote.item for vote in cast)
-    return StudyProgress(
-        title=study.title,
-        protocol=study.protocol,
-        items=len(judged),
-        prefilled=study.prefilled,
-        checks=study.checks,
-        raters_per_item=study.raters_per_item,
-        raters=len({vote.rater for vote in cast}),
-        votes=sum(counts[name] for name in judged),
-        due=len(judged) * study.raters_per_item,
-        complete=sum(counts[name] >= study.raters_per_item for name in judged),
-        untouched=sum(not counts[name] for name in judged),
-        failed=len(checked(files, cast).failed),
+    files = read_study(folder)
+    plan = Plan(
+        files.study.sha256, units(files.items, check_ids(files.key)), files.study.raters_per_item, limit
     )
+    base = VoteBase.open(folder, files.study, votes)
+    try:
+        bound = bind(host, port)
+        note(
+            f"{files.study.title}: {len(plan.names(check=False))} pages and {len(plan.names(check=True))}"
+            f" attention checks, {plan.raters} raters a page, {len(base.votes())} votes in {base.name}"
+        )
+        desk = Desk(base, plan, Wording.of(files.study), folder / PICTURES, bound.token or "", hold_s)
+        # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
+        # its token itself, and only until a rater has begun.
+        guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
+        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()))
+    finally:
+        base.close()

@@ -1,7 +1,7 @@
-"""A connection to a votes database: SQLite by default, PostgreSQL by URL, and patience with both.
+"""The votes database: its tables, and patient transactions on SQLite (the default) or PostgreSQL (by URL).
 
 One writer of a study works at a time, and what fails for a passing reason (a lock, a race, a server that was
-restarted) is done again. It knows no table but the one that writers queue behind.
+restarted) is done again.
 """
 
 from __future__ import annotations
@@ -15,21 +15,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    CheckConstraint,
-    Column,
-    Float,
-    ForeignKeyConstraint,
-    Integer,
-    MetaData,
-    PrimaryKeyConstraint,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-
 from limner.errors import ConfigError, DataError, MissingError
+
+try:
+    from sqlalchemy import (
+        CheckConstraint,
+        Column,
+        Connection,
+        Engine,
+        Float,
+        ForeignKeyConstraint,
+        Integer,
+        MetaData,
+        PrimaryKeyConstraint,
+        String,
+        Table,
+        Text,
+        UniqueConstraint,
+        create_engine,
+        event,
+        select,
+    )
+    from sqlalchemy.engine import URL, make_url
+    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
+    from sqlalchemy.pool import QueuePool
+except ModuleNotFoundError as error:
+    raise MissingError(
+        "sqlalchemy is not installed; it keeps the votes of a study; pip install 'limner[studies]'"
+    ) from error
 
 METADATA = MetaData()
 
@@ -84,17 +97,6 @@ VOTES = Table(
 )
 
 
-try:
-    from sqlalchemy import Connection, Engine, create_engine, event, select
-    from sqlalchemy.engine import URL, make_url
-    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
-    from sqlalchemy.pool import QueuePool
-except ModuleNotFoundError as error:
-    raise MissingError(
-        "sqlalchemy is not installed; it keeps the votes of a study; pip install 'limner[studies]'"
-    ) from error
-
-
 VOTES_FILE = "votes.sqlite"
 TRIES = 9
 FIRST_WAIT_S = 0.02
@@ -124,7 +126,15 @@ class Connections:
         # connection while they wait. Other servers are kept apart by the database alone.
         self._writer = threading.Lock()
         self._patiently(lambda: METADATA.create_all(self._engine))
-        self._patiently(lambda: self._register(title))
+
+        def register() -> None:
+            options = self._engine.execution_options(**{_WRITING: True})
+            with options.connect() as connection, connection.begin():
+                known = connection.scalar(select(STUDIES.c.sha256).where(STUDIES.c.sha256 == study))
+                if known is None:
+                    connection.execute(STUDIES.insert().values(sha256=study, title=title))
+
+        self._patiently(register)
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -164,13 +174,6 @@ class Connections:
                 return work(connection)
 
         return self._patiently(once)
-
-    def _register(self, title: str) -> None:
-        options = self._engine.execution_options(**{_WRITING: True})
-        with options.connect() as connection, connection.begin():
-            known = connection.scalar(select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study))
-            if known is None:
-                connection.execute(STUDIES.insert().values(sha256=self._study, title=title))
 
     def _patiently(self, work: Callable[[], Made]) -> Made:
         for turn in range(TRIES):

@@ -1,6 +1,6 @@
 """From material to a registered study: draw, copy, blind, add attention checks, write.
 
-The folder appears whole or not at all, and nothing in what raters see tells a system. It serves no page.
+The folder appears whole or not at all, and nothing in what raters see tells a system.
 """
 
 import hashlib
@@ -8,14 +8,17 @@ import io
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from PIL.Image import Image, Resampling
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 from pydantic import Field
 
 from limner.errors import ConfigError, DataError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
 from limner.study.material import Material, PictureSource, Proposal
@@ -35,20 +38,22 @@ from limner.study.records import (
     Population,
     Protocol,
     Study,
+    draw,
     item_lines,
     registered,
+    shuffled,
 )
-from limner.study.sample import draw, shuffled
 from limner.study.statistics import detectable_effect
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 
 QUESTIONS: dict[Protocol, str] = {
     "pairwise": "Which picture fits the text better?",
     "tick-all": "Tick every picture that is appropriate for its step; tick none where none is.",
 }
+HYPOTHESES: dict[Protocol, str] = {
+    "pairwise": "In each stratum the picture of A is preferred to that of B more often than the other way.",
+    "tick-all": "The picture of B is ticked without that of C in more steps than the other way round.",
+}
+"""Those of the published studies, by letters."""
 CONSENT = (
     "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
     " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
@@ -84,13 +89,6 @@ class StudySettings(Record):
     checks: float = Field(default=0.1, ge=0, le=1)
     level: float = Field(default=0.05, gt=0, lt=0.5)
     power: float = Field(default=0.95, ge=0.5, lt=1)
-
-
-def hypotheses_of(protocol: Protocol) -> tuple[str, ...]:
-    """The hypothesis of the published study, by letters."""
-    if protocol == "pairwise":
-        return ("In each stratum the picture of A is preferred to that of B more often than the other way.",)
-    return ("The picture of B is ticked without that of C in more steps than the other way round.",)
 
 
 def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[str, ...]:
@@ -152,8 +150,7 @@ def attention_checks(
     for number in range(count):
         stratum = strata[int(shuffled(map(str, range(len(strata))), seed, "check stratum", number)[0])]
         chosen = shuffled(pictures, seed, "check", number)
-        made = _check_pair(chosen, number) if protocol == "pairwise" else _ticks(chosen, number)
-        item, due = made
+        item, due = _check_pair(chosen, number) if protocol == "pairwise" else _ticks(chosen, number)
         found.append([(item.model_copy(update={"stratum": stratum}), KeyEntry(right=due))])
     return found
 
@@ -163,9 +160,8 @@ def _check_pair(pictures: Sequence[str], number: int) -> tuple[Item, Answer]:
     item = Item(
         id="x",
         text=f"This is a check that texts are read. Whatever the pictures show, answer “{PAIR_WORDS[due]}”.",
-        candidates=(
-            Candidate(id="first", picture=pictures[0]),
-            Candidate(id="second", picture=pictures[1]),
+        candidates=tuple(
+            Candidate(id=name, picture=one) for name, one in zip(("first", "second"), pictures, strict=False)
         ),
     )
     return item, due
@@ -175,10 +171,10 @@ def _ticks(pictures: Sequence[str], number: int) -> tuple[Item, Answer]:
     chosen = pictures[:TICKED]
     ids = "abc"[: len(chosen)]
     every = number % 2 == 0
-    told = "tick every picture of this step" if every else "tick no picture of this step"
+    asked = "tick every picture of this step" if every else "tick no picture of this step"
     item = Item(
         id="x",
-        text=f"This is a check that texts are read. Whatever the pictures show, {told}.",
+        text=f"This is a check that texts are read. Whatever the pictures show, {asked}.",
         candidates=tuple(Candidate(id=name, picture=one) for name, one in zip(ids, chosen, strict=True)),
         sequence="x",
     )
@@ -225,10 +221,6 @@ class ShownPictures:
 
 def _ready(path: Path) -> tuple[bytes, str]:
     """Bytes and ending of a copy: as they are where they are plain and small, else written anew."""
-    from PIL.Image import Resampling
-
-    from limner.pictures.decode import PictureError, decode, read_file
-
     try:
         read = read_file(os.fsencode(path.absolute()))
         found = decode(read.data, None, path.suffix.lower())
@@ -247,7 +239,7 @@ def _ready(path: Path) -> tuple[bytes, str]:
     return file.getvalue(), "jpg"
 
 
-def _png(picture: "Image") -> tuple[bytes, str]:
+def _png(picture: Image) -> tuple[bytes, str]:
     file = io.BytesIO()
     bare = picture.convert("RGB")
     bare.info.clear()
@@ -255,10 +247,13 @@ def _png(picture: "Image") -> tuple[bytes, str]:
     return file.getvalue(), "png"
 
 
-def _tells(image: "Image") -> bool:
+def _tells(image: Image) -> bool:
     """Whether a file says anything beside its pixels; several frames would move."""
-    words = any(image.info.get(name) for name in _TELLING) or bool(getattr(image, "text", None))
-    return words or bool(image.getexif()) or getattr(image, "n_frames", 1) > 1
+    if any(image.info.get(name) for name in _TELLING) or image.getexif():
+        return True
+    if isinstance(image, PngImageFile) and image.text:
+        return True
+    return isinstance(image, PngImageFile | WebPImageFile) and image.n_frames > 1
 
 
 Draft = tuple[Item, KeyEntry]
@@ -279,7 +274,8 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
         DataError: the folder is not empty, or a picture does not open.
         ConfigError: a setting does not go with the material.
     """
-    _check_strata(material)
+    if "all" in material.strata and len(material.strata) > 1:
+        raise ConfigError("study: stratum 'all' stands for everything; give the strata other names")
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise DataError(f"{to}: not an empty folder; name a new one for the study")
     population = draw(material.strata, settings.size, settings.seed)
@@ -294,14 +290,6 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return study
-
-
-def _check_strata(material: Material) -> None:
-    """Refuse strata that a report could not tell apart."""
-    if "all" in material.strata and len(material.strata) > 1:
-        raise ConfigError("study: stratum 'all' stands for everything; give the strata other names")
-    if set(material.strata) != set(material.systems):
-        raise ConfigError("study: every stratum needs the names of its systems")
 
 
 def _write(folder: Path, material: Material, population: Population, settings: StudySettings) -> Study:
@@ -327,47 +315,36 @@ def _write(folder: Path, material: Material, population: Population, settings: S
         KEY: key.model_dump_json(indent=1).encode("utf-8"),
         POPULATION: population.model_dump_json(indent=1).encode("utf-8"),
     }
-    study = registered(_values(items, entries, material, population, settings), content)
-    for name, data in content.items():
-        (folder / name).write_bytes(data)
-    (folder / STUDY).write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return study
-
-
-def _values(
-    items: Sequence[Item],
-    entries: Mapping[str, KeyEntry],
-    material: Material,
-    population: Population,
-    settings: StudySettings,
-) -> dict[str, Any]:
-    """Fields of the registration."""
-    checks = sum(entry.right is not None for entry in entries.values())
+    checked = sum(entry.right is not None for entry in entries.values())
     prefilled = sum(item.prefilled is not None for item in items)
     sizes = {
         name: {"population": len(one.population), "drawn": len(one.drawn)}
         for name, one in population.strata.items()
     }
-    judged = len(items) - checks
-    return {
+    values = {
         "protocol": settings.protocol,
         "title": settings.title,
         "question": settings.question,
         "consent": settings.consent,
-        "hypotheses": settings.hypotheses or hypotheses_of(settings.protocol),
+        "hypotheses": settings.hypotheses or (HYPOTHESES[settings.protocol],),
         "systems": tuple(next(iter(material.systems.values()))),
         "items": len(items) - prefilled,
         "prefilled": prefilled,
-        "checks": checks,
+        "checks": checked,
         "check_share": settings.checks,
         "raters_per_item": settings.raters,
         "sample": {"unit": material.unit, "seed": settings.seed, "strata": sizes},
         "level": settings.level,
         "power": settings.power,
-        "analysis": planned_analysis(settings, judged, len(sizes)),
+        "analysis": planned_analysis(settings, len(items) - checked, len(sizes)),
         "created": datetime.now(UTC),
         "version": limner_version(),
     }
+    study = registered(values, content)
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+    (folder / STUDY).write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return study
 
 
 def _pair(one: Proposal, stratum: str, shown: ShownPictures, seed: int) -> Draft:

@@ -1,7 +1,6 @@
 """What a study can be made from: names that can be drawn, and what stands behind a name once it is drawn.
 
-The two are apart so that a sample is drawn from names alone, before anybody looks at what a system found. It
-reads nothing itself.
+The two are apart so that a sample is drawn from names alone, before anybody looks at what a system found.
 """
 
 import hashlib
@@ -9,32 +8,26 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import Literal
 
 import numpy as np
+from PIL import Image
 from pydantic import Field, model_validator
 
+from limner.config import build
+from limner.datasets.pairs import Pair
 from limner.errors import ConfigError, DataError, unknown
-from limner.evaluation.results import Result, SequenceResult
+from limner.evaluation.results import About, Decoding, Result, SequenceResult
+from limner.export.storyboard_json import load
 from limner.files import json_rows
-from limner.records import Record
+from limner.records import Record, Storyboard
 from limner.storyboard.illustrate import step_texts
 from limner.study.records import Protocol
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from limner.datasets.pairs import Pair
-    from limner.evaluation.results import About, Decoding
-    from limner.records import BoardStep, Picture, Storyboard
-    from limner.training.corpus import PictureRows
-
-
-PictureSource = Union[Path, "Image"]
+PictureSource = Path | Image.Image
 """A file, or a picture that lies in none because it was drawn."""
-
-PAIR_LETTERS = ("A", "B")
-TICK_LETTERS = ("A", "B", "C")
+Boards = Mapping[str, tuple[Path, Storyboard]]
+"""Role (tested, control, truth) → file and storyboard of one story."""
 ALL = "all"
 
 
@@ -97,121 +90,102 @@ def boards_material(
         ConfigError: numbers of files do not fit.
         MissingError, DataError: a file is no storyboard, stories differ, or a step has no picture.
     """
-    from limner.export.storyboard_json import load
-
     if not tested or len(tested) != len(control) or len(truth) not in (0, len(tested)):
         raise ConfigError(
             f"study: {len(tested)} tested, {len(control)} control, {len(truth)} true storyboards;"
             " name as many of each, in the same order"
         )
-    rows = {"tested": tested, "control": control, **({"truth": truth} if truth else {})}
-    boards = {role: [load(path) for path in paths] for role, paths in rows.items()}
-    told: dict[str, dict[str, tuple[Path, Storyboard]]] = {}
-    for place, first in enumerate(boards["tested"]):
-        own = {role: (rows[role][place], boards[role][place]) for role in rows}
-        for path, board in own.values():
-            if step_texts(board.story) != step_texts(first.story):
-                raise DataError(
-                    f"study: {path} and {tested[place]} have different steps; illustrate the same text twice"
-                )
-        if first.story.id in told:
-            raise DataError(f"study: {tested[place]}: a second board of {first.story.id!r}; name it once")
-        told[first.story.id] = own
     pairs = protocol == "pairwise"
-    _check_steps(told, with_truth=not pairs)
+    stories: dict[str, Boards] = {}
+    for paths in zip(tested, control, truth or tested, strict=True):
+        roles = ("tested", "control", "truth") if truth else ("tested", "control")
+        own: Boards = {role: (path, load(path)) for role, path in zip(roles, paths, strict=False)}
+        first = own["tested"][1].story
+        for path, board in own.values():
+            if step_texts(board.story) != step_texts(first):
+                raise DataError(
+                    f"study: {path} and {paths[0]} have different steps; illustrate the same text twice"
+                )
+        if first.id in stories:
+            raise DataError(f"study: {paths[0]}: a second board of {first.id!r}; name it once")
+        stories[first.id] = own
+    for own in stories.values():
+        _check_steps(own, with_truth=not pairs)
 
     def look_up(stratum: str, name: str) -> Sequence[Proposal]:
         del stratum
-        story, place = name.rsplit("#", 1) if pairs else (name, "")
-        return _proposals(story, told[story], [int(place) - 1] if pairs else None, with_truth=not pairs)
+        story, _, step = name.rpartition("#") if pairs else (name, "", "")
+        own = stories[story]
+        places = [int(step) - 1] if pairs else range(len(own["tested"][1].steps))
+        return [_proposal_of(story, own, place, with_truth=not pairs) for place in places]
 
     population = [
-        f"{story}#{step + 1}" for story, own in told.items() for step in range(len(own["tested"][1].steps))
+        f"{story}#{step + 1}" for story, own in stories.items() for step in range(len(own["tested"][1].steps))
     ]
     stems = [tested[0].stem, control[0].stem]
     systems = list(names) or (stems if pairs else ["true picture", *stems])
     return Material(
         unit="item" if pairs else "sequence",
-        strata={ALL: population if pairs else list(told)},
+        strata={ALL: population if pairs else list(stories)},
         systems={ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))},
         look_up=look_up,
     )
 
 
-def _check_steps(told: "dict[str, dict[str, tuple[Path, Storyboard]]]", *, with_truth: bool) -> None:
+def _check_steps(own: Boards, *, with_truth: bool) -> None:
     """Refuse steps without a picture of the system before anything is drawn.
 
     Leaving such steps out would choose items by what was found for them.
     """
-    for own in told.values():
-        for role, (path, board) in own.items():
-            for step in board.steps:
-                where = f"study: {path}: step {step.position + 1}"
-                if step.chosen is None:
-                    raise DataError(f"{where} is blank, and no step may be left out; use --min-score 0")
-                if role != "truth" and step.origin in ("given", "pinned"):
-                    raise DataError(
-                        f"{where} has a {step.origin} picture, which no system chose;"
-                        " illustrate with --ignore-given and without pins"
-                    )
-        path, board = own["tested"]
-        for place, written in enumerate(board.story.steps):
-            if with_truth and "truth" not in own and not any(one.path for one in written.pictures):
+    for role, (path, board) in own.items():
+        for step in board.steps:
+            where = f"study: {path}: step {step.position + 1}"
+            if step.chosen is None:
+                raise DataError(f"{where} is blank, and no step may be left out; use --min-score 0")
+            if role != "truth" and step.origin in ("given", "pinned"):
                 raise DataError(
-                    f"study: {path}: the text shows no picture of its own at step {place + 1};"
-                    " name storyboards with the true pictures by --truth"
+                    f"{where} has a {step.origin} picture, which no system chose;"
+                    " illustrate with --ignore-given and without pins"
                 )
-
-
-def _proposals(
-    story: str,
-    own: "dict[str, tuple[Path, Storyboard]]",
-    places: Sequence[int] | None,
-    *,
-    with_truth: bool,
-) -> list[Proposal]:
-    texts = tuple(step_texts(own["tested"][1].story))
-    found = []
-    for place in range(len(texts)) if places is None else places:
-        tested, control = (_chosen(*own[role], place) for role in ("tested", "control"))
-        pictures: dict[str, PictureSource] = {"A": tested, "B": control}
-        if with_truth:
-            pictures = {"A": _truth(own, place), "B": tested, "C": control}
-        found.append(
-            Proposal(
-                source=f"{story}#{place + 1}",
-                text=texts[place],
-                pictures=pictures,
-                context=texts if len(texts) > 1 else (),
-                position=place,
-                cluster=story,
+    path, board = own["tested"]
+    for place, written in enumerate(board.story.steps):
+        if with_truth and "truth" not in own and not any(one.path for one in written.pictures):
+            raise DataError(
+                f"study: {path}: the text shows no picture of its own at step {place + 1};"
+                " name storyboards with the true pictures by --truth"
             )
-        )
-    return found
 
 
-def _truth(own: "dict[str, tuple[Path, Storyboard]]", place: int) -> Path:
-    if "truth" in own:
-        return _chosen(*own["truth"], place)
-    shown = own["tested"][1].story.steps[place].pictures
-    return next(Path(one.path) for one in shown if one.path)
+def _proposal_of(story: str, own: Boards, place: int, *, with_truth: bool) -> Proposal:
+    written = own["tested"][1].story
+    texts = tuple(step_texts(written))
+    chosen = {role: _chosen(path, board, place) for role, (path, board) in own.items()}
+    tested, control = chosen["tested"], chosen["control"]
+    pictures: dict[str, PictureSource] = {"A": tested, "B": control}
+    if with_truth:
+        given = (Path(one.path) for one in written.steps[place].pictures if one.path)
+        pictures = {"A": chosen["truth"] if "truth" in own else next(given), "B": tested, "C": control}
+    return Proposal(
+        source=f"{story}#{place + 1}",
+        text=texts[place],
+        pictures=pictures,
+        context=texts if len(texts) > 1 else (),
+        position=place,
+        cluster=story,
+    )
 
 
-def _chosen(path: Path, board: "Storyboard", place: int) -> Path:
+def _chosen(path: Path, board: Storyboard, place: int) -> Path:
     """The file of the picture chosen for a step."""
-    step: BoardStep = board.steps[place]
-    assert step.chosen is not None  # noqa: S101  (blanks were refused before the draw)
-    return _file(path, place, step.chosen.picture)
-
-
-def _file(board: Path, place: int, picture: "Picture") -> Path:
-    for name in picture.paths:
+    chosen = board.steps[place].chosen
+    assert chosen is not None  # noqa: S101  (blanks were refused before the draw)
+    for name in chosen.picture.paths:
         file = Path(name)
-        if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == picture.id:
+        if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == chosen.picture.id:
             return file
     raise DataError(
-        f"study: {board}: step {place + 1}: {os.fspath(picture.path)} is not there any more as it was chosen;"
-        " restore it, or illustrate again"
+        f"study: {path}: step {place + 1}: {os.fspath(chosen.picture.path)} is not there any more as it was"
+        " chosen; restore it, or illustrate again"
     )
 
 
@@ -364,7 +338,7 @@ def relations_material(
     )
 
 
-def positives(result: "Result", relation: str) -> list[str]:
+def positives(result: Result, relation: str) -> list[str]:
     """Ids of the texts with a relation, the first row of every repeated pair.
 
     Args:
@@ -383,7 +357,7 @@ def sequences_material(
     tested: Path,
     control: Path,
     part: Part = "test",
-    decoding: "Decoding" = "steps",
+    decoding: Decoding = "steps",
     names: Sequence[str] = (),
 ) -> Material:
     """Whole stories, with the true picture of every step and the first one of either run.
@@ -398,7 +372,7 @@ def sequences_material(
         DataError: a run was not measured on stories, not in this way, or on other steps than the control.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §9.3.
     """
-    runs: dict[Path, SequenceResult] = {run: SequenceResult.read_part(run, part) for run in (tested, control)}
+    runs = {run: SequenceResult.read_part(run, part) for run in (tested, control)}
     own, other = runs[tested], runs[control]
     _check_same(tested, own, control, other)
     for run, result in runs.items():
@@ -434,30 +408,30 @@ def sequences_material(
 class DataPictures:
     """Texts and pictures of the data set that a result is of, by the ids of its pairs."""
 
-    def __init__(self, about: "About") -> None:
+    def __init__(self, about: About) -> None:
         """Open the data set, from the settings stored with the result.
 
         Raises:
             DataError: the settings are not there.
             MissingError: the data are not there any more.
         """
-        from limner.config import build
-        from limner.training.corpus import open_corpus
+        from limner.training.corpus import ArrayRows, open_corpus
         from limner.training.settings import DataConfig
 
-        values: Any = about.config.get("data")
+        values = about.config.get("data")
         if not isinstance(values, dict):
             raise DataError(
                 f"study: the result of {about.system} does not say its data set; measure the run again"
             )
-        data, self._rows = open_corpus(build(DataConfig, values, f"result of {about.system}"), files=True)
+        data, rows = open_corpus(build(DataConfig, values, f"result of {about.system}"), files=True)
+        self._drawn = rows if isinstance(rows, ArrayRows) else None
         self._pairs = {pair.id: pair for pair in data.pairs}
         self._stories: dict[str, dict[int, str]] = {}
         for pair in data.pairs:
             if pair.seq and pair.pos is not None:
                 self._stories.setdefault(pair.seq, {}).setdefault(pair.pos, pair.text)
 
-    def pair(self, name: str) -> "Pair":
+    def pair(self, name: str) -> Pair:
         """A pair.
 
         Raises:
@@ -470,33 +444,84 @@ class DataPictures:
     def picture(self, name: str) -> PictureSource:
         """The picture of a pair."""
         pair = self.pair(name)
-        drawn = _drawing(self._rows, pair)
-        return Path(pair.image) if drawn is None else drawn
+        if self._drawn is None:
+            return Path(pair.image)
+        values = self._drawn.take(self._drawn.places([pair.image_id]))[0]
+        return Image.fromarray(np.asarray(values, dtype=np.uint8))
 
-    def context(self, pair: "Pair") -> tuple[tuple[str, ...], int]:
+    def context(self, pair: Pair) -> tuple[tuple[str, ...], int]:
         """All texts of a pair's story in order, and its place among them; nothing where it is alone."""
-        told = self._stories.get(pair.seq, {})
-        if pair.pos is None or len(told) < 2 or told.get(pair.pos) != pair.text:
+        texts = self._stories.get(pair.seq, {})
+        if pair.pos is None or len(texts) < 2 or texts.get(pair.pos) != pair.text:
             return (), 0
-        places = sorted(told)
-        return tuple(told[place] for place in places), places.index(pair.pos)
+        places = sorted(texts)
+        return tuple(texts[place] for place in places), places.index(pair.pos)
 
 
-def _drawing(rows: "PictureRows", pair: "Pair") -> PictureSource | None:
-    """A drawn picture, which lies in no file."""
-    from PIL import Image
-
-    from limner.training.corpus import ArrayRows
-
-    if not isinstance(rows, ArrayRows):
-        return None
-    values = rows.take(rows.places([pair.image_id]))[0]
-    return Image.fromarray(np.asarray(values, dtype=np.uint8))
-
-
-def _check_same(
-    run: Path, found: "Result | SequenceResult", other: Path, due: "Result | SequenceResult"
-) -> None:
+def _check_same(run: Path, found: Result | SequenceResult, other: Path, due: Result | SequenceResult) -> None:
     one, two = found.about, due.about
     if (one.data, one.split, found.ids) != (two.data, two.split, due.ids):
         raise DataError(f"study: {run} and {other} were measured on different texts; measure both alike")
+
+
+def material_of(
+    protocol: Protocol,
+    tested: tuple[Path, ...],
+    control: tuple[Path, ...],
+    truth: tuple[Path, ...],
+    items: Path | None,
+    *,
+    relations: tuple[str, ...],
+    names: tuple[str, ...],
+    part: Part,
+    decoding: Decoding,
+) -> Material:
+    """What the options of ``limner study create`` name: a file of items, storyboards, or runs.
+
+    Args:
+        protocol: pairwise or tick-all.
+        tested: runs or storyboards of the tested system.
+        control: of the one that it is compared with.
+        truth: storyboards with the true pictures.
+        items: file of items, in place of all others.
+        relations: to draw by, each a name or ``NAME=RUN``.
+        names: of the systems by their letters.
+        part: of the data set of measured runs.
+        decoding: of measured stories.
+    Raises:
+        ConfigError: options that do not go together.
+        LimnerError: as the function that is called.
+    """
+    if items is not None:
+        if tested or control or truth or relations:
+            raise ConfigError("study: --items names all pictures itself; leave the other sources out")
+        return items_material(protocol, items, names)
+    if not control or not (tested or relations):
+        raise ConfigError("study: name --tested and --control (runs or storyboards), or --items FILE")
+    if control[0].suffix == ".json":
+        if relations:
+            raise ConfigError("study: storyboards have no relations to draw by; leave --relation out")
+        return boards_material(protocol, tested, control, truth, names)
+    if len(control) > 1 or len(tested) > 1 or truth:
+        raise ConfigError(
+            "study: one tested run and one control; --relation NAME=RUN names a tested run per relation,"
+            " and runs know their true pictures"
+        )
+    if protocol == "tick-all":
+        if relations or not tested:
+            raise ConfigError("study: tick-all takes whole stories of --tested and --control, no --relation")
+        return sequences_material(tested[0], control[0], part, decoding, names)
+    return relations_material(_by_relation(relations, tested), control[0], part, names)
+
+
+def _by_relation(relations: tuple[str, ...], tested: tuple[Path, ...]) -> dict[str, Path]:
+    """Relation → tested run."""
+    found: dict[str, Path] = {}
+    for words in relations or ("all",):
+        name, equals, run = words.partition("=")
+        if not equals and not tested:
+            raise ConfigError(f"study: --relation {words!r} names no run; add =RUN, or give --tested")
+        if name in found:
+            raise ConfigError(f"study: --relation {name!r} comes twice; name it once")
+        found[name] = Path(run) if equals else tested[0]
+    return found

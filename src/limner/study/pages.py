@@ -1,13 +1,12 @@
-"""The pages of a study: consent, something to judge, a pause, the end.
+"""The pages of a study, and what raters answer on them: consent, something to judge, a pause, the end.
 
-Made on the server from what raters may see: neither key nor systems nor strata are at hand here. It reads no
-form and stores nothing.
+Made on the server from what raters may see: neither key nor systems nor strata come in here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from limner.pages import environment
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 Form = Mapping[str, Sequence[str]]
 Answered = tuple[str, Answer, tuple[str, ...]]
 """Item, answer in canonical terms, and the order in which its candidates were shown."""
-SAME, NEITHER, NONE = "same", "neither", "none"
 
 
-def field(number: int) -> str:
+def _field(number: int) -> str:
     """Name of the form field of a page's item, counted from 1."""
     return f"answer-{number}"
 
@@ -44,22 +42,22 @@ def read_answers(form: Form, unit: Unit, plan: Plan, rater: str, *, pairs: bool)
     found: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
         shown = plan.shown_order(rater, item)
-        answer = read(form.get(field(number), ()), shown, item)
+        answer = read(form.get(_field(number), ()), shown, item)
         if answer is None:
             return None
         found.append((item.id, answer, shown))
     return found
 
 
-def _pair(values: Sequence[str], shown: Sequence[str], _item: Item) -> PairAnswer | None:
-    answers: dict[str, PairAnswer] = {SAME: "same", NEITHER: "neither"}
+def _pair(values: Sequence[str], shown: Sequence[str], item: Item) -> PairAnswer | None:
+    answers: dict[str, PairAnswer] = {"same": "same", "neither": "neither"}
     for place, candidate in enumerate(shown, start=1):
-        answers[str(place)] = "first" if candidate == _item.ids[0] else "second"
+        answers[str(place)] = "first" if candidate == item.ids[0] else "second"
     return answers.get(values[0]) if len(values) == 1 else None
 
 
 def _ticks(values: Sequence[str], shown: Sequence[str], item: Item) -> tuple[str, ...] | None:
-    if list(values) == [NONE]:
+    if list(values) == ["none"]:
         return ()
     places = {str(place): candidate for place, candidate in enumerate(shown, start=1)}
     if not values or any(value not in places for value in values):
@@ -93,7 +91,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Told:
+class ContextText:
     """One text of a story around the one to judge."""
 
     text: str
@@ -116,9 +114,9 @@ class Shown:
     number: int
     field: str
     text: str
-    before: tuple[Told, ...]
-    near: tuple[Told, ...]
-    after: tuple[Told, ...]
+    before: tuple[ContextText, ...]
+    near: tuple[ContextText, ...]
+    after: tuple[ContextText, ...]
     pictures: tuple[str, ...]
     ticked: tuple[str, ...] = ()
 
@@ -166,9 +164,10 @@ class Pages:
         """
         if turn.unit is None:
             return self._render("end.html", turn=turn, link=link)
-        shown = [self._shown(turn.unit, number, plan, rater) for number in range(len(turn.unit.items))]
-        if form is not None:
-            shown = [replace(one, ticked=tuple(form.get(one.field, ()))) for one in shown]
+        shown = [
+            self._shown(item, number, plan.shown_order(rater, item), form or {})
+            for number, item in enumerate(turn.unit.items, start=1)
+        ]
         return self._render(
             "pair.html" if self._wording.pairs else "ticks.html",
             unit=turn.unit.name,
@@ -188,24 +187,20 @@ class Pages:
         """A refusal in words."""
         return self._render("message.html", heading=title, detail=detail)
 
-    def _shown(self, unit: Unit, number: int, plan: Plan, rater: str) -> Shown:
-        item = unit.items[number]
+    def _shown(self, item: Item, number: int, order: Sequence[str], form: Form) -> Shown:
         files = {one.id: one.picture for one in item.candidates}
-        told = _told(item)
+        story = tuple(ContextText(text, place == item.position) for place, text in enumerate(item.context))
         first, last = max(0, item.position - AROUND), item.position + AROUND + 1
         return Shown(
-            number=number + 1,
-            field=field(number + 1),
+            number=number,
+            field=_field(number),
             text=item.text,
-            before=told[:first],
-            near=told[first:last],
-            after=told[last:],
-            pictures=tuple(files[candidate] for candidate in plan.shown_order(rater, item)),
+            before=story[:first],
+            near=story[first:last],
+            after=story[last:],
+            pictures=tuple(files[candidate] for candidate in order),
+            ticked=tuple(form.get(_field(number), ())),
         )
 
     def _render(self, template: str, **values: object) -> str:
         return self._templates.get_template(template).render(study=self._wording, words=PAIR_WORDS, **values)
-
-
-def _told(item: Item) -> tuple[Told, ...]:
-    return tuple(Told(text, place == item.position) for place, text in enumerate(item.context))

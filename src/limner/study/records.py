@@ -1,7 +1,7 @@
-"""A human study as records: what is registered, what raters see, the key, and the votes.
+"""A human study as records and as files: what is registered, drawn and shown, the key, and the votes.
 
-The page of raters, the analysis and the exports share them; `limner.study.records` keeps them in a folder.
-They draw no sample, serve no page and compute no statistic.
+The sample is a function of ids and a seed alone: whoever chooses items by what systems found for them makes
+the better one look better still.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
-from limner.errors import DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError
 from limner.files import first_fault, json_rows
 from limner.records import Record
 
@@ -213,6 +213,66 @@ class Population(Record):
     strata: Mapping[str, Drawn]
 
 
+MAX_SIZE = 100_000
+
+
+def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Population:
+    """A simple random sample without replacement from every stratum.
+
+    Ids are ordered by the SHA-256 of seed, stratum and id, and the first are taken: the order in which they
+    come does not matter, another library version draws the same, and a larger sample contains the smaller.
+
+    Args:
+        strata: name → ids of all that could be drawn; repeated ids count once.
+        size: drawn per stratum, all where it has fewer; None draws all.
+        seed: at least 0.
+    Returns:
+        Per stratum its whole population, sorted, and the drawn ids in the order of the draw.
+    Raises:
+        ConfigError: size or seed out of range.
+        DataError: no stratum, or one without ids.
+    Source: docs/methods/evaluation.md §9.1. Departs: the release of CMCM 2022 kept items that the tested
+        system ranks better; nothing is filtered by outcome here.
+    """
+    if seed < 0 or (size is not None and not 1 <= size <= MAX_SIZE):
+        raise ConfigError(f"study: size {size}, seed {seed}; expected a size in 1…{MAX_SIZE} and a seed ≥ 0")
+    if not strata:
+        raise DataError("study: nothing to draw from; name runs, storyboards or an items file")
+    drawn = {}
+    for name, ids in strata.items():
+        population = tuple(sorted(set(ids)))
+        if not population:
+            raise DataError(f"study: stratum {name!r} has no item to draw; leave it out")
+        drawn[name] = Drawn(
+            population=population, drawn=shuffled(population, seed, "draw", name)[: size or len(population)]
+        )
+    return Population(seed=seed, strata=drawn)
+
+
+def shuffled(ids: Iterable[str], *salt: object) -> tuple[str, ...]:
+    """Ids in an order that depends on them and the salt alone.
+
+    Args:
+        ids: all different.
+        salt: what the order is for, such as seed and purpose.
+    """
+    return tuple(sorted(ids, key=lambda name: (_digest(*salt, name), name)))
+
+
+def redrawn(population: Population) -> bool:
+    """Whether drawing again from the stored population with the stored seed gives the stored sample."""
+    return all(
+        one.drawn == shuffled(one.population, population.seed, "draw", name)[: len(one.drawn)]
+        for name, one in population.strata.items()
+    )
+
+
+def _digest(*parts: object) -> bytes:
+    # Lengths keep ("a", "bc") apart from ("ab", "c").
+    words = [str(part).encode("utf-8", "surrogatepass") for part in parts]
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(word), word) for word in words)).digest()
+
+
 class Vote(Record):
     """What one rater answered about one item; one per rater and item.
 
@@ -281,6 +341,7 @@ def check_votes(votes: Iterable[Vote], items: Sequence[Item], protocol: Protocol
 
 
 STUDY, ITEMS, KEY, POPULATION = "study.json", "items.jsonl", "key.json", "population.json"
+HASHED = (ITEMS, KEY, POPULATION)
 PICTURES = "pictures"
 Form = TypeVar("Form", bound=Record)
 
@@ -292,11 +353,7 @@ def registered(values: Mapping[str, object], files: Mapping[str, bytes]) -> Stud
         values: fields of `Study` without the hashes.
         files: contents of `ITEMS`, `KEY` and `POPULATION`, as written.
     """
-    hashes = {
-        "items_sha256": _sha256(files[ITEMS]),
-        "key_sha256": _sha256(files[KEY]),
-        "population_sha256": _sha256(files[POPULATION]),
-    }
+    hashes = {f"{Path(name).stem}_sha256": _sha256(files[name]) for name in HASHED}
     draft = Study.model_validate({**values, **hashes, "sha256": "0" * 64})
     return draft.model_copy(update={"sha256": fingerprint(draft)})
 
@@ -304,9 +361,8 @@ def registered(values: Mapping[str, object], files: Mapping[str, bytes]) -> Stud
 def fingerprint(study: Study) -> str:
     """SHA-256 of the registration without its own hash, as JSON with sorted keys and no spaces."""
     plain = study.model_dump(mode="json", exclude={"sha256"})
-    return _sha256(
-        json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
-    )
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _sha256(text.encode("utf-8"))
 
 
 def item_lines(items: Iterable[Item]) -> bytes:
@@ -328,10 +384,8 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
     study = _read(home / STUDY, Study)
     if fingerprint(study) != study.sha256:
         raise DataError(_altered(home, STUDY))
-    for name, due in (
-        (ITEMS, study.items_sha256),
-        (KEY, study.key_sha256),
-        (POPULATION, study.population_sha256),
+    for name, due in zip(
+        HASHED, (study.items_sha256, study.key_sha256, study.population_sha256), strict=True
     ):
         if _sha256(_bytes(home / name)) != due:
             raise DataError(_altered(home, name))

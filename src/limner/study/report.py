@@ -1,18 +1,18 @@
 """The tables of a human study, the papers' figures beside ours: outcomes, tests, power and agreement.
 
-A report record becomes tables here and nowhere else, so that Markdown, LaTeX and HTML say the same. It
-computes nothing.
+A report becomes tables here and nowhere else, so that Markdown, LaTeX and HTML say the same.
 """
 
 import html
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from scipy.stats import binomtest
+
 from limner.errors import ConfigError, unknown
 from limner.paper.table import Block, Cell, Kind, Row, Table, reference, render
 from limner.study.analysis import NO_MAJORITY, NOTHING, PAIR_OUTCOMES, Preference, StudyReport, View
-from limner.study.records import Study, StudyFiles
-from limner.study.sample import redrawn
+from limner.study.records import Study, StudyFiles, redrawn
 from limner.study.statistics import EFFECTS
 
 PAIR_COLUMNS = {
@@ -30,7 +30,7 @@ def build(report: StudyReport) -> list[Table]:
     """All tables of a report, in order: per view outcomes, tests, power and agreement.
 
     Args:
-        report: of `study_analysis.analyse`.
+        report: of `limner.study.analysis.analyse`.
     """
     tables = []
     for view in report.views:
@@ -47,8 +47,6 @@ def build(report: StudyReport) -> list[Table]:
 
 def _pairs(report: StudyReport, view: View) -> Table:
     """Table 6 of CMCM: shares of the outcomes per relation."""
-    from scipy.stats import binomtest
-
     entry = reference()["cmcm-6"]
     published: Mapping[str, Mapping[str, float]] = entry["rows"]
     tested = [one.tested for one in view.strata]
@@ -65,14 +63,8 @@ def _pairs(report: StudyReport, view: View) -> Table:
             count = one.outcomes.get(outcome, 0)
             span = binomtest(count, one.items).proportion_ci(1 - report.level, method="wilson")
             share = count / one.items
-            cells.append(
-                Cell(
-                    value=share,
-                    low=min(float(span.low), share),
-                    high=max(float(span.high), share),
-                    paper=printed,
-                )
-            )
+            low, high = min(float(span.low), share), max(float(span.high), share)
+            cells.append(Cell(value=share, low=low, high=high, paper=printed))
         remark = "" if one is None else _sizes(one)
         if one is not None and one.tested and name in published and one.tested != name:
             remark = f"here {one.tested}, {remark}"
@@ -117,14 +109,10 @@ def _patterns(report: StudyReport, view: View) -> Table:
             Cell(value=counts.get(n, 0) if total else None, paper=paper.get(str(n)), kind="count")
             for n in votes
         ]
-        ours = sum(counts.values())
-        cells.append(Cell(value=ours if total else None, paper=sum(paper.values()) or None, kind="count"))
-        cells.append(
-            Cell(
-                value=ours / total if total else None,
-                paper=sum(paper.values()) / entry["steps"] if paper else None,
-            )
-        )
+        ours, theirs = sum(counts.values()), sum(paper.values())
+        cells.append(Cell(value=ours if total else None, paper=theirs or None, kind="count"))
+        share = theirs / entry["steps"] if paper else None
+        cells.append(Cell(value=ours / total if total else None, paper=share))
         rows.append(Row(name=_pattern_name(pattern, report), cells=tuple(cells)))
     return Table(
         name="vrss-2",
@@ -180,11 +168,7 @@ def _tests(report: StudyReport, view: View) -> Table:
     for one in view.strata:
         sign, mean, span = one.sign, one.mean, one.mean_interval
         cells = (
-            _cell(
-                mean.mean if mean else None,
-                "precision",
-                (span.low, span.high) if span else None,
-            ),
+            _cell(mean.mean if mean else None, "precision", (span.low, span.high) if span else None),
             _cell(sign.wins if sign else None, "count"),
             _cell(sign.losses if sign else None, "count"),
             _cell(sign.p_value if sign else None, "probability"),
@@ -192,11 +176,7 @@ def _tests(report: StudyReport, view: View) -> Table:
             _cell(mean.t if mean else None, "precision"),
             _cell(mean.p_value if mean else None, "probability"),
             _cell(one.mean_adjusted, "probability"),
-            _cell(
-                mean.effect if mean else None,
-                "precision",
-                None if mean is None or mean.low is None or mean.high is None else (mean.low, mean.high),
-            ),
+            _cell(mean.effect if mean else None, "precision", (mean.low, mean.high) if mean else None),
         )
         rows.append(Row(name=one.stratum, cells=cells, remark=_sizes(one)))
     return Table(
@@ -287,7 +267,7 @@ def _agreement(report: StudyReport, view: View) -> Table:
     )
 
 
-def _cell(value: float | None, kind: Kind, span: tuple[float, float] | None = None) -> Cell:
+def _cell(value: float | None, kind: Kind, span: tuple[float | None, float | None] | None = None) -> Cell:
     """A figure, or nothing where it is not defined, which is no gap."""
     low, high = span if span and value is not None else (None, None)
     return Cell(value=value, low=low, high=high, kind=kind, applies=value is not None)
@@ -304,11 +284,11 @@ def _named(report: StudyReport) -> Sequence[str]:
         if report.protocol == "pairwise"
         else {"A": "True picture", "B": "Model with context", "C": "Model without context"}
     )
-    told = [
+    named = [
         f"{role}: {', '.join(report.systems.get(letter, ())) or 'not named'}"
         for letter, role in roles.items()
     ]
-    return (f"{'; '.join(told)}.",)
+    return (f"{'; '.join(named)}.",)
 
 
 def _counted(report: StudyReport, view: View) -> Sequence[str]:

@@ -1,13 +1,15 @@
 """Tests of a preference and what size of it a study can see: sign test, t-test, effect size, power.
 
-Scores are +1, 0 or −1 per item, so the sign test is exact and the t-test is the papers'. It knows no study,
-no vote and no table.
+Scores are +1, 0 or −1 per item, so the sign test is exact and the t-test is the papers'.
 """
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from pydantic import ConfigDict
+from scipy.optimize import brentq
+from scipy.stats import binomtest, nct, norm, ttest_1samp
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.records import Record
@@ -86,8 +88,6 @@ def sign_test(wins: int, losses: int, level: float = 0.05) -> SignTest:
     Raises:
         ConfigError: a negative count, or a level outside (0, 1).
     """
-    from scipy.stats import binomtest
-
     if wins < 0 or losses < 0 or not 0 < level < 1:
         raise ConfigError(
             f"sign test: {wins} wins, {losses} losses, level {level}; expected ≥ 0 and in (0, 1)"
@@ -118,9 +118,6 @@ def mean_test(scores: Sequence[float], level: float = 0.05) -> MeanTest:
     Source: CMCM 2022, Human Evaluation; docs/methods/evaluation.md §9.4; the interval as in Cumming & Finch
     2001, by inverting the noncentral t.
     """
-    import numpy as np
-    from scipy.stats import ttest_1samp
-
     if not 0 < level < 1:
         raise ConfigError(f"t-test: level {level}, expected more than 0 and less than 1")
     values = np.asarray(scores, dtype=np.float64)
@@ -148,9 +145,6 @@ def effect_interval(t: float, n: int, level: float = 0.05) -> tuple[float, float
 
     Each end is the effect under which a t at least (at most) as large has probability level / 2.
     """
-    from scipy.optimize import brentq
-    from scipy.stats import nct
-
     reach = 10.0 + 2.0 * abs(t)
 
     def below(shift: float) -> float:
@@ -174,8 +168,6 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
         power: wished, in (0, 1).
     Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
     """
-    from scipy.stats import norm
-
     return float((norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n))
 
 
@@ -199,7 +191,7 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
         from statsmodels.stats.power import NormalIndPower
     except ImportError:
         raise MissingError(
-            "statsmodels is not installed; it tells the power of a study; pip install 'limner[studies]'"
+            "statsmodels is not installed; it computes the power of a study; pip install 'limner[studies]'"
         ) from None
     normal = float(NormalIndPower().solve_power(nobs1=n, alpha=level, power=power, ratio=0))
     return Power(
@@ -214,8 +206,6 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
 
 def _seen_by_t(n: int, level: float, power: float, start: float) -> float:
     """Smallest effect with that power; statsmodels' own search ends at negative effects for some n."""
-    from scipy.optimize import brentq
-
     high = start
     while _t_power(high, n, level) < power:
         high *= 1.5

@@ -1,7 +1,7 @@
 """The votes of a study: who takes part, who holds which place, and what was answered.
 
 Everything that raters send ends here, once and for good: a vote is stored before it is acknowledged, and what
-stands is never replaced. It chooses no page and shows none.
+stands is never replaced.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from limner.errors import DataError, MissingError
 from limner.study.assignment import Plan, Unit
@@ -22,12 +22,11 @@ from limner.study.connection import PLACES, RATERS, VOTES, Connections, votes_ur
 from limner.study.records import Answer, Study, Vote, read_study
 
 # `connection` has said clearly what to install where this would fail.
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update  # isort: skip
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, or_, select, update  # isort: skip
 
 HOLD_S = 1200.0
 Outcome = Literal["stored", "stands", "gone"]
 Clock = Callable[[], float]
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,7 @@ class VoteBase:
         rater = public_id(secret)
 
         def work(connection: Connection) -> str:
-            known = select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
-            if connection.scalar(known) is None:
+            if connection.scalar(self._rater(rater)) is None:
                 row = {"study": self._study, "id": rater, "consented": self._clock()}
                 connection.execute(insert(RATERS).values(**row))
             return rater
@@ -104,9 +102,8 @@ class VoteBase:
     def knows(self, rater: str) -> bool:
         """Whether somebody of this public id takes part."""
         if rater not in self._known:
-            found = select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
             with self._connections.reading() as connection:
-                if connection.scalar(found) is None:
+                if connection.scalar(self._rater(rater)) is None:
                     return False
             self._known.add(rater)
         return True
@@ -134,17 +131,17 @@ class VoteBase:
                 if held is not None:
                     self._take(connection, rater, plan, held, now, hold_s)
             else:
-                self._keep(connection, rater, held, mine[held], now, hold_s)
-            left = [name for name in plan.open(answered, load) if name != held]
-            count = len(left)
+                # Whoever comes back after a long while begins to look anew.
+                shown = now if mine[held].held < now - hold_s else mine[held].shown
+                connection.execute(
+                    update(PLACES).where(*self._place(held, rater)).values(held=now, shown=shown)
+                )
+            count = sum(name != held for name in plan.open(answered, load))
+            more = plan.limit is None or plan.answered(answered) < plan.limit
             if plan.limit is not None:
                 extra = held is not None and not plan.units[held].check
                 count = min(count, max(0, plan.limit - plan.answered(answered) - extra))
-            waiting = (
-                held is None
-                and (plan.limit is None or plan.answered(answered) < plan.limit)
-                and self._others_hold(connection, plan, answered)
-            )
+            waiting = held is None and more and self._others_hold(connection, plan, answered)
             return Turn(None if held is None else plan.units[held], len(answered), count, waiting)
 
         # A place that is lost in a power cut is held again when the page is asked for again.
@@ -171,11 +168,7 @@ class VoteBase:
                 return "gone"
             if place.voted is not None:
                 return "stands"
-            connection.execute(
-                update(PLACES)
-                .where(PLACES.c.study == self._study, PLACES.c.unit == unit.name, PLACES.c.rater == rater)
-                .values(voted=now)
-            )
+            connection.execute(update(PLACES).where(*self._place(unit.name, rater)).values(voted=now))
             rows = [
                 {
                     "study": self._study,
@@ -211,17 +204,8 @@ class VoteBase:
             for row in rows
         ]
 
-    def counts(self) -> dict[str, int]:
-        """Item → votes, of items that have any."""
-        query = select(VOTES.c.item, func.count()).where(VOTES.c.study == self._study).group_by(VOTES.c.item)
-        with self._connections.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
-
-    def raters(self) -> int:
-        """People who consented."""
-        query = select(func.count()).select_from(RATERS).where(RATERS.c.study == self._study)
-        with self._connections.reading() as connection:
-            return connection.scalar(query) or 0
+    def _rater(self, rater: str) -> Select[tuple[str]]:
+        return select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
 
     def _mine(self, connection: Connection, rater: str) -> dict[str, Row[Any]]:
         rows = connection.execute(
@@ -246,16 +230,8 @@ class VoteBase:
         pages = set(connection.scalars(query)) - answered
         return any(not plan.units[name].check for name in pages if name in plan.units)
 
-    def _keep(  # noqa: PLR0917
-        self, connection: Connection, rater: str, unit: str, row: Row[Any], now: float, hold_s: float
-    ) -> None:
-        """Hold a place on; whoever comes back after a long while begins to look anew."""
-        shown = now if row.held < now - hold_s else row.shown
-        connection.execute(
-            update(PLACES)
-            .where(PLACES.c.study == self._study, PLACES.c.unit == unit, PLACES.c.rater == rater)
-            .values(held=now, shown=shown)
-        )
+    def _place(self, unit: str, rater: str) -> tuple[ColumnElement[bool], ...]:
+        return PLACES.c.study == self._study, PLACES.c.unit == unit, PLACES.c.rater == rater
 
     def _take(  # noqa: PLR0917
         self, connection: Connection, rater: str, plan: Plan, name: str, now: float, hold_s: float
@@ -294,15 +270,6 @@ def read_stored(folder: Path | str, votes: str | None = None) -> list[Vote]:
         MissingError: there is no such file yet.
         LimnerError: as `read_study` and `VoteBase.open`.
     """
-    return _with_stored(folder, votes, VoteBase.votes)
-
-
-def stored_raters(folder: Path | str, votes: str | None = None) -> int:
-    """How many people consented; see `read_stored`."""
-    return _with_stored(folder, votes, VoteBase.raters)
-
-
-def _with_stored(folder: Path | str, votes: str | None, ask: Callable[[VoteBase], Found]) -> Found:
     home = Path(folder)
     study = read_study(home, pictures=False).study
     url = votes_url(home, votes)
@@ -312,7 +279,7 @@ def _with_stored(folder: Path | str, votes: str | None, ask: Callable[[VoteBase]
         )
     base = VoteBase.open(home, study, votes)
     try:
-        return ask(base)
+        return base.votes()
     finally:
         base.close()
 

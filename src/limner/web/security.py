@@ -2,7 +2,6 @@
 
 A page on the web can make a browser ask 127.0.0.1, under any name it likes (DNS rebinding) and from its own
 pages. So the Host must be ours, writes must come from our own pages, and beyond this machine a token is due.
-It knows nothing of what is served.
 """
 
 from __future__ import annotations
@@ -143,7 +142,6 @@ class Guard:
         port: that a Host must name; None accepts any, as behind a proxy.
         token: that must be known; None where the machine's own user is the only one to reach the server.
         cookie: name of the cookie that holds the token.
-        open_paths: beginnings of paths that need no token.
         body_bytes: largest request body.
     """
 
@@ -152,7 +150,6 @@ class Guard:
     port: int | None = None
     token: str | None = None
     cookie: str = "limner"
-    open_paths: tuple[str, ...] = ()
     body_bytes: int = BODY_BYTES
 
 
@@ -195,26 +192,20 @@ class Guarded:
                 f"this server is not {host[:80]!r}; open it under the address that it printed",
                 kind="host",
             )
-        site = headers.get("sec-fetch-site")
-        reads = scope["method"] in SAFE
-        if reads:
+        if scope["method"] in SAFE:
             return
         origin = headers.get("origin")
         if origin is not None:
             if origin not in (f"http://{host}", f"https://{host}"):
                 raise ProblemError(403, f"a page of {origin[:80]} may not write here", kind="origin")
-        elif site not in (None, "same-origin", "none"):
+        elif headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
             raise ProblemError(403, "a page of another site may not write here", kind="origin")
 
     def _ours(self, host: str) -> bool:
         name, port = _split(host)
-        if self.guard.port is not None and port != self.guard.port and not (port is None and self._default):
+        if self.guard.port not in (None, 80 if port is None else port):
             return False
         return name in self.guard.hosts or (self.guard.addresses and _is_address(name))
-
-    @property
-    def _default(self) -> bool:
-        return self.guard.port == 80
 
     def _admit(self, scope: Scope) -> Response | None:
         """None to pass on; a redirect that puts the token of the address into a cookie.
@@ -223,7 +214,7 @@ class Guarded:
             ProblemError: the token is missing or wrong.
         """
         token = self.guard.token
-        if token is None or scope["path"].startswith(self.guard.open_paths or ("\0",)):
+        if token is None:
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         shown = [value for name, value in query if name == "token"]

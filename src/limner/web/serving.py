@@ -1,6 +1,6 @@
 """Start a server: bind first, so that the address is true before it is told, then serve until Ctrl-C.
 
-The bind rule is here: beyond this machine only with a token. It knows nothing of what is served.
+The bind rule is here: beyond this machine only with a token.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import uvicorn
 from starlette.types import ASGIApp
 
 from limner.errors import ConfigError
 from limner.web.security import Guard, Guarded, hosts_of, is_loopback, new_token
 
 ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
+PORT = 8420
 
 
 @dataclass(frozen=True)
@@ -52,34 +54,24 @@ class Bound:
         """An address to print or open, with the token where one is due."""
         return f"{self.origin}{path}" + (f"?token={self.token}" if self.token else "")
 
-    def guard(
-        self,
-        cookie: str,
-        *,
-        names: Iterable[str] = (),
-        open_paths: tuple[str, ...] = (),
-        need_token: bool = True,
-    ) -> Guard:
+    def guard(self, cookie: str, *, names: Sequence[str] = (), need_token: bool = True) -> Guard:
         """The rules for this address.
 
         Args:
             cookie: beginning of the name of the token's cookie; cookies do not tell ports apart, names do.
             names: further names of this server, such as that of a proxy before it; any port will do then.
-            open_paths: beginnings of paths that need no token.
             need_token: False for a server that knows its visitors by other means.
         """
-        every = tuple(names)
         return Guard(
-            hosts=hosts_of("" if self.host in ANY else self.host, every),
+            hosts=hosts_of("" if self.host in ANY else self.host, names),
             addresses=not self.loopback,
-            port=None if every else self.port,
+            port=None if names else self.port,
             token=self.token if need_token else None,
             cookie=f"{cookie}-{self.port}",
-            open_paths=open_paths,
         )
 
 
-def bind(host: str, port: int | None, default: int) -> Bound:
+def bind(host: str, port: int | None, default: int = PORT) -> Bound:
     """Listen on an address.
 
     Args:
@@ -136,8 +128,6 @@ def serve(
         browse: address to open in the user's browser once the server answers; None opens none.
         ready: called once the server answers.
     """
-    import uvicorn
-
     config = uvicorn.Config(
         Guarded(app, guard),
         log_level="warning",
