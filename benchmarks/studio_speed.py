@@ -34,7 +34,7 @@ from limner.storyboard.equipment import picture_encoders
 from limner.storyboard.illustrator import Illustrator
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
-from limner.studio.services import Studio
+from limner.studio.routes import Studio
 from limner.text.read import parse_story
 
 PHOTOGRAPHS = 24

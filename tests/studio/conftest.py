@@ -12,7 +12,7 @@ from limner.cli.index import index
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.projects import Projects
-from limner.studio.services import Studio
+from limner.studio.routes import Studio
 from limner.studio.workshop import Workshop
 from limner.web.security import Guard, Guarded
 from limner.worlds import PictureBook

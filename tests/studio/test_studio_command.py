@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 from limner.cli.main import run as limner
 from limner.errors import DataError, MissingError
 from limner.studio.app import create_app, opened
-from limner.studio.services import Studio
+from limner.studio.routes import Studio
 from limner.web import serving
 
 

@@ -13,8 +13,7 @@ import urllib.request
 import pytest
 
 from limner import files
-from limner.studio.edits import Blank, Retext, Retitle
-from limner.studio.projects import Projects
+from limner.studio.projects import Blank, Projects, Retext, Retitle
 from limner.studio.workshop import Workshop
 
 

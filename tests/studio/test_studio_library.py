@@ -21,7 +21,7 @@ from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, considered
 from limner.studio.jobs import Job, Jobs, told
-from limner.studio.services import Studio
+from limner.studio.routes import Studio
 
 
 def test_what_the_library_holds(guarded, drawn_library, drawn):

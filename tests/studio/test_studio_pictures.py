@@ -15,7 +15,7 @@ from limner.library.library import Library
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.pictures import SIDES, cache_folder, side_for
-from limner.studio.services import Studio
+from limner.studio.routes import Studio
 
 
 def files_in(folder):

@@ -19,7 +19,7 @@ from limner.storyboard.trained import (
 )
 from limner.studio.app import create_app
 from limner.studio.engine import Constraints, Engine, made
-from limner.studio.services import Studio
+from limner.studio.routes import Studio
 from limner.text.read import parse_story
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]

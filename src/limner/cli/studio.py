@@ -1,9 +1,7 @@
 """``limner studio``: storyboards in a browser, over a library.
 
-It parses options, opens what the studio works on, and starts the server. `limner.studio` is the studio.
+It parses options and prints the address; `limner.studio` is the studio.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit, say
-from limner.errors import MissingError
-
-PORT = 8420
+from limner.web import check_installed
 
 
 def studio(
@@ -57,41 +53,23 @@ def studio(
     browser
         Open the browser.
     """
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingError(
-            f'studio: {error.name} is not installed; run: pip install "limner[studio]"'
-        ) from error
-    import threading
+    check_installed("studio", "studio")
+    from limner.studio.app import serve_studio
 
-    from limner.studio.app import create_app, opened
-    from limner.studio.engine import Engine
-    from limner.studio.pictures import cache_folder
-    from limner.studio.services import Studio
-    from limner.web.serving import bind, serve
-
-    engine = Engine(library, model=model, metric=metric)
-    bound = bind(host, port, PORT)
-    made = Studio.of(
-        engine,
-        projects or library / "projects",
-        cache_folder(engine.illustrator().library),
-        weights=weights,
-        writable=bound.loopback,
-    )
-    path = "/"
-    if text is not None:
-        path = f"/projects/{opened(text, made.workshop, say)}"
-    else:
-        threading.Thread(target=engine.warm, daemon=True).start()
-    address = bound.url(path)
-
-    def told() -> None:
+    def ready(address: str) -> None:
         emit(f"limner studio: {address}")
         say("Ctrl-C ends it; projects are kept.")
 
-    serve(
-        create_app(made), bound, bound.guard("limner-studio"), browse=address if browser else None, ready=told
+    serve_studio(
+        library,
+        projects=projects,
+        host=host,
+        port=port,
+        model=model,
+        metric=metric,
+        weights=weights,
+        text=text,
+        browser=browser,
+        note=say,
+        ready=ready,
     )

@@ -1,10 +1,11 @@
-"""The studio as a web application: its parts put together, its pages, and the documents that describe it.
+"""The studio as a web application: its parts put together, its pages, and its server.
 
-What requests do is in the route files beside it. It starts no server; `limner.web.serving` does.
+What requests do is in `limner.studio.routes`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,13 +19,15 @@ from starlette.types import Scope
 from limner.errors import DataError, MissingError
 from limner.records import limner_version
 from limner.studio import routes
-from limner.studio.edits import TextFormat
-from limner.studio.projects import digest
-from limner.studio.services import Studio
+from limner.studio.engine import Engine
+from limner.studio.pictures import cache_folder
+from limner.studio.projects import TextFormat, digest
+from limner.studio.routes import Studio
 from limner.studio.workshop import Workshop
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story
 from limner.web import security as problems
 from limner.web.security import ProblemDetails
+from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
 PAGES = {"/": "index.html", "/library": "library.html", "/projects/{project}": "project.html"}
@@ -83,13 +86,13 @@ class _Static(StaticFiles):
 _FORMATS: dict[str, TextFormat] = {suffix: kind for suffix, kind in SUFFIXES.items() if kind != "json"}
 
 
-def opened(file: Path, workshop: Workshop, say: Callable[[str], None]) -> str:
+def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
     """Id of the project of a text file.
 
     Args:
         file: Markdown, HTML or plain text, by its suffix.
         workshop: where it is looked for, and made.
-        say: told what the person should know, a line each.
+        note: receives what the person should know, a line each.
     Raises:
         LimnerError: as `limner.text.read.read_story`; a JSON story, which the studio cannot edit as text.
     """
@@ -101,10 +104,10 @@ def opened(file: Path, workshop: Workshop, say: Callable[[str], None]) -> str:
         data = file.read_bytes()[: MAX_BYTES + 1]
     except OSError as error:
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
-    text, note = decode_text(data, file.name, html=kind == "html")
+    text, guessed = decode_text(data, file.name, html=kind == "html")
     text = text.removeprefix("\ufeff")
-    if note:
-        say(f"{file.name}: {note}")
+    if guessed:
+        note(f"{file.name}: {guessed}")
     projects = workshop.projects
     for project in projects.ids():
         if projects.read(project).state.text == digest(text.encode("utf-8")):
@@ -115,7 +118,62 @@ def opened(file: Path, workshop: Workshop, say: Callable[[str], None]) -> str:
         shown = workshop.engine.illustrator().shown_by(story)
         given = shown.inside
         for line in shown.notes:
-            say(f"{file.name}: {line}")
+            note(f"{file.name}: {line}")
         for step in shown.outside:
-            say(f"{file.name}: step {step + 1} shows a picture outside the library; one is chosen")
+            note(f"{file.name}: step {step + 1} shows a picture outside the library; one is chosen")
     return workshop.create(text, format=kind, given=given).id
+
+
+def serve_studio(
+    library: Path,
+    *,
+    projects: Path | None,
+    host: str,
+    port: int | None,
+    model: Path | None,
+    metric: Path | None,
+    weights: tuple[str, ...],
+    text: Path | None,
+    browser: bool,
+    note: Callable[[str], None],
+    ready: Callable[[str], None],
+) -> None:
+    """Serve the studio of a library until Ctrl-C.
+
+    Args:
+        library: its folder.
+        projects: folder of the projects; in the library's folder unless given.
+        host: address to listen on.
+        port: to listen on; None for the usual one, or any that is free.
+        model: folder of a trained run, or None.
+        metric: folder of a trained same-document metric, or None.
+        weights: as of ``limner index --weights``, for folders that are added.
+        text: to open a project of, or None.
+        browser: whether to open the user's browser.
+        note: receives what the person should know of the text, a line each.
+        ready: receives the address once the server answers.
+    Raises:
+        LimnerError: as `Engine`, `bind` and `opened`.
+    """
+    engine = Engine(library, model=model, metric=metric)
+    bound = bind(host, port)
+    studio = Studio.of(
+        engine,
+        projects or library / "projects",
+        cache_folder(engine.illustrator().library),
+        weights=weights,
+        writable=bound.loopback,
+    )
+    path = "/"
+    if text is not None:
+        path = f"/projects/{opened(text, studio.workshop, note)}"
+    else:
+        threading.Thread(target=engine.warm, daemon=True).start()
+    address = bound.url(path)
+    serve(
+        create_app(studio),
+        bound,
+        bound.guard("limner-studio"),
+        browse=address if browser else None,
+        ready=lambda: ready(address),
+    )

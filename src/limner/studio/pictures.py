@@ -6,6 +6,7 @@ handed out. Thumbnails are kept in a folder of the studio, never beside the pict
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -146,8 +147,6 @@ def cache_folder(library: Library) -> Path:
         root = Path(source).resolve()
         if home == root or root in home.parents:
             base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            import hashlib
-
             return base / "limner" / "thumbnails" / hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     return home / "thumbnails"
 

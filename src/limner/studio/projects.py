@@ -1,7 +1,7 @@
 """Projects on disk: a folder each, with its history as versioned JSON that no crash leaves half written.
 
-A change is on the disk before it is answered. Texts and storyboards are kept once, under the hash of their
-content, however many points of the history show them. It illustrates nothing.
+What a user does is an edit, part of the history. A change is on the disk before it is answered. Texts and
+storyboards are kept once, under the hash of their content, however many points of the history show them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,177 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from limner.errors import DataError
-from limner.files import locked, sync_folder, write_bytes
+from limner.files import first_fault, locked, sync_folder, write_bytes
 from limner.records import Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
-from limner.studio.edits import Choice, Edit, TextFormat
 
 SCHEMA_VERSION: Literal[1] = 1
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
 _ID = re.compile(r"[0-9a-f]{16}")
+
+
+TEXT_LETTERS = 2_000_000
+PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Position = Annotated[int, Field(ge=0)]
+Title = Annotated[str, StringConstraints(max_length=500)]
+Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
+RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+TextFormat = Literal["markdown", "plain", "html"]
+MOST = {"candidates": 2000, "pair_weight": 100, "runners_up": 200, "beam_width": 100}
+
+
+def _bounded(options: BoardOptions) -> BoardOptions:
+    """Refuse what would keep a server busy, and what has edits of its own."""
+    if options.pins or options.bans:
+        raise ValueError("pins and bans are edits of their own, not options")
+    for name, value in options.model_dump(include=set(MOST), exclude_none=True).items():
+        if value > MOST[name]:
+            raise ValueError(f"{name} is {value}, at most {MOST[name]} here")
+    return options
+
+
+Options = Annotated[BoardOptions, AfterValidator(_bounded)]
+
+
+class Choose(Record):
+    """Show this picture at a step, and keep it there.
+
+    Attributes:
+        step: 0-based, as in all edits.
+        picture: of the library.
+        seen: candidates the user had in view, best first; the server knows the last strip it sent.
+    """
+
+    kind: Literal["choose"]
+    step: Position
+    picture: PictureId
+    seen: tuple[PictureId, ...] = Field(default=(), max_length=1000)
+
+
+class Lock(Record):
+    """Keep what a step shows now, be it a picture or a blank."""
+
+    kind: Literal["lock"]
+    step: Position
+
+
+class Unlock(Record):
+    """Let a step be chosen for again."""
+
+    kind: Literal["unlock"]
+    step: Position
+
+
+class Blank(Record):
+    """Show no picture at a step."""
+
+    kind: Literal["blank"]
+    step: Position
+
+
+class Relation(Record):
+    """Ask that a step's picture stands in a relation to its text; None asks for none."""
+
+    kind: Literal["relation"]
+    step: Position
+    relation: RelationName | None
+
+
+class Swap(Record):
+    """Exchange what two steps show, and keep both."""
+
+    kind: Literal["swap"]
+    a: Position
+    b: Position
+
+
+class Ban(Record):
+    """Never show a picture in this project; a step that was locked to it is let go."""
+
+    kind: Literal["ban"]
+    picture: PictureId
+
+
+class Unban(Record):
+    """Allow a picture again."""
+
+    kind: Literal["unban"]
+    picture: PictureId
+
+
+class SetOptions(Record):
+    """Illustrate by other options; those that are not named get their defaults."""
+
+    kind: Literal["options"]
+    options: Options
+
+
+class Retitle(Record):
+    """Name the project."""
+
+    kind: Literal["retitle"]
+    title: Title
+
+
+class Retext(Record):
+    """Replace the text; steps whose words stay keep what was fixed for them.
+
+    Attributes:
+        text: the new one.
+        format: how to read it; None as before.
+        by: what one step is; as before where it is not sent.
+    """
+
+    kind: Literal["retext"]
+    text: Text
+    format: TextFormat | None = None
+    by: Segmentation | None = None
+
+
+Edit = Annotated[
+    Choose | Lock | Unlock | Blank | Relation | Swap | Ban | Unban | SetOptions | Retitle | Retext,
+    Field(discriminator="kind"),
+]
+
+
+class Choice(Record):
+    """One replacement.
+
+    Attributes:
+        time: when, UTC.
+        project: id of the project.
+        revision: of the project that the choice made.
+        step: 0-based.
+        text: words of the step as they are searched for: its heading, where headings tell, and its text.
+        context: the steps before and after it and itself, in order, likewise; at most 20 on either side.
+        shown: id of the picture that the step showed before; None for a blank.
+        chosen: id of the picture that the user put there.
+        seen: ids of the candidates in view, best first; empty where no strip was open.
+        relation: that was asked for at this step, or None.
+        settings: of the storyboard on which the choice was made.
+        library: name of the library folder.
+        withdrawn: whether the user took it back (undo).
+    """
+
+    time: datetime
+    project: str
+    revision: int = Field(ge=1)
+    step: int = Field(ge=0)
+    text: str
+    context: tuple[str, ...]
+    shown: str | None
+    chosen: str
+    seen: tuple[str, ...] = ()
+    relation: str | None = None
+    settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    library: str = ""
+    withdrawn: bool = False
 
 
 class State(Record):
@@ -126,10 +283,6 @@ class Projects:
             one.name for one in self.folder.iterdir() if _ID.fullmatch(one.name) and (one / FILE).is_file()
         ]
 
-    def new_id(self) -> str:
-        """An id that no project has."""
-        return secrets.token_hex(8)
-
     def read(self, project: str) -> ProjectFile:
         """A project as it was saved last.
 
@@ -143,10 +296,8 @@ class Projects:
         except FileNotFoundError:
             raise UnknownProjectError(project) from None
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
             raise DataError(
-                f"{file}: {where}: {first['msg']}; damaged, or written by a newer limner; its texts and"
+                f"{file}: {first_fault(error)}; damaged, or written by a newer limner; its texts and"
                 f" storyboards are in {PARTS}/ beside it"
             ) from error
         if found.cursor >= len(found.states):
@@ -163,12 +314,12 @@ class Projects:
         Raises:
             DataError: it is not there, or damaged.
         """
+        data = self._part(project, state.board, "json")
         try:
-            return Storyboard.model_validate_json(self._part(project, state.board, "json"))
+            return Storyboard.model_validate_json(data)
         except ValidationError as error:
-            raise DataError(
-                f"project {project}: storyboard {state.board}: {error.errors()[0]['msg']}"
-            ) from error
+            why = error.errors()[0]["msg"]
+            raise DataError(f"project {project}: storyboard {state.board}: {why}") from error
 
     def editing(self, project: str) -> AbstractContextManager[None]:
         """Keep everybody else from changing a project, in this process and in others.
@@ -244,8 +395,7 @@ class Projects:
 
     def _forget(self, folder: Path, project: ProjectFile) -> None:
         """Remove parts that no state shows any more."""
-        kept = {f"{state.text}.txt" for state in project.states}
-        kept |= {f"{state.board}.json" for state in project.states}
+        kept = {name for state in project.states for name in (f"{state.text}.txt", f"{state.board}.json")}
         for file in (folder / PARTS).iterdir():
             if file.name not in kept:
                 file.unlink(missing_ok=True)

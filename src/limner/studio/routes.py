@@ -1,7 +1,6 @@
-"""Routes of the library: what is in it, its pictures by id, and folders added to it.
+"""Routes of the studio: the library, its pictures by id, folders added to it, projects, and questions to it.
 
-No path from outside ever reaches the disk but that of a folder to add, and that only on this machine. They
-change no picture.
+No path from outside ever reaches the disk but that of a folder to add, and that only on this machine.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -25,12 +25,11 @@ from limner.records import Picture, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.studio.drafts import read_text
-from limner.studio.edits import Choice
-from limner.studio.engine import made
-from limner.studio.jobs import Job, UnknownJobError
-from limner.studio.pictures import MEDIA_TYPE, ExportFormat, exported, original, side_for
+from limner.studio.engine import Engine, made
+from limner.studio.jobs import Job, Jobs, UnknownJobError
+from limner.studio.pictures import MEDIA_TYPE, ExportFormat, Thumbnails, exported, original, side_for
 from limner.studio.preferences import read_preferences
-from limner.studio.projects import UnknownProjectError
+from limner.studio.projects import Choice, Projects, UnknownProjectError
 from limner.studio.schemas import (
     AddFolder,
     CandidateList,
@@ -54,8 +53,7 @@ from limner.studio.schemas import (
     SearchRequest,
     Wording,
 )
-from limner.studio.services import Studio
-from limner.studio.workshop import StaleError
+from limner.studio.workshop import StaleError, Workshop
 from limner.web.security import ProblemError
 
 LEFT_OUT, DUPLICATES = 1000, 100
@@ -64,6 +62,52 @@ _ID = re.compile(r"[0-9a-f]{64}")
 Identifier = Annotated[str, Part(description="SHA-256 of a picture, 64 hex digits")]
 Offset = Annotated[int, Query(ge=0, le=10**9)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+@dataclass(frozen=True)
+class Studio:
+    """What the routes work with.
+
+    Attributes:
+        engine: the library.
+        workshop: the projects.
+        thumbnails: small copies of pictures.
+        jobs: indexing that is under way.
+        writable: whether folders may be added: only where this machine alone can ask.
+    """
+
+    engine: Engine
+    workshop: Workshop
+    thumbnails: Thumbnails
+    jobs: Jobs
+    writable: bool
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        projects: Path,
+        thumbnails: Path,
+        *,
+        weights: tuple[str, ...] = (),
+        writable: bool = True,
+    ) -> Studio:
+        """A studio over a library.
+
+        Args:
+            engine: the library.
+            projects: folder of the projects.
+            thumbnails: folder of the cache.
+            weights: as of ``limner index --weights``, for folders that are added.
+            writable: whether folders may be added.
+        """
+        return cls(
+            engine,
+            Workshop(engine, Projects(projects)),
+            Thumbnails(thumbnails),
+            Jobs(engine, weights),
+            writable,
+        )
 
 
 def library_router(studio: Studio) -> APIRouter:
@@ -112,9 +156,8 @@ def library_router(studio: Studio) -> APIRouter:
     ) -> Response:
         """A small copy, its longer side as asked for or a little more."""
         found, side = _picture(studio, picture), side_for(side)
-        tag = f'"{picture[:32]}-{side}"'
-        headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
-        if if_none_match is not None and tag in if_none_match:
+        headers, known = _cached(f'"{picture[:32]}-{side}"', if_none_match)
+        if known:
             return Response(status_code=304, headers=headers)
         return Response(studio.thumbnails.get(found, side), media_type=MEDIA_TYPE, headers=headers)
 
@@ -122,9 +165,8 @@ def library_router(studio: Studio) -> APIRouter:
     def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """The picture itself, as it is on the disk."""
         found = _picture(studio, picture)
-        tag = f'"{picture}"'
-        headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
-        if if_none_match is not None and tag in if_none_match:
+        headers, known = _cached(f'"{picture}"', if_none_match)
+        if known:
             return Response(status_code=304, headers=headers)
         sent = original(found)
         headers |= {
@@ -164,12 +206,18 @@ def library_router(studio: Studio) -> APIRouter:
     )
     async def events(job: str) -> StreamingResponse:
         """The status of a job, sent whenever it changes, until the job ends."""
-        return StreamingResponse(_told(_job(studio, job)), media_type="text/event-stream")
+        return StreamingResponse(_status_events(_job(studio, job)), media_type="text/event-stream")
 
     return routes
 
 
-async def _told(job: Job) -> AsyncIterator[str]:
+def _cached(tag: str, if_none_match: str | None) -> tuple[dict[str, str], bool]:
+    """Headers of what never changes, and whether the browser has it already."""
+    headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
+    return headers, if_none_match is not None and tag in if_none_match
+
+
+async def _status_events(job: Job) -> AsyncIterator[str]:
     last = None
     while True:
         status = job.status

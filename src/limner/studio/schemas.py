@@ -13,8 +13,16 @@ from pydantic import Field, StringConstraints, model_validator
 
 from limner.records import Candidate, Picture, Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
-from limner.studio.edits import Edit, Options, PictureId, RelationName, Text, TextFormat, Title
-from limner.studio.projects import ProjectFile
+from limner.studio.projects import (
+    Edit,
+    Options,
+    PictureId,
+    ProjectFile,
+    RelationName,
+    Text,
+    TextFormat,
+    Title,
+)
 
 
 class PictureItem(Record):

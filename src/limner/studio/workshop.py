@@ -1,22 +1,34 @@
 """Projects made, changed, undone and redone: every act re-decodes the steps that are free, and is saved.
 
-It brings the library's illustrator and the projects on disk together, for the command and the web alike. It
-knows nothing of HTTP.
+It brings the library's illustrator and the projects on disk together, for the command and the web alike.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import secrets
 from datetime import UTC, datetime
 
 from limner.errors import ConfigError, DataError
-from limner.records import BoardStep, Candidate, Segmentation, Story, Storyboard
+from limner.records import Candidate, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
-from limner.studio.drafts import Draft, carried, changed, check_step, draft_of, named, read_text, state_of
-from limner.studio.edits import Choice, Choose, Edit, Retext, Retitle, TextFormat
+from limner.studio.drafts import carried, changed, check_step, named, read_text
 from limner.studio.engine import Constraints, Engine, made, strip_of
-from limner.studio.projects import UNDO_STEPS, Entry, ProjectFile, Projects, State, UnknownProjectError
+from limner.studio.projects import (
+    UNDO_STEPS,
+    Choice,
+    Choose,
+    Edit,
+    Entry,
+    ProjectFile,
+    Projects,
+    Retext,
+    Retitle,
+    State,
+    TextFormat,
+    UnknownProjectError,
+    digest,
+)
 from limner.studio.schemas import Project, ProjectSummary, broken, shown, summary
 
 CONTEXT_STEPS = 20
@@ -67,24 +79,24 @@ class Workshop:
         """
         reading = read_text(text, format, by)
         library = self.engine.illustrator()
-        draft = Draft(
+        draft = State(
+            revision=1,
+            time=datetime.now(UTC),
             title=title.strip() or named(reading.story),
-            text=text,
+            text=digest(text.encode("utf-8")),
             format=format,
             by=by,
             options=options or BoardOptions(),
-            pins={},
-            relations={},
-            bans=(),
             given=given or {},
+            board="",
             notes=(*reading.summary(), *_unread(library, reading.story)),
         )
-        board = self._decoded(library, reading.story, draft)
+        board = _decoded(library, reading.story, draft)
         now = datetime.now(UTC)
-        state = state_of(draft, board, 1, now, None)
+        state = draft.model_copy(update={"time": now, "board": _name_of(board)})
         entry = Entry(revision=1, time=now, act="create")
         made = ProjectFile(
-            id=self.projects.new_id(), created=now, revision=1, states=(state,), cursor=0, log=(entry,)
+            id=secrets.token_hex(8), created=now, revision=1, states=(state,), cursor=0, log=(entry,)
         )
         self.projects.save(made, text=text, board=board)
         return shown(made, text, board)
@@ -130,18 +142,19 @@ class Workshop:
             found = self._current(project, revision)
             text, board = self.projects.text(project, found.state), self.projects.board(project, found.state)
             library = self.engine.illustrator()
-            story = board.story
-            draft = changed(draft_of(found.state, text), edit, board, library)
+            story, kept = board.story, edit
+            draft = changed(found.state, edit, board, library)
             if isinstance(edit, Retext):
-                reading = read_text(draft.text, draft.format, draft.by)
+                text = edit.text
+                reading = read_text(text, draft.format, draft.by)
                 draft = carried(draft, story, reading)
-                draft = replace(draft, notes=(*draft.notes, *_unread(library, reading.story)))
                 story = reading.story
-            fresh = board if isinstance(edit, Retitle) else self._decoded(library, story, draft)
-            now = datetime.now(UTC)
-            number = found.revision + 1
-            kept = edit.model_copy(update={"text": ""}) if isinstance(edit, Retext) else edit
-            state = state_of(draft, fresh, number, now, kept)
+                draft = draft.model_copy(update={"notes": (*draft.notes, *_unread(library, story))})
+                kept = edit.model_copy(update={"text": ""})
+            fresh = board if isinstance(edit, Retitle) else _decoded(library, story, draft)
+            number, now = found.revision + 1, datetime.now(UTC)
+            made_now = {"revision": number, "time": now, "edit": kept, "board": _name_of(fresh)}
+            state = draft.model_copy(update=made_now)
             choices = found.choices
             if isinstance(edit, Choose):
                 made = self._choice(found, state, edit, board)
@@ -157,8 +170,8 @@ class Workshop:
                     "choices": choices,
                 }
             )
-            self.projects.save(saved, text=draft.text, board=fresh)
-        return shown(saved, draft.text, fresh)
+            self.projects.save(saved, text=text, board=fresh)
+        return shown(saved, text, fresh)
 
     def undo(self, project: str, revision: int) -> Project:
         """Take the last change back.
@@ -234,14 +247,13 @@ class Workshop:
             raise StaleError(revision, found.revision)
         return found
 
-    def _decoded(self, library: Illustrator, story: Story, draft: Draft) -> Storyboard:
-        constraints = Constraints(draft.pins, draft.relations, draft.bans, draft.given)
-        return made(library, story, draft.options, constraints)
-
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Storyboard) -> Choice:
         texts = step_texts(board.story)
         step = board.steps[edit.step]
-        seen = edit.seen or self._strips.get((before.id, before.revision, edit.step), ()) or _named(step)
+        seen = edit.seen or self._strips.get((before.id, before.revision, edit.step), ())
+        if not seen:
+            chosen = () if step.chosen is None else (step.chosen,)
+            seen = tuple(one.picture.id for one in (*chosen, *step.runners_up))
         around = texts[max(0, edit.step - CONTEXT_STEPS) : edit.step + CONTEXT_STEPS + 1]
         return Choice(
             time=state.time,
@@ -265,10 +277,12 @@ def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def _named(step: BoardStep) -> tuple[str, ...]:
-    """What a step shows and names as runners-up."""
-    chosen = () if step.chosen is None else (step.chosen,)
-    return tuple(one.picture.id for one in (*chosen, *step.runners_up))
+def _decoded(library: Illustrator, story: Story, state: State) -> Storyboard:
+    return made(library, story, state.options, _constraints(state))
+
+
+def _name_of(board: Storyboard) -> str:
+    return digest(board.model_dump_json().encode("utf-8"))
 
 
 def _constraints(state: State) -> Constraints:
