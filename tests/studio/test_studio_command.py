@@ -10,7 +10,6 @@ from limner.cli.main import run as limner
 from limner.errors import DataError, MissingError
 from limner.studio.app import create_app, opened
 from limner.studio.routes import Studio
-from limner.web import serving
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def started(monkeypatch):
         ready()
         bound.listener.close()
 
-    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr("limner.studio.app.serve", serve)
     return calls
 
 

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from limner.cli.terminal import emit
 from limner.errors import DataError
+from limner.evaluation.fitting import FITTED, fit_channel
 from limner.library.library import Library
 from limner.storyboard import calibration
 from limner.storyboard.calibration import OwnCalibration, read_own, write_own
@@ -35,8 +36,6 @@ def calibrate(
     channel
         clip, base or labels (repeatable); all that the library has unless given.
     """
-    from limner.evaluation.fitting import FITTED, fit_channel
-
     opened = Library.open(library)
     names = channel or tuple(name for name in FITTED if CHANNELS[name] in opened.settings.spaces)
     if not names:

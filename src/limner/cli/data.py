@@ -6,17 +6,22 @@ It finds the files, shows progress and prints; `limner.datasets` counts and fetc
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
 from limner.cli.terminal import emit, emit_json, say
+from limner.datasets import load_dataset
+from limner.datasets.audit import audit as run_audit
+from limner.datasets.audit import render
+from limner.datasets.base import data_sets
+from limner.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
+from limner.datasets.recipes import builder
+from limner.datasets.transfer import FetchSettings
 from limner.errors import ConfigError, LimnerError, unknown
-from limner.progress import Bar
-
-if TYPE_CHECKING:
-    from limner.datasets.fetch import FetchProgress, FetchReport
+from limner.progress import Bar, IndexProgress
+from limner.scenes.detect import build_prior as count
 
 _LINE_EVERY_S = 30.0
 data = App(
@@ -39,8 +44,6 @@ def sets(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
     json
         Print JSON instead of text.
     """
-    from limner.datasets.base import data_sets
-
     found = sorted(data_sets().values(), key=lambda one: one.name)
     if json:
         told = ("name", "about", "relations", "sequence")
@@ -94,10 +97,6 @@ def audit(
     json
         Print JSON instead of text.
     """
-    from limner.datasets import load_dataset
-    from limner.datasets.audit import audit as run_audit
-    from limner.datasets.audit import render
-
     data = load_dataset(name, annotations or "", pictures=pictures, drop_missing=missing == "drop")
     found = run_audit(data, split or None, seed=seed, draws=draws, strict=strict)
     if json:
@@ -155,10 +154,6 @@ def fetch(
     json
         Print the report as JSON.
     """
-    from limner.datasets.base import data_sets
-    from limner.datasets.fetch import fetch_pictures
-    from limner.datasets.transfer import FetchSettings
-
     known = {one.name: one.wanted for one in data_sets().values() if one.wanted is not None}
     if name not in known:
         raise ConfigError(unknown("data set to fetch", name, known))
@@ -239,9 +234,6 @@ def build_recipes(
     json
         Print the report as JSON.
     """
-    from limner.datasets.recipes import builder
-    from limner.datasets.transfer import FetchSettings
-
     if not sources:
         raise ConfigError("build-recipes: no source; give saved pages, folders of them, or URLs")
     settings = FetchSettings(
@@ -297,9 +289,6 @@ def build_prior(
     json
         Print the report as JSON.
     """
-    from limner.progress import IndexProgress
-    from limner.scenes.detect import build_prior as count
-
     if not files:
         raise ConfigError(
             "build-prior: no file; give relationships.json of Visual Genome or files of its form"
@@ -315,7 +304,7 @@ def build_prior(
         emit(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
 
 
-def summary(report: "FetchReport", folder: Path) -> list[str]:
+def summary(report: FetchReport, folder: Path) -> list[str]:
     """The report of a fetch as lines."""
     lines = [
         f"{report.done:,} of {report.wanted:,} pictures in {folder} ({report.size_bytes / 1e6:,.1f} MB), "
@@ -350,7 +339,7 @@ class FetchBar(Bar):
         self._said_s = time.monotonic()
         self._task = self.bar.add_task("pictures", total=None, more="")
 
-    def __call__(self, now: "FetchProgress") -> None:
+    def __call__(self, now: FetchProgress) -> None:
         """Show how far it is."""
         more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
         self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)

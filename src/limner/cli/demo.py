@@ -15,6 +15,7 @@ from limner.records import Candidate
 from limner.storyboard.equipment import DEFAULT, add_pictures
 from limner.storyboard.illustrator import Illustrator
 from limner.text.read import read_story
+from limner.worlds.demo import demo_collection
 
 # Photographs that come with packages limner needs → what a text says of each.
 PHOTOGRAPHS = {
@@ -39,8 +40,6 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     seed
         Of the drawings that only look like the right ones.
     """
-    from limner.worlds.demo import demo_collection
-
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
     place = folder / "library"

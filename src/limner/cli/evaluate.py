@@ -15,6 +15,7 @@ from rich.table import Table
 from limner.arrays import FloatArray
 from limner.cli.terminal import emit, emit_json, emit_table, say
 from limner.datasets.sets.stories import read_stories
+from limner.datasets.splits import split_stories
 from limner.errors import ConfigError, DataError
 from limner.evaluation.judged import judged_search
 from limner.evaluation.stories import (
@@ -29,10 +30,14 @@ from limner.language import ENGLISH
 from limner.library.gallery import Gallery
 from limner.library.library import Library
 from limner.library.search import Index
+from limner.pictures.decode import read_file
 from limner.records import Story
 from limner.storyboard import calibration
 from limner.storyboard import calibration as own_calibration
+from limner.storyboard.coherence import CosinePull
+from limner.storyboard.decode import max_marginals
 from limner.storyboard.equipment import CHANNELS, channels_of, pair_space
+from limner.storyboard.lattice import lattice
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 Coupling = Literal["off", "chain", "anchor"]
@@ -137,8 +142,6 @@ def evaluate(
 
 def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
     """The stories of a split; divided by source where the set itself states no split."""
-    from limner.datasets.splits import split_stories
-
     found = read_stories(data)
     if any(story.split for story in found.stories):
         return found.split(split)
@@ -152,8 +155,6 @@ def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
     Raises:
         DataError: a picture of the task is not in the library.
     """
-    from limner.pictures.decode import read_file
-
     contents = [read_file(os.fsencode(path)).sha256 for path in task.paths]
     try:
         found = library.gallery(spaces, contents)
@@ -166,10 +167,6 @@ def _decoder(
     index: Index, space: str | None, name: Coupling, found: calibration.Calibration, channels: str
 ) -> Decoder:
     """Max-marginals of a decoder with the calibrated pull."""
-    from limner.storyboard.coherence import CosinePull
-    from limner.storyboard.decode import max_marginals
-    from limner.storyboard.lattice import lattice
-
     if space is None:
         raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
     pull, rows = found.pull(space), np.arange(len(index.gallery))

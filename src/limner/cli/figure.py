@@ -3,19 +3,25 @@
 It collects what a figure shows and writes the file; `limner.paper.figures` draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.terminal import say
 from limner.errors import ConfigError, DataError, unknown
-
-if TYPE_CHECKING:
-    from limner.evaluation.results import Result
+from limner.evaluation.results import Result
+from limner.evaluation.uncertainty import group_numbers
+from limner.paper import figures
+from limner.paper.cmcm import build
+from limner.paper.comparison import compare, rank_figure
+from limner.paper.gallery import open_pictures, write_found
+from limner.paper.strips import draw_attention, write_galleries, write_story_strips
+from limner.paper.table import reference
+from limner.paper.topic import write_topic_path
+from limner.paper.weights import draw, draw_gains, write_weighted_pairs
 
 NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
@@ -23,7 +29,6 @@ NAMES = (
     "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries", "vrss-topic",
     "gsda-strips",
 )  # fmt: skip
-PAGES = ("complementary-3", "complementary-4", "vrss-galleries", "vrss-topic", "gsda-strips")
 
 
 def figure(
@@ -84,14 +89,19 @@ def figure(
     resamples
         Of every interval.
     """
-    from limner.paper import figures
-    from limner.paper.strips import draw_attention
-    from limner.paper.weights import draw, draw_gains
-
     if name not in NAMES:
         raise ConfigError(unknown("figure", name, NAMES))
-    if name in PAGES:
-        _page(name, to, run, texts=text, pictures=picture, count=count, weights=weights)
+    pages = {
+        "complementary-3": lambda: write_found(
+            run, to, texts=text, pictures=picture, count=count, weights=weights
+        ),
+        "complementary-4": lambda: write_weighted_pairs(_one(name, run), to, count),
+        "vrss-galleries": lambda: write_galleries(run, to, count),
+        "vrss-topic": lambda: write_topic_path(_one(name, run), to, text, weights),
+        "gsda-strips": lambda: write_story_strips(run, to, text, count),
+    }
+    if name in pages:
+        pages[name]()
     elif name == "cmcm-3a":
         figures.write(to, figures.confidence_curves)
     elif name == "cmcm-3b":
@@ -115,33 +125,6 @@ def figure(
     say(f"{to}: {name}")
 
 
-def _page(
-    name: str,
-    to: Path,
-    run: Sequence[Path],
-    *,
-    texts: Sequence[str],
-    pictures: Sequence[str],
-    count: int,
-    weights: Path | None,
-) -> None:
-    from limner.paper.gallery import write_found
-    from limner.paper.strips import write_galleries, write_story_strips
-    from limner.paper.topic import write_topic_path
-    from limner.paper.weights import write_weighted_pairs
-
-    if name == "complementary-4":
-        write_weighted_pairs(_one(name, run), to, count)
-    elif name == "vrss-galleries":
-        write_galleries(run, to, count)
-    elif name == "vrss-topic":
-        write_topic_path(_one(name, run), to, texts, weights)
-    elif name == "gsda-strips":
-        write_story_strips(run, to, texts, count)
-    else:
-        write_found(run, to, texts=texts, pictures=pictures, count=count, weights=weights)
-
-
 def _one(name: str, run: Sequence[Path]) -> Path:
     if len(run) != 1:
         raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
@@ -150,8 +133,6 @@ def _one(name: str, run: Sequence[Path]) -> Path:
 
 def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result]:
     """Measured test results of one data set and split."""
-    from limner.evaluation.results import Result
-
     if runs is None:
         raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
     found = [
@@ -166,11 +147,6 @@ def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result
 
 
 def _scatter(to: Path, run: Path) -> None:
-    import numpy as np
-
-    from limner.evaluation.results import Result
-    from limner.paper import figures
-
     result = Result.read_part(run, "val")  # a threshold is chosen, so test rows are never shown
     full = result.full
     if full is None or not full.gaps:
@@ -180,9 +156,6 @@ def _scatter(to: Path, run: Path) -> None:
 
 
 def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) -> None:
-    from limner.paper import figures
-    from limner.paper.cmcm import build
-
     found = _results("cmcm-5", runs, data, split)
     table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
     own = [one for one in table if f"{split} split" in one.title]
@@ -191,9 +164,6 @@ def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) ->
 
 def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
     """CMCM's median rank over λ_cls or the length of texts."""
-    from limner.paper import figures
-    from limner.paper.table import reference
-
     table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
     by_setting: dict[float, list[Result]] = {}
     for result in found:
@@ -214,11 +184,6 @@ def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: i
 
 def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
     """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
-    import numpy as np
-
-    from limner.evaluation.uncertainty import group_numbers
-    from limner.paper.comparison import compare, rank_figure
-
     owner, groups = group_numbers(some[0].groups)
     pools = [
         (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
@@ -232,10 +197,6 @@ def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float
 
 def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
     """Every CMCM_c against the entropy of its relation among the measured pairs."""
-    import numpy as np
-
-    from limner.paper import figures
-
     by_relation: dict[str, list[Result]] = {}
     for result in found:
         if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
@@ -250,8 +211,6 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
 
 
 def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
-    from limner.paper import figures
-    from limner.paper import figures as example_figures
     from limner.runs.run import Run
 
     opened = Run.open(run)
@@ -259,16 +218,11 @@ def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
     if not chosen:
         data, _ = opened.data(files=True)
         chosen = [pair.text for pair in data.split("val")[:count]]
-    figures.write(to, example_figures.attention_bars, opened.model.attention(chosen))
+    figures.write(to, figures.attention_bars, opened.model.attention(chosen))
 
 
 def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
     """Top five of several runs for the same texts."""
-    from limner.evaluation.results import Result
-    from limner.paper import figures
-    from limner.paper import figures as example_figures
-    from limner.paper.gallery import open_pictures
-
     if not runs:
         raise ConfigError("figure: cmcm-6 compares runs; pass --run FOLDER once per run")
     results = [Result.read_part(run, "test") for run in runs]
@@ -284,8 +238,8 @@ def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> 
             right = [place for place, other in enumerate(result.top[row]) if picture.same(other, name)]
             pictures = [picture(other) for other in result.top[row]]
             answers.append((result.about.system, pictures, right[0] if right else None))
-        shown.append(example_figures.Shown(texts[name], picture(name), answers))
-    figures.write(to, example_figures.gallery, shown)
+        shown.append(figures.Shown(texts[name], picture(name), answers))
+    figures.write(to, figures.gallery, shown)
 
 
 def _row_of(result: Result, name: str) -> int:

@@ -5,16 +5,16 @@ It parses options and prints; `limner.runs` measures.
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
+import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json, say
 from limner.errors import ConfigError
-
-if TYPE_CHECKING:
-    from limner.evaluation.ranking import Metric
-    from limner.evaluation.results import SequenceResult
+from limner.evaluation.caption_scores import perplexity
+from limner.evaluation.ranking import Metric
+from limner.evaluation.results import SequenceResult
 
 
 def measure(
@@ -60,7 +60,6 @@ def measure(
     json
         Print JSON instead of text.
     """
-    from limner.evaluation.ranking import Metric
     from limner.runs.measure import SequenceMeter
     from limner.runs.run import Run
 
@@ -85,9 +84,7 @@ def measure(
         if full is not None:
             for stage, ranks in (("plain", full.plain), ("refined", full.refined)):
                 if ranks:
-                    figures |= {
-                        f"{stage} {m}": _figure(Metric.parse(m), ranks) for m in ("MedR", "R@1", "R@10")
-                    }
+                    figures |= {f"{stage} {m}": _figure(m, ranks) for m in ("MedR", "R@1", "R@10")}
         for answers in measured.choices:
             answers.write(run)
             by_picture, by_text = answers.accuracy
@@ -97,8 +94,8 @@ def measure(
             figures |= _captions(measured.sequences)
             for decoding, found in measured.sequences.found.items():
                 figures |= {
-                    f"{decoding} R@1": _figure(Metric.parse("R@1"), found.own),
-                    f"{decoding} StR@1": _figure(Metric.parse("StR@1"), found.story),
+                    f"{decoding} R@1": _figure("R@1", found.own),
+                    f"{decoding} StR@1": _figure("StR@1", found.story),
                 }
         rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
         say(f"{run}: measured {result.about.system} on {len(result.ids)} {part} pairs")
@@ -110,12 +107,8 @@ def measure(
         emit(f"{row['system']}\t{row['pairs']} pairs\t{shown}")
 
 
-def _captions(result: "SequenceResult") -> dict[str, float]:
+def _captions(result: SequenceResult) -> dict[str, float]:
     """How well stories are told back, of a run that does so."""
-    import numpy as np
-
-    from limner.evaluation.caption_scores import perplexity
-
     told = result.told
     if told is None:
         return {}
@@ -144,9 +137,7 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _figure(metric: "Metric", ranks: tuple[float, ...]) -> float:
+def _figure(name: str, ranks: tuple[float, ...]) -> float:
     """A metric of ranks."""
-    import numpy as np
-
-    values = np.array(ranks)
-    return float((values <= metric.k).mean() if metric.k else np.median(values))
+    values, cut = np.array(ranks), Metric.parse(name).k
+    return float((values <= cut).mean() if cut else np.median(values))

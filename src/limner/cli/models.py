@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
+from rich.table import Table
 
 from limner.cli.terminal import emit_json, emit_table, say
 from limner.encoders.catalogue import SHIPPED, at_hand, fetch_weights
+from limner.progress import BytesProgress
 
 models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
 
@@ -38,8 +40,6 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
     if json:
         emit_json(rows)
         return
-    from rich.table import Table
-
     for row in rows:
         if "terms" in row:
             figures = ", ".join(f"{name} {value:g}" for name, value in row["figures"].items())
@@ -83,8 +83,6 @@ def get(name: str, *, to: Path | None = None) -> None:
     to
         Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """
-    from limner.progress import BytesProgress
-
     with BytesProgress(name) as progress:
         path = fetch_weights(name, to, progress=progress)
     say(f"{name}: {path}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.table import Column, Table
 
 from limner.api import Library
 from limner.cli.terminal import emit_json, emit_table, say
@@ -76,8 +77,6 @@ def search(
     if json:
         emit_json([row.model_dump() for row in rows])
         return
-    from rich.table import Column, Table
-
     names = [name for name in found.channels if any(name in row.shares for row in rows)]
     # A path cut short names no picture: it wraps instead.
     table = Table(

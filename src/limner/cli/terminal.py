@@ -1,18 +1,17 @@
 """What commands write: data to stdout, everything else to stderr.
 
-Colour and width follow the terminal; piped output is plain and never wrapped. It decides nothing.
+Colour and width follow the terminal; piped output is plain and never wrapped.
 """
-
-from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-    from rich.table import Table
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 
 def say(line: str) -> None:
@@ -38,9 +37,6 @@ def emit_table(table: Table, rows: Sequence[Sequence[str]]) -> None:
         table: with its columns; `rows` are added.
         rows: cells as plain text.
     """
-    from rich.console import Console
-    from rich.text import Text
-
     if not sys.stdout.isatty():
         emit("\t".join(str(column.header) for column in table.columns))
         for row in rows:
