@@ -1,34 +1,14 @@
 """``limner figure``: the figures of the papers from measured runs, beside the published curves.
 
-It collects what a figure shows and writes the file; `limner.paper.figures` draws.
+It parses options; `limner.paper.drawing` draws.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.terminal import say
-from limner.errors import ConfigError, DataError, unknown
-from limner.evaluation.results import Result
-from limner.evaluation.uncertainty import group_numbers
-from limner.paper import figures
-from limner.paper.cmcm import build
-from limner.paper.comparison import compare, rank_figure
-from limner.paper.gallery import open_pictures, write_found
-from limner.paper.strips import draw_attention, write_galleries, write_story_strips
-from limner.paper.table import reference
-from limner.paper.topic import write_topic_path
-from limner.paper.weights import draw, draw_gains, write_weighted_pairs
-
-NAMES = (
-    "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
-    "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
-    "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries", "vrss-topic",
-    "gsda-strips",
-)  # fmt: skip
 
 
 def figure(
@@ -89,167 +69,19 @@ def figure(
     resamples
         Of every interval.
     """
-    if name not in NAMES:
-        raise ConfigError(unknown("figure", name, NAMES))
-    pages = {
-        "complementary-3": lambda: write_found(
-            run, to, texts=text, pictures=picture, count=count, weights=weights
-        ),
-        "complementary-4": lambda: write_weighted_pairs(_one(name, run), to, count),
-        "vrss-galleries": lambda: write_galleries(run, to, count),
-        "vrss-topic": lambda: write_topic_path(_one(name, run), to, text, weights),
-        "gsda-strips": lambda: write_story_strips(run, to, text, count),
-    }
-    if name in pages:
-        pages[name]()
-    elif name == "cmcm-3a":
-        figures.write(to, figures.confidence_curves)
-    elif name == "cmcm-3b":
-        _scatter(to, _one(name, run))
-    elif name == "cmcm-5":
-        _bars(to, runs, data, split, resamples)
-    elif name == "cmcm-6":
-        _gallery(to, run, text, count)
-    elif name in ("cmcm-7", "vrss-attention"):
-        (_attention if name == "cmcm-7" else draw_attention)(to, _one(name, run), text, count)
-    elif name == "complementary-variance":
-        if runs is None:
-            raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
-        draw_gains(runs, split, to)
-    elif name.startswith("complementary"):
-        draw(name, _one(name, run), to)
-    elif name == "cmcm-entropy":
-        _entropy(to, _results(name, runs, data, split), resamples)
-    else:
-        _curve(to, name, _results(name, runs, data, split), data, resamples)
+    from limner.paper.drawing import draw_figure
+
+    draw_figure(
+        name,
+        to,
+        runs=runs,
+        run=run,
+        texts=text,
+        pictures=picture,
+        weights=weights,
+        data=data,
+        split=split,
+        count=count,
+        resamples=resamples,
+    )
     say(f"{to}: {name}")
-
-
-def _one(name: str, run: Sequence[Path]) -> Path:
-    if len(run) != 1:
-        raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
-    return run[0]
-
-
-def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result]:
-    """Measured test results of one data set and split."""
-    if runs is None:
-        raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
-    found = [
-        r for r in Result.read_all(runs, variants=name.startswith("cmcm-8"))
-        if (r.about.part, r.about.data, r.about.split) == ("test", data, split)
-    ]  # fmt: skip
-    if not found:
-        raise DataError(
-            f"figure: no result on {data} ({split} split) below {runs}; run 'limner measure' first"
-        )
-    return found
-
-
-def _scatter(to: Path, run: Path) -> None:
-    result = Result.read_part(run, "val")  # a threshold is chosen, so test rows are never shown
-    full = result.full
-    if full is None or not full.gaps:
-        raise DataError(f"{run}: its result holds no ranks against all pictures; measure the run again")
-    threshold = float(result.about.refinement.get("threshold", np.inf))
-    figures.write(to, figures.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
-
-
-def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) -> None:
-    found = _results("cmcm-5", runs, data, split)
-    table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
-    own = [one for one in table if f"{split} split" in one.title]
-    figures.write(to, figures.refinement_bars, own[0])
-
-
-def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
-    """CMCM's median rank over λ_cls or the length of texts."""
-    table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
-    by_setting: dict[float, list[Result]] = {}
-    for result in found:
-        if result.full is not None and key in result.about.config.get(table, {}):
-            by_setting.setdefault(float(result.about.config[table][key]), []).append(result)
-    points = []
-    for setting, some in sorted(by_setting.items()):
-        found_rank = _median(some, resamples)
-        if found_rank is not None:
-            points.append((setting, *found_rank))
-    curves = reference()["cmcm-8-curves"]
-    published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []
-    if data == "clue" and table == "data":
-        published = curves["length_clue"]
-    label = "words of a text" if table == "data" else "weight of the relation loss, λ"
-    figures.write(to, figures.setting_curve, label, points, published)
-
-
-def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
-    """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
-    owner, groups = group_numbers(some[0].groups)
-    pools = [
-        (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
-        for result in some
-        for p in (result.drawn or result.pools)
-    ]
-    cells, _ = compare([rank_figure("MedR", pools, owner, groups)], len(owner), groups, resamples=resamples)
-    value, low, high = cells[0].value, cells[0].low, cells[0].high
-    return None if value is None or low is None or high is None else (value, low, high)
-
-
-def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
-    """Every CMCM_c against the entropy of its relation among the measured pairs."""
-    by_relation: dict[str, list[Result]] = {}
-    for result in found:
-        if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
-            by_relation.setdefault(next(iter(result.probabilities)), []).append(result)
-    points = []
-    for relation, some in sorted(by_relation.items()):
-        share = float(np.mean(some[0].labels[relation]))
-        middle = _median(some, resamples)
-        if middle is not None:
-            points.append((relation, -share * float(np.log(share)) if share else 0.0, *middle))
-    figures.write(to, figures.rank_against_entropy, points)
-
-
-def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
-    from limner.runs.run import Run
-
-    opened = Run.open(run)
-    chosen = list(texts)
-    if not chosen:
-        data, _ = opened.data(files=True)
-        chosen = [pair.text for pair in data.split("val")[:count]]
-    figures.write(to, figures.attention_bars, opened.model.attention(chosen))
-
-
-def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
-    """Top five of several runs for the same texts."""
-    if not runs:
-        raise ConfigError("figure: cmcm-6 compares runs; pass --run FOLDER once per run")
-    results = [Result.read_part(run, "test") for run in runs]
-    if any(result.ids != results[0].ids or not result.top for result in results):
-        raise DataError("figure: the runs were measured on different pairs; measure them on one split")
-    chosen = list(ids) or _telling(results, count)
-    rows = [_row_of(results[0], name) for name in chosen]
-    texts, picture = open_pictures(runs[0])
-    shown = []
-    for name, row in zip(chosen, rows, strict=True):
-        answers: list[tuple[str, list[Any], int | None]] = []
-        for result in results:
-            right = [place for place, other in enumerate(result.top[row]) if picture.same(other, name)]
-            pictures = [picture(other) for other in result.top[row]]
-            answers.append((result.about.system, pictures, right[0] if right else None))
-        shown.append(figures.Shown(texts[name], picture(name), answers))
-    figures.write(to, figures.gallery, shown)
-
-
-def _row_of(result: Result, name: str) -> int:
-    if name not in result.ids:
-        raise ConfigError(f"figure: {result.about.data} has no test pair {name!r}; name one by its id")
-    return result.ids.index(name)
-
-
-def _telling(results: Sequence[Result], count: int) -> list[str]:
-    """The first texts for which the systems answer differently; a rule, not a choice by hand."""
-    rows = [row for row in range(len(results[0].ids)) if len({result.top[row] for result in results}) > 1]
-    rest = [row for row in range(len(results[0].ids)) if row not in set(rows)]
-    return [results[0].ids[row] for row in (*rows, *rest)[:count]]
