@@ -9,7 +9,7 @@ from cyclopts import App
 import limner.cli.train as training
 from limner.cli.sweep import sweep
 from limner.errors import ConfigError, DataError
-from limner.paper.sweep_runs import POINT, Axis, folder_name, grid
+from limner.paper.sweeps import POINT, Axis, folder_name, grid
 from limner.training.loop import BEST
 
 pytestmark = pytest.mark.slow

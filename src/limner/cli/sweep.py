@@ -1,6 +1,6 @@
 """``limner sweep``: settings chosen on validation, by training every one of a grid.
 
-It parses options, shows progress and writes; `limner.paper.sweep_runs` trains.
+It parses options, shows progress and writes; `limner.paper.sweeps` trains.
 """
 
 from pathlib import Path
@@ -56,9 +56,8 @@ def sweep(
         Print JSON instead of a table.
     """
     from limner.paper.figures import write
-    from limner.paper.sweep_runs import Axis, grid
-    from limner.paper.sweep_runs import sweep as run_all
-    from limner.paper.sweeps import best, sweep_table
+    from limner.paper.sweeps import Axis, best, grid, sweep_table
+    from limner.paper.sweeps import sweep as run_all
     from limner.paper.table import render
     from limner.paper.weights import sweep_picture
     from limner.runs.validation import maximise

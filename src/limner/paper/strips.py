@@ -12,12 +12,10 @@ import numpy as np
 
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
-from limner.paper.gallery import Example, Group, write_page
+from limner.paper.gallery import Example, Group, Pictures, open_pictures, write_page
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from limner.paper.gallery import Pictures
 
 
 FIRST = 10
@@ -77,21 +75,11 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
         DataError: one was not measured, or on other steps.
     Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7. Departs: ranks judge, not people.
     """
-    from limner.paper.gallery import open_pictures
-
     if len(runs) != 2:
         raise ConfigError(
             f"figure: vrss-galleries compares two runs, found {len(runs)}; pass --run FOLDER --run FOLDER"
         )
-    one, other = (SequenceResult.read_part(run, "test") for run in runs)
-    if (one.about.data, one.ids) != (other.about.data, other.ids):
-        raise DataError(
-            f"figure: {runs[0]} and {runs[1]} were measured on different steps; measure both alike"
-        )
-    texts, picture = open_pictures(runs[0])
-    lost = [name for name in one.ids if name not in texts]
-    if lost:
-        raise DataError(f"{runs[0]}: its data set has no pair {lost[0]!r} any more; measure the run again")
+    (one, other), texts, picture = _measured_alike(runs, "test")
     names = names_of(runs, (one, other))
     places = _places(one)
 
@@ -113,6 +101,28 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
     write_page(to, "examples", f"{names[0]} and {names[1]} on {one.about.data}", note, groups=groups())
 
 
+def _measured_alike(
+    runs: Sequence[Path], part: Literal["val", "test"]
+) -> tuple[list[SequenceResult], dict[str, str], Pictures]:
+    """What runs found for the same steps, and the texts and pictures of their data set.
+
+    Raises:
+        DataError: one was not measured, or on other steps, or the data set has changed.
+    """
+    results = [SequenceResult.read_part(run, part) for run in runs]
+    first = results[0]
+    for run, result in zip(runs, results, strict=True):
+        if (result.about.data, result.ids) != (first.about.data, first.ids):
+            raise DataError(
+                f"figure: {run} and {runs[0]} were measured on different steps; measure both alike"
+            )
+    texts, picture = open_pictures(runs[0])
+    lost = [name for name in first.ids if name not in texts]
+    if lost:
+        raise DataError(f"{runs[0]}: its data set has no pair {lost[0]!r} any more; measure the run again")
+    return results, texts, picture
+
+
 def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> dict[str, list[int]]:
     """Steps in three groups by who ranks their own picture higher and among the first ten."""
     first, second = (np.array(result.found["steps"].own) for result in (one, other))
@@ -131,7 +141,7 @@ def spread(members: Sequence[int], count: int) -> list[int]:
     return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
 
 
-def _row(name: str, result: SequenceResult, step: int, picture: "Pictures") -> Group:
+def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Group:
     found, own = result.found["steps"], result.ids[step]
     shown = [Example(picture(top), "", right=picture.same(top, own)) for top in found.top[step]]
     return Group(f"{name}: its own at place {found.own[step]:g}", shown, level=3)
@@ -212,21 +222,10 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
     Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: validation stories, first picture of every
     step by itself.
     """
-    from limner.paper.gallery import open_pictures
-
     if not runs:
         raise ConfigError("figure: gsda-strips compares runs; pass --run FOLDER once per run")
-    results = [SequenceResult.read_part(run, "val") for run in runs]
+    results, texts, picture = _measured_alike(runs, "val")
     first = results[0]
-    for run, result in zip(runs, results, strict=True):
-        if (result.about.data, result.ids) != (first.about.data, first.ids):
-            raise DataError(
-                f"figure: {run} and {runs[0]} were measured on different steps; measure both alike"
-            )
-    texts, picture = open_pictures(runs[0])
-    lost = [name for name in first.ids if name not in texts]
-    if lost:
-        raise DataError(f"{runs[0]}: its data set has no pair {lost[0]!r} any more; measure the run again")
     steps: dict[str, list[int]] = {}
     for row, story in enumerate(first.stories):
         steps.setdefault(story, []).append(row)
@@ -261,7 +260,7 @@ def _found(
     row: int,
     story: Sequence[int],
     texts: dict[str, str],
-    picture: "Pictures",
+    picture: Pictures,
 ) -> Shown:
     """The first picture of a step, and where its own one stands."""
     steps = result.found["steps"]

@@ -1,17 +1,34 @@
-"""What a sweep over settings found on validation, as a table and as a choice.
+"""Sweeps: training every setting of a plain grid, and choosing one by its validation figures.
 
-Settings are chosen by their mean over seeds on validation rows and by nothing else, and the spread between
-seeds stands beside it, so that a choice within the noise is seen to be one. It trains nothing.
+The published sweeps have six and nine settings, so every one is trained. A setting is chosen by its mean over
+seeds; their spread stands beside it, so that a choice within the noise is seen to be one.
 """
 
+from __future__ import annotations
+
+import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
 
-from limner.errors import DataError
+from pydantic import ValidationError
+
+from limner.errors import ConfigError, DataError
+from limner.files import write_text
 from limner.paper.table import Block, Cell, Kind, Row, Table
 from limner.records import Record
+from limner.runs.train import Progress, train
+from limner.systems import read_config
+from limner.training import checkpoint
+from limner.training.loop import BEST
 
+POINT = "point.json"
+SEED = "loop.seed"
 FRACTIONS = ("R@", "ER@", "StR@", "C@", "MRR", "mAP")
 
 
@@ -39,6 +56,154 @@ class Point(Record):
 def name_of(settings: Mapping[str, str]) -> str:
     """Settings in one line: ``lam=32, tau=1``."""
     return ", ".join(f"{key.rpartition('.')[2]}={value}" for key, value in settings.items())
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Settings that vary together.
+
+    Attributes:
+        keys: at least one.
+        values: per choice as many texts as keys.
+    """
+
+    keys: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Axis:
+        """From ``key=value,value`` or, for keys that vary together, ``key,key=value:value,value:value``.
+
+        Raises:
+            ConfigError: no key, no value, a value that comes twice, or another number of values than keys.
+        """
+        left, equals, right = text.partition("=")
+        keys = tuple(key.strip() for key in left.split(","))
+        if not equals or not all(keys) or not right.strip():
+            raise ConfigError(f"--over {text!r}: expected key=value,value, such as loop.lr=1e-4,2e-4")
+        values = []
+        for choice in right.split(","):
+            parts = choice.split(":") if len(keys) > 1 else [choice]
+            parts = [part.strip() for part in parts]
+            if len(parts) != len(keys) or not all(parts):
+                raise ConfigError(
+                    f"--over {text!r}: {choice.strip()!r} has {len(parts)} values for {len(keys)} keys; write"
+                    " values that go together as 1:2"
+                )
+            values.append(tuple(parts))
+        if len(set(values)) < len(values) or len(set(keys)) < len(keys):
+            raise ConfigError(f"--over {text!r}: a key or value comes twice; name each once")
+        if SEED in keys:
+            raise ConfigError(f"--over {text!r}: seeds are no setting to choose; use --seed")
+        return cls(keys, tuple(values))
+
+
+def grid(axes: Sequence[Axis]) -> list[dict[str, str]]:
+    """Every combination of the axes' choices, the last axis fastest.
+
+    Raises:
+        ConfigError: no axis, or two share a key.
+    """
+    keys = [key for axis in axes for key in axis.keys]
+    if not keys:
+        raise ConfigError("sweep: nothing to vary; pass --over key=value,value")
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise ConfigError(f"sweep: {twice[0]} is varied twice; name each key once")
+    found = []
+    for choices in product(*(axis.values for axis in axes)):
+        values = [value for choice in choices for value in choice]
+        found.append(dict(zip(keys, values, strict=True)))
+    return found
+
+
+def sweep(
+    config: Path,
+    combinations: Sequence[dict[str, str]],
+    seeds: Sequence[int],
+    to: Path,
+    *,
+    overrides: Sequence[str] = (),
+    smoke: bool = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    report: Callable[[str, bool], None] = lambda name, done: None,
+    progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(lambda news: None),
+) -> Iterator[Point]:
+    """Train every combination with every seed, in folders of their own; those that are done are read.
+
+    Args:
+        config: settings file.
+        combinations: see `grid`.
+        seeds: of training.
+        to: folder of the sweep.
+        overrides: key=value for all trainings.
+        smoke: shrink everything.
+        weights: of the backbone.
+        device: torch device that trains.
+        report: called with the name of every training and whether it was done before.
+        progress: makes what is told of one training, a context; see `limner.runs.train.train`.
+    Yields:
+        A point per training.
+    Raises:
+        ConfigError: a key or value is wrong; checked for all before the first training.
+        DataError: a folder holds a training with other settings.
+        StoppedError: `progress` asked to stop.
+    """
+    due = []
+    for settings in combinations:
+        for seed in seeds:
+            words = (*overrides, *(f"{key}={value}" for key, value in settings.items()), f"{SEED}={seed}")
+            read = read_config(config, words)
+            plain = (read.smoke() if smoke else read).model_dump(mode="json")
+            due.append((settings, seed, words, plain))
+    for settings, seed, words, resolved in due:
+        folder = to / folder_name(settings, seed)
+        point = _done(folder / POINT, resolved)
+        report(folder.name, point is not None)
+        if point is None:
+            with progress() as watch:
+                train(
+                    config,
+                    to=folder,
+                    overrides=words,
+                    smoke=smoke,
+                    weights=weights,
+                    device=device,
+                    progress=watch,
+                )
+            point = _finished(folder, settings, seed, resolved)
+        yield point
+
+
+def folder_name(settings: dict[str, str], seed: int) -> str:
+    """Name of a training's folder: its settings and seed, in letters that any file system takes."""
+    words = [f"{key}={value}" for key, value in settings.items()]
+    safe = "_".join("".join(c if c.isalnum() or c in "=.-+" else "-" for c in word) for word in words)
+    return f"{safe}_seed={seed}"
+
+
+def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
+    """The point of a training that ended, None where it did not."""
+    if not file.is_file():
+        return None
+    try:
+        saved = json.loads(file.read_text(encoding="utf-8"))
+        config, point = saved["config"], Point.model_validate(saved["point"])
+    except (ValueError, KeyError, TypeError, ValidationError) as error:
+        raise DataError(f"{file}: not a finished training of a sweep ({error}); remove its folder") from error
+    if config != resolved:
+        raise DataError(f"{file.parent}: was trained with other settings; sweep into another folder")
+    return point
+
+
+def _finished(folder: Path, settings: dict[str, str], seed: int, resolved: dict[str, Any]) -> Point:
+    """Read the best epoch of a training and note that it ended."""
+    _, state = checkpoint.load(folder / BEST)
+    found = Point(settings=settings, seed=seed, epoch=state["epoch"], validation=state["validation"])
+    done = {"config": resolved, "point": found.model_dump(mode="json")}
+    write_text(folder / POINT, json.dumps(done) + "\n")
+    return found
 
 
 def by_setting(points: Sequence[Point], metric: str) -> dict[str, list[float]]:
