@@ -24,8 +24,9 @@ from limner.systems.cmcm import SYSTEM
 from limner.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.training.loop import Loop
 from limner.worlds.picturebook import picture_book
+from limner.worlds.shelf import RELATIONS
 
-CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm" / "picturebook"
+CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm"
 ROWS = ("base", "cmca", "cmcm-noattn", "cmcm", "cmcm-shuffled", "cmcm-action")
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
 
@@ -78,7 +79,10 @@ def main():
             if any(one["row"] == name and one["seed"] == seed for one in done):
                 continue
             words = [*options.overrides, f"loop.seed={seed}", f"data.world_seed={seed}"]
-            settings = read_config(CONFIGS / f"{name}.toml", words)
+            file, relation = CONFIGS / f"{name}.toml", name.removeprefix("cmcm-")
+            if relation in RELATIONS:
+                file, words = CONFIGS / "cmcm.toml", [*words, f"data.relations=['{relation}']"]
+            settings = read_config(file, words, "picturebook")
             key = (settings.data.stories, seed, settings.data.picture_px)
             if key not in worlds:
                 worlds = {key: picture_book(*key)}

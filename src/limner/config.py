@@ -5,7 +5,7 @@ the place and the nearest key. It defines no settings of its own; each part brin
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,11 +48,11 @@ def build(model: type[C], values: dict[str, Any], where: str, overrides: Sequenc
     Raises:
         ConfigError: the first wrong key or value.
     """
-    merged = dict(values)
+    given = dict(values)
     for override in overrides:
-        _assign(merged, override)
+        _assign(given, override)
     try:
-        return model.model_validate(merged)
+        return model.model_validate(given)
     except ValidationError as error:
         raise ConfigError(f"{where}: {_first_problem(model, error)}") from error
 
@@ -60,6 +60,17 @@ def build(model: type[C], values: dict[str, Any], where: str, overrides: Sequenc
 def load(model: type[C], path: Path, overrides: Sequence[str] = ()) -> C:
     """Settings from a TOML file; see `build`."""
     return build(model, read_toml(path), str(path), overrides)
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested values: those of `over` win, tables are joined."""
+    both = dict(under)
+    for key, value in over.items():
+        inner = both.get(key)
+        both[key] = (
+            merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+        )
+    return both
 
 
 def _assign(values: dict[str, Any], override: str) -> None:

@@ -170,12 +170,13 @@ def model_studio(tmp_path_factory, collection: Path) -> Iterator[str]:
     from limner.cli.train import train
 
     run = tmp_path_factory.mktemp("runs") / "cmcm"
-    config = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"
+    config = Path(__file__).parents[2] / "configs" / "cmcm" / "cmcm.toml"
+    small = ("data.vectors=random", "data.picture_px=32")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with redirect_stdout(StringIO()):
-            train(config, to=run, set_=("data.vectors=random", "data.picture_px=32"), smoke=True)
+            train(config, to=run, data="picturebook", set_=small, smoke=True)
         library = indexed(collection / "shore", tmp_path_factory.mktemp("model") / "library", model=run)
     finally:
         torch.set_num_threads(threads)

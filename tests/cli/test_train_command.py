@@ -21,7 +21,7 @@ from limner.training.checkpoint import RESUME
 from limner.training.loop import BEST, HISTORY
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-FILE = CONFIGS / "cmcm" / "picturebook" / "cmcm.toml"
+FILE = CONFIGS / "cmcm" / "cmcm.toml"
 SMALL = ("data.vectors=random", "data.picture_px=32")
 
 
@@ -34,7 +34,7 @@ def _one_thread():
 
 
 def test_a_smoke_run_trains_saves_and_prints(tmp_path, capsys):
-    train(FILE, to=tmp_path, set_=SMALL, smoke=True, json=True)
+    train(FILE, data="picturebook", to=tmp_path, set_=SMALL, smoke=True, json=True)
     printed = capsys.readouterr()
     found = json.loads(printed.out)
     assert found["epochs"] == 2
@@ -47,14 +47,14 @@ def test_a_smoke_run_trains_saves_and_prints(tmp_path, capsys):
     assert len(model.relations) == 13
     assert settings.row == "CMCM"
     # again: nothing is left to do, the result is the same
-    train(FILE, to=tmp_path, set_=SMALL, smoke=True, json=True)
+    train(FILE, data="picturebook", to=tmp_path, set_=SMALL, smoke=True, json=True)
     assert json.loads(capsys.readouterr().out) == found
     with pytest.raises(CheckpointError, match="other settings"):
-        train(FILE, to=tmp_path, set_=(*SMALL, "loss.margin=0.2"), smoke=True)
+        train(FILE, data="picturebook", to=tmp_path, set_=(*SMALL, "loss.margin=0.2"), smoke=True)
 
 
 def test_a_baseline_has_no_refinement(tmp_path, capsys):
-    train(CONFIGS / "cmcm" / "picturebook" / "base.toml", to=tmp_path, set_=SMALL, smoke=True)
+    train(CONFIGS / "cmcm" / "base.toml", data="picturebook", to=tmp_path, set_=SMALL, smoke=True)
     assert "best epoch" in capsys.readouterr().out
     assert not (tmp_path / REFINEMENT).exists()
     assert SYSTEM.load(tmp_path)[0].relations == ()
@@ -62,41 +62,55 @@ def test_a_baseline_has_no_refinement(tmp_path, capsys):
 
 def test_tensorboard_is_written_when_asked_and_refused_in_one_line_without_its_package(tmp_path, monkeypatch):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    train(FILE, to=tmp_path / "run", set_=SMALL, smoke=True, tensorboard=True)
+    train(FILE, data="picturebook", to=tmp_path / "run", set_=SMALL, smoke=True, tensorboard=True)
     assert list((tmp_path / "run" / "tensorboard").glob("events.out.tfevents.*"))
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingError, match=r"limner\[tensorboard\]"):
-        train(FILE, to=tmp_path / "none", set_=SMALL, smoke=True, tensorboard=True)
+        train(FILE, data="picturebook", to=tmp_path / "none", set_=SMALL, smoke=True, tensorboard=True)
     assert not (tmp_path / "none").exists()
 
 
 def test_misuse_is_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"did you mean 'loop\.lr'"):
-        train(FILE, to=tmp_path, set_=("loop.lrr=1",))
+        train(FILE, data="picturebook", to=tmp_path, set_=("loop.lrr=1",))
     with pytest.raises(ConfigError, match="did you mean 'MedR'"):
-        train(FILE, to=tmp_path, set_=("loop.metric=MedRR",))
+        train(FILE, data="picturebook", to=tmp_path, set_=("loop.metric=MedRR",))
     with pytest.raises(ConfigError, match="cannot be read"):
         train(tmp_path / "none.toml", to=tmp_path)
     monkeypatch.delenv("LIMNER_DATA", raising=False)
-    with pytest.raises(ConfigError, match=r"set data\.annotations .*or \$LIMNER_DATA"):
-        train(CONFIGS / "cmcm" / "clue" / "cmcm.toml", to=tmp_path)
+    with pytest.raises(ConfigError, match=r"set data\.annotations or \$LIMNER_DATA"):
+        train(FILE, data="clue", to=tmp_path)
     monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
     with pytest.raises(MissingError, match="no pictures at"):
-        train(CONFIGS / "cmcm" / "clue" / "cmcm.toml", to=tmp_path)
+        train(FILE, data="clue", to=tmp_path)
     assert not (tmp_path / BEST).exists()
 
 
 def test_options_are_spelt_as_documented(tmp_path, monkeypatch):
     seen = {}
-    monkeypatch.setattr("limner.systems.read_config", lambda path, words: seen.update(words=words) or 1 / 0)
+    monkeypatch.setattr(
+        "limner.systems.read_config",
+        lambda path, words, data: seen.update(words=words, data=data) or 1 / 0,
+    )
     app = App()
     app.default(train)
     with pytest.raises(ZeroDivisionError):
         app(
-            [str(FILE), "--to", str(tmp_path), "--set", "a.b=1", "--set", "c=2", "--finetune"],
+            [
+                str(FILE),
+                "--to",
+                str(tmp_path),
+                "--data",
+                "clue",
+                "--set",
+                "a.b=1",
+                "--set",
+                "c=2",
+                "--finetune",
+            ],
             exit_on_error=False,
         )
-    assert seen["words"] == ["a.b=1", "c=2", "trunk=finetune"]
+    assert seen == {"words": ["a.b=1", "c=2", "trunk=finetune"], "data": "clue"}
 
 
 # ``limner`` whose training waits after its n-th step until a signal comes; then it runs on as it would have.
@@ -131,7 +145,7 @@ PATIENCE_S = 300
 
 def command(to, settings, *before):
     """Words that train in a folder, in one process or in two."""
-    words = ["train", str(FILE), "--to", str(to), "--smoke", "--json"]
+    words = ["train", str(FILE), "--data", "picturebook", "--to", str(to), "--smoke", "--json"]
     return [sys.executable, *before, *words, *(word for one in settings for word in ("--set", one))]
 
 

@@ -87,7 +87,7 @@ def test_the_audit_as_json(clue_folder, capsys):
 
 def test_the_folder_comes_from_the_environment(clue_folder, capsys, monkeypatch):
     monkeypatch.delenv("LIMNER_DATA", raising=False)
-    with pytest.raises(ConfigError, match=r"set data\.annotations \(--annotations\) or \$LIMNER_DATA"):
+    with pytest.raises(ConfigError, match=r"set data\.annotations or \$LIMNER_DATA, or pass --annotations"):
         run("audit", "clue")
     (clue_folder / "data").mkdir()
     (clue_folder / "data" / "clue").symlink_to(clue_folder)

@@ -23,7 +23,7 @@ from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
 
-CONFIG = Path(__file__).parents[2] / "configs" / "gsda" / "picturebook" / "gsda.toml"
+CONFIG = Path(__file__).parents[2] / "configs" / "gsda" / "gsda.toml"
 
 
 @pytest.fixture(scope="module")

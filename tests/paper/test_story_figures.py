@@ -17,7 +17,7 @@ from limner.paper.strips import parted, spread
 
 pytestmark = pytest.mark.slow
 
-CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "picturebook" / "vrss.toml"
+CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "vrss.toml"
 
 
 @pytest.fixture(scope="module")

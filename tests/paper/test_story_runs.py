@@ -26,8 +26,8 @@ from limner.training.corpus import ArrayRows, corpus_of
 pytestmark = pytest.mark.slow
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-VRSS = CONFIGS / "vrss" / "picturebook" / "vrss.toml"
-METRIC = CONFIGS / "document" / "picturebook" / "document.toml"
+VRSS = CONFIGS / "vrss" / "vrss.toml"
+METRIC = CONFIGS / "document" / "document.toml"
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
 
 
@@ -35,7 +35,13 @@ TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away.
 def story_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "vrss"
     with redirect_stdout(StringIO()):
-        train(VRSS, to=folder, set_=("data.vectors=random", "data.picture_px=32"), smoke=True)
+        train(
+            VRSS,
+            data="picturebook",
+            to=folder,
+            set_=("data.vectors=random", "data.picture_px=32"),
+            smoke=True,
+        )
     return folder
 
 
@@ -45,7 +51,7 @@ def metric_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "document"
     small = ("data.stories=40", "data.picture_px=32", "loop.epochs=2", "data.batch=8", "model.dim=8")
     with redirect_stdout(StringIO()):
-        train(METRIC, to=folder, set_=small)
+        train(METRIC, data="picturebook", to=folder, set_=small)
     return folder
 
 
@@ -145,7 +151,7 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
         Illustrator.open(library, metric=Run.for_library(metric_run)).options()
     assert limner(["measure", str(metric_run)]) != 0
     with redirect_stdout(StringIO()):
-        train(METRIC, to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)
+        train(METRIC, data="picturebook", to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)
     with pytest.raises(CheckpointError, match="No such file"):
         read_pull(tmp_path / "smoke")
     kept = (metric_run / PULL).read_bytes()

@@ -14,7 +14,7 @@ from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
 
-CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "picturebook" / "vrss.toml"
+CONFIG = Path(__file__).parents[2] / "configs" / "vrss" / "vrss.toml"
 STEP = re.compile(
     r'<li id="step(\d+)">(.*?)<dt>moved</dt><dd>([\d.]+)</dd>(.*?)<dt>KL</dt><dd>([\d.]+) nats</dd>(.*?)</dl>'
     r'\s*<ol class="found">(.*?)</ol>',

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-CONFIG = Path(__file__).parents[2] / "configs" / "cmcm" / "picturebook" / "cmcm.toml"
+CONFIG = Path(__file__).parents[2] / "configs" / "cmcm" / "cmcm.toml"
 SMALL = ("data.vectors=random", "data.picture_px=32")
 
 
-def trained(folder: Path, *settings: str, config: Path = CONFIG, **options) -> Path:
+def trained(folder: Path, *settings: str, config: Path = CONFIG, data="picturebook", **options) -> Path:
     """A run of seconds, on one thread, with torch's thread count as it was before."""
     import torch
 
@@ -24,7 +24,7 @@ def trained(folder: Path, *settings: str, config: Path = CONFIG, **options) -> P
     torch.set_num_threads(1)
     try:
         with redirect_stdout(StringIO()):
-            train(config, to=folder, set_=(*SMALL, *settings), smoke=True, **options)
+            train(config, to=folder, data=data, set_=(*SMALL, *settings), smoke=True, **options)
     finally:
         torch.set_num_threads(before)
     return folder
@@ -130,5 +130,6 @@ def stored_run(tmp_path_factory, photographs, backbone_weights) -> Path:
         f"data.annotations={folder / 'pairs.jsonl'}",
         f"data.features={folder / 'features'}",
         config=folder / "run.toml",
+        data="",
         weights=backbone_weights,
     )

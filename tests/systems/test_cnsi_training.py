@@ -180,7 +180,7 @@ def test_settings_that_cannot_work_are_said(tmp_path):
 @pytest.mark.parametrize("name", ["cnsi", "nsi"])
 def test_a_shipped_file_trains_and_is_measured(tmp_path, name, capsys):
     small = ("data.vectors=random", "data.picture_px=32")
-    train(CONFIGS / "picturebook" / f"{name}.toml", to=tmp_path, set_=small, smoke=True)
+    train(CONFIGS / f"{name}.toml", to=tmp_path, data="picturebook", set_=small, smoke=True)
     assert "best epoch" in capsys.readouterr().out
     model, settings = load(tmp_path)
     assert (settings.row, model.coherence is None) == (name.upper(), name == "nsi")

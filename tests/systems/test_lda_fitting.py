@@ -151,8 +151,8 @@ def test_a_damaged_or_foreign_run_is_refused(tmp_path):
 
 
 def test_the_shipped_file_is_fitted_and_measured(tmp_path, capsys):
-    file = CONFIGS / "picturebook" / "lda.toml"
-    train(file, to=tmp_path, set_=("data.picture_px=32",), smoke=True)
+    file = CONFIGS / "lda.toml"
+    train(file, to=tmp_path, data="picturebook", set_=("data.picture_px=32",), smoke=True)
     printed = capsys.readouterr()
     assert "of 2: MedR" in printed.out
     assert "3 topics: MedR" in printed.err
@@ -161,4 +161,6 @@ def test_the_shipped_file_is_fitted_and_measured(tmp_path, capsys):
     with pytest.raises(ConfigError, match="cosine"):
         Run.for_library(tmp_path)
     with pytest.raises(ConfigError, match="--tensorboard"):
-        train(file, to=tmp_path, set_=("data.picture_px=32",), smoke=True, tensorboard=True)
+        train(
+            file, to=tmp_path, data="picturebook", set_=("data.picture_px=32",), smoke=True, tensorboard=True
+        )

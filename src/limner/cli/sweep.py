@@ -17,6 +17,7 @@ def sweep(
     *,
     over: Annotated[tuple[str, ...], Parameter(negative="")],
     to: Path,
+    data: str = "",
     seed: Annotated[tuple[int, ...], Parameter(negative="")] = (0,),
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
     metric: str | None = None,
@@ -29,7 +30,7 @@ def sweep(
 
     Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never looked at.
 
-    Example: limner sweep configs/cmcm/picturebook/cmcm.toml --over loss.margin=0.1,0.2 --to sweep
+    Example: limner sweep configs/cmcm/cmcm.toml --data picturebook --over loss.margin=0.1,0.2 --to sweep
 
     Parameters
     ----------
@@ -40,6 +41,9 @@ def sweep(
         key,key=value:value,value:value.
     to
         Folder of the sweep, with one run per setting and seed.
+    data
+        Data set: NAME of configs/data/NAME.toml, which is laid over the settings, or a name of
+        'limner data sets', or a file.
     seed
         Training seed (repeatable); settings are compared by their means over all.
     set_
@@ -64,7 +68,7 @@ def sweep(
     from limner.systems import read_config
 
     combinations = grid([Axis.parse(text) for text in over])
-    metric = metric or read_config(config, set_).loop.metric
+    metric = metric or read_config(config, set_, data).loop.metric
     more_is_better = maximise(metric)
     total = len(combinations) * len(seed)
     numbers = iter(range(1, total + 1))
@@ -75,7 +79,8 @@ def sweep(
     points = list(
         run_all(
             config, combinations, seed, to,
-            overrides=set_, smoke=smoke, weights=weights, device=device, report=report, progress=Watch,
+            data=data, overrides=set_, smoke=smoke, weights=weights, device=device,
+            report=report, progress=Watch,
         )
     )  # fmt: skip
     chosen = best(points, metric, maximise=more_is_better)

@@ -26,6 +26,7 @@ def train(
     config: Path,
     *,
     to: Path,
+    data: str = "",
     set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
     smoke: Annotated[bool, Parameter(negative="")] = False,
     finetune: Annotated[bool, Parameter(negative="")] = False,
@@ -40,7 +41,7 @@ def train(
     a kill loses at most the steps since the last save, loop.save_every_steps apart. Under torchrun the
     processes train together.
 
-    Example: limner train configs/cmcm/picturebook/cmcm.toml --to runs/cmcm --smoke
+    Example: limner train configs/cmcm/cmcm.toml --data picturebook --to runs/cmcm --smoke
 
     Parameters
     ----------
@@ -48,6 +49,9 @@ def train(
         Settings, TOML.
     to
         Folder of the run; made if absent.
+    data
+        Data set: NAME of configs/data/NAME.toml, which is laid over the settings, or a name of
+        'limner data sets', or a file.
     set_
         key=value that replaces a setting, such as loop.lr=2e-4 (repeatable).
     smoke
@@ -70,7 +74,7 @@ def train(
 
     device = processes.join(device)
     first = processes.rank() == 0
-    settings = read_config(config, [*set_, *(["trunk=finetune"] if finetune else [])])
+    settings = read_config(config, [*set_, *(["trunk=finetune"] if finetune else [])], data)
     if tensorboard and not system(settings.system).capabilities(settings).gradients:
         raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
     try:

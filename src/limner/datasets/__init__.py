@@ -66,7 +66,7 @@ def read_source(config: SourceConfig, *, texts_alone: bool = False) -> PairSet:
     folder = os.environ.get("LIMNER_DATA") if found.folder else None
     if not config.annotations and not folder:
         hint = " or $LIMNER_DATA" if found.folder else ", its file or folder"
-        raise ConfigError(f"{found.name}: no folder given; set data.annotations (--annotations){hint}")
+        raise ConfigError(f"{found.name}: no place given; set data.annotations{hint}, or pass --annotations")
     place = Path(config.annotations or Path(folder or "") / "data" / found.folder).expanduser()
     pictures = Path(config.pictures).expanduser() if config.pictures else None
     if found.beside:

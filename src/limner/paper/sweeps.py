@@ -123,6 +123,7 @@ def sweep(
     seeds: Sequence[int],
     to: Path,
     *,
+    data: str = "",
     overrides: Sequence[str] = (),
     smoke: bool = False,
     weights: Path | None = None,
@@ -137,6 +138,7 @@ def sweep(
         combinations: see `grid`.
         seeds: of training.
         to: folder of the sweep.
+        data: what is laid over the file, see `limner.systems.with_data`.
         overrides: key=value for all trainings.
         smoke: shrink everything.
         weights: of the backbone.
@@ -154,7 +156,7 @@ def sweep(
     for settings in combinations:
         for seed in seeds:
             words = (*overrides, *(f"{key}={value}" for key, value in settings.items()), f"{SEED}={seed}")
-            read = read_config(config, words)
+            read = read_config(config, words, data)
             plain = (read.smoke() if smoke else read).model_dump(mode="json")
             due.append((settings, seed, words, plain))
     for settings, seed, words, resolved in due:
@@ -166,6 +168,7 @@ def sweep(
                 train(
                     config,
                     to=folder,
+                    data=data,
                     overrides=words,
                     smoke=smoke,
                     weights=weights,

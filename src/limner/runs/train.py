@@ -64,6 +64,7 @@ def train(
     config: str | Path | RunConfig,
     *,
     to: str | Path,
+    data: str = "",
     overrides: Sequence[str] | Mapping[str, object] = (),
     smoke: bool = False,
     weights: Path | None = None,
@@ -78,6 +79,7 @@ def train(
     Args:
         config: a settings file, TOML, or settings.
         to: folder of the run; made if absent.
+        data: what is laid over the file, see `limner.systems.with_data`.
         overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
         smoke: shrink everything to a run of seconds, to see that it works.
         weights: of the backbone: a file, or a folder to look in.
@@ -96,7 +98,7 @@ def train(
     if not isinstance(config, RunConfig):
         pairs = overrides.items() if isinstance(overrides, Mapping) else ()
         words = [*(f"{key}={value}" for key, value in pairs)] or [*overrides]
-        config = read_config(Path(config).expanduser(), words)
+        config = read_config(Path(config).expanduser(), words, data)
     settings = config.smoke() if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)

@@ -3,12 +3,13 @@
 A new system is a module with a `SYSTEM`, and a line here. None is imported until it is asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limner.config import build, read_toml
+from limner.config import build, merged, read_toml
+from limner.datasets.base import data_sets
 from limner.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -46,15 +47,73 @@ def system(name: str) -> "System[Any, Any]":
     return found
 
 
-def read_config(path: Path, overrides: Sequence[str] = ()) -> "RunConfig":
-    """Settings of a run from a TOML file, which names its system, and ``key=value`` overrides.
+def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "RunConfig":
+    """Settings of a run: of a row's file, which names its system, then of a data set, then ``key=value``.
 
+    Args:
+        path: TOML file of the row.
+        overrides: see `limner.config.build`.
+        data: what is laid over the row, see `with_data`; "" for nothing.
     Raises:
-        ConfigError: no such file, no or an unknown system, or a wrong setting.
+        ConfigError: no such file, no or an unknown system, no data set, or a wrong setting.
     """
     values = read_toml(path)
     name = values.get("system")
     if not isinstance(name, str):
         raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(_MODULES)})")
     settings: type[RunConfig] = system(name).settings
+    if data:
+        return build(settings, with_data(values, path, data), f"{path} with {data}", overrides)
+    if "set" not in values.get("data", {}) and not any(one.startswith("data.set=") for one in overrides):
+        known = ", ".join(sorted({*_overlays(path), *data_sets()}))
+        raise ConfigError(f"{path}: names no data set; add --data NAME (choices: {known})")
     return build(settings, values, str(path), overrides)
+
+
+def with_data(values: Mapping[str, Any], row: Path, data: str) -> dict[str, Any]:
+    """Settings of a row with those of a data set laid over them.
+
+    An overlay is a TOML file with settings for all systems, tables ``[SYSTEM]`` for one system, and inside
+    these ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``; each goes over those before.
+
+    Args:
+        values: of the row.
+        row: its file; overlays lie in a folder ``data`` beside it or one level up.
+        data: name of an overlay, else of a registered data set, or the file of an overlay.
+    Raises:
+        ConfigError: none of these, or the overlay's table of the system is not of that form.
+    """
+    files = _overlays(row)
+    if data.endswith(".toml"):
+        over = read_toml(Path(data))
+    elif data in files:
+        over = read_toml(files[data])
+    elif data in data_sets():
+        over = {"data": {"set": data}}
+    else:
+        raise ConfigError(unknown("data", data, {*files, *data_sets()}))
+    own = over.get(values["system"], {})
+    rows = own.get("rows", []) if isinstance(own, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(table, dict) and "names" in table for table in rows):
+        raise ConfigError(
+            f"{data}: {values['system']}: expected a table of settings, whose rows are tables with names"
+        )
+    layers = (
+        {key: value for key, value in over.items() if key not in _MODULES},
+        {key: value for key, value in own.items() if key != "rows"},
+        *(
+            {key: value for key, value in table.items() if key != "names"}
+            for table in rows
+            if row.stem in table["names"]
+        ),
+    )
+    whole = dict(values)
+    for layer in layers:
+        whole = merged(whole, layer)
+    return whole
+
+
+def _overlays(row: Path) -> dict[str, Path]:
+    """Name → file of the overlays for a row; those beside it win."""
+    folders = (row.absolute().parents[1] / "data", row.parent / "data")
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from limner.config import Config
+from limner.config import Config, merged
 from limner.datasets.base import SourceConfig
 from limner.datasets.mixture import MixtureEntry
 from limner.datasets.vocabulary import TokeniserName
@@ -134,17 +134,6 @@ def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (s
             for key, value in values.items()
         }
     )
-
-
-def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested values: those of `over` win, tables are joined."""
-    both = dict(under)
-    for key, value in over.items():
-        inner = both.get(key)
-        both[key] = (
-            merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
-        )
-    return both
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

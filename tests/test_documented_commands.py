@@ -1,0 +1,95 @@
+"""Every documented command that trains resolves its settings, and trains where its data can be drawn."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from limner.cli.sweep import sweep
+from limner.cli.train import train
+from limner.systems import read_config
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "src/limner/encoders/base.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# what a block of a page may call; limner itself only writes its words down
+TOOLS = ("basename", "ls", "grep")
+RECORD = """
+limner() { printf '%s\\037' "$@" >> "$RECORDED"; printf '\\n' >> "$RECORDED"; }
+torchrun() { while [ "$1" != limner ]; do shift; done; shift; limner "$@"; }
+python() { :; }
+"""
+COMMANDS = {"train": train, "sweep": sweep}
+
+
+def recorded(folder: Path, block: str) -> list[list[str]]:
+    """Words of every command of limner in a block, its loops and variables expanded by the shell."""
+    out = folder / "commands"
+    out.write_text("")
+    for name in TOOLS:
+        if not (folder / name).exists():
+            (folder / name).symlink_to(str(shutil.which(name)))
+    environment = {"PATH": str(folder), "LIMNER_DATA": "data", "RECORDED": str(out), "HOME": str(folder)}
+    bash = str(shutil.which("bash"))
+    subprocess.run([bash, "-c", RECORD + block], cwd=ROOT, env=environment, capture_output=True, check=False)
+    return [line.split("\037")[:-1] for line in out.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory):
+    """Words after ``limner`` → pages, of all commands that train; seeds and folders aside, each once."""
+    folder = tmp_path_factory.mktemp("bin")
+    found = {}
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        blocks = re.findall(r"^```(?:sh|bash|console)?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        blocks += re.findall(r"`(limner (?:train|sweep) configs[^`]*)`", text)
+        blocks += re.findall(r"^Example: (limner (?:train|sweep) .*)$", text, re.MULTILINE)
+        for block in blocks:
+            for words in (
+                recorded(folder, block) if "limner train" in block or "limner sweep" in block else ()
+            ):
+                if words and words[0] in COMMANDS and "--to" in words:
+                    found.setdefault(tuple(words), page.name)
+    return found
+
+
+def bound(words):
+    """The arguments that the command line gives its function."""
+    app = App(default_command=COMMANDS[words[0]], result_action="return_value")
+    _, given, _ = app.parse_args(list(words[1:]), exit_on_error=False, print_error=False)
+    return given.arguments
+
+
+def settings_of(words):
+    """Resolved settings of a command line."""
+    given = bound(words)
+    return read_config(ROOT / given["config"], given.get("set_", ()), given.get("data", ""))
+
+
+def test_every_documented_command_resolves_its_settings(documented):
+    assert len(documented) > 100
+    rows = {settings_of(words).row for words in documented}
+    assert {"CMCA", "COMBINED-VAL", "GSDA", "VRSS (sound)", "same document", "base"} <= rows
+
+
+@pytest.mark.slow
+def test_commands_on_drawn_books_train(documented, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    known = set()
+    for words in documented:
+        settings = settings_of(words)
+        drawn = settings.data.set == "picturebook" and words[0] == "train"
+        key = (settings.system, settings.row)
+        if not drawn or key in known or "graphs.jsonl" in " ".join(words):
+            continue
+        known.add(key)
+        given = bound(words)
+        small = (*given.get("set_", ()), "data.vectors=random", "data.picture_px=32")
+        options = {"to": tmp_path / str(len(known)), "set_": small, "data": given.get("data", "")}
+        train(given["config"], smoke=True, **options)
+        assert (options["to"] / "model.safetensors").is_file(), words
+    assert len(known) > 8
