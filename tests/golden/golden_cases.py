@@ -128,18 +128,18 @@ def library() -> Iterator[Case]:
 
 # Runs of seconds on drawn picture books: name, settings file, more words.
 TRAINED = (
-    ("cmcm", "@/cmcm/picturebook/cmcm.toml", ""),
-    ("cmca", "@/cmcm/picturebook/cmca.toml", ""),
-    ("vse", "@/complementary/picturebook/vse++.toml", ""),
+    ("cmcm", "@/cmcm/cmcm.toml --data picturebook", ""),
+    ("cmca", "@/cmcm/cmca.toml --data picturebook", ""),
+    ("vse", "@/complementary/vse++.toml --data picturebook", ""),
     ("pvse", "pvse.toml", "--set method=pvse"),
     ("diversity", "pvse.toml", "--set method=diversity --set row=DIVERSITY"),
     ("discrepancy", "pvse.toml", "--set method=discrepancy --set row=DISCREPANCY"),
     ("hal", "pvse.toml", "--set method=hal --set row=HAL"),
-    ("gsda", "@/gsda/picturebook/gsda.toml", ""),
-    ("vrss", "@/vrss/picturebook/vrss.toml", ""),
-    ("cnsi", "@/cnsi/picturebook/cnsi.toml", ""),
-    ("dual", "@/dual/picturebook/recurrent.toml", ""),
-    ("lda", "@/lda/picturebook/lda.toml", ""),
+    ("gsda", "@/gsda/gsda.toml --data picturebook", ""),
+    ("vrss", "@/vrss/vrss.toml --data picturebook", ""),
+    ("cnsi", "@/cnsi/cnsi.toml --data picturebook", ""),
+    ("dual", "@/dual/recurrent.toml --data picturebook", ""),
+    ("lda", "@/lda/lda.toml --data picturebook", ""),
 )
 MEASURED = ("cmcm", "vse", "pvse", "diversity", "gsda", "vrss", "cnsi", "dual", "lda")
 DRAWN = "--set data.vectors=random --set data.picture_px=32"
@@ -155,15 +155,17 @@ def trained() -> Iterator[Case]:
         yield Case(f"train-{name}", f"train {config} --to runs/{name} --smoke --json {words}", left)
     yield Case(
         "train-document",
-        "train @/document/picturebook/document.toml --to document --json --set data.stories=30 "
+        "train @/document/document.toml --data picturebook --to document --json --set data.stories=30 "
         "--set data.picture_px=32 --set loop.epochs=2 --set data.batch=8 --set model.dim=8",
         tuple(f"document/{file}" for file in LEFT),
     )
     yield Case(
-        "train-again", "train @/vrss/picturebook/vrss.toml --to runs/vrss --smoke", after=("train-vrss",)
+        "train-again",
+        "train @/vrss/vrss.toml --data picturebook --to runs/vrss --smoke",
+        after=("train-vrss",),
     )
-    yield Case("train-refused", "train @/vrss/picturebook/vrss.toml --to no --set loop.lrr=1")
-    yield Case("train-unset", "train @/vrss/stories/vrss.toml --to no --smoke")
+    yield Case("train-refused", "train @/vrss/vrss.toml --data picturebook --to no --set loop.lrr=1")
+    yield Case("train-unset", "train @/vrss/vrss.toml --data stories --to no --smoke")
     runs = " ".join(f"runs/{name}" for name in MEASURED)
     yield Case(
         "measure",
@@ -218,7 +220,7 @@ def trained() -> Iterator[Case]:
         yield Case(f"figure-{figure}", f"figure {figure} --to {out} {words}", (out,), after=("measure-val",))
     yield Case(
         "sweep",
-        "sweep @/vrss/picturebook/vrss.toml --over loop.lr=1e-9,1 --to sweep --smoke --json",
+        "sweep @/vrss/vrss.toml --data picturebook --over loop.lr=1e-9,1 --to sweep --smoke --json",
         ("sweep/sweep.md", "sweep/sweep.json"),
     )
 
@@ -277,12 +279,20 @@ FILED = "--smoke --json --set loop.metric=MRR --weights weights --set data.featu
 def filed() -> Iterator[Case]:
     """Data sets that lie in files, and runs on stored features of them."""
     for name, config, words in (
-        ("filed-cmcm", "@/cmcm/captions/cmca.toml", "--set data.annotations=. --set data.split=grouped"),
-        ("filed-stages", "@/dual/stories/mean.toml", "--set data.annotations=. --set data.split=released"),
-        ("filed-grid", "@/lda/stories/lda.toml", "--set data.annotations=. --set data.split=released"),
+        (
+            "filed-cmcm",
+            "@/cmcm/cmca.toml --data captions",
+            "--set data.annotations=. --set data.split=grouped",
+        ),
+        (
+            "filed-stages",
+            "@/dual/mean.toml --data stories",
+            "--set data.annotations=. --set data.split=released",
+        ),
+        ("filed-grid", "@/lda/lda.toml --data stories", "--set data.annotations=. --set data.split=released"),
         (
             "filed-finetuned",
-            "@/cmcm/stories/base.toml",
+            "@/cmcm/base.toml --data stories",
             "--set data.annotations=. --set data.limit=8 --finetune",
         ),
         ("filed-base", "base.toml", ""),
