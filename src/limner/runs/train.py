@@ -108,7 +108,7 @@ def train(
         progress(Reading(done, total))
 
     with processes.first_alone():
-        data, pictures = open_corpus(
+        found, pictures = open_corpus(
             settings.data,
             files=can.trunk == "finetune",
             layer=can.layer,
@@ -117,14 +117,14 @@ def train(
             device=device,
             report=read,
         )
-    corpus = corpus_of(data, pictures, settings.data.relations, settings.data.limit)
+    corpus = corpus_of(found, pictures, settings.data.relations, settings.data.limit)
 
     def note(line: str) -> None:
         if first and line:
             progress(Note(line))
 
     if first:
-        for line in (*data.notes, write_left_out(data.missing, to)):
+        for line in (*found.notes, write_left_out(found.missing, to)):
             note(line)
     note(
         f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
