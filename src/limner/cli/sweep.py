@@ -30,7 +30,7 @@ def sweep(
 
     Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never looked at.
 
-    Example: limner sweep configs/cmcm/cmcm.toml --data picturebook --over loss.margin=0.1,0.2 --to sweep
+    Example: limner sweep configs/cmcm/cmcm.toml --data clue --over loss.margin=0.1,0.2 --to sweep
 
     Parameters
     ----------
