@@ -27,15 +27,14 @@ from limner.encoders.catalogue import text_encoder
 from limner.encoders.text_cache import RecentTexts
 from limner.library.library import Library
 from limner.library.reader import Pixels
-from limner.library.settings import SpaceInfo
-from limner.library.store import vectors_name, vectors_schema
+from limner.library.store import SpaceInfo, vectors_name, vectors_schema
 from limner.library.write import file_row, vector_table, write
-from limner.pictures.captions import Words
+from limner.pictures.metadata import Words
 from limner.records import Caption, Story
 from limner.storyboard.equipment import picture_encoders
 from limner.storyboard.illustrate import step_texts
 from limner.storyboard.illustrator import Illustrator
-from limner.text.read import parse_story
+from limner.text.read import parse_story_report
 
 BATCH, CENTRES = 5_000, 300
 WHO = (
@@ -71,7 +70,7 @@ def sentence(number: int) -> str:
 def text_of(number: int, steps: int) -> Story:
     """A text that no other number has."""
     lines = [f"At {number} past {step}, {sentence(1000 * number + step)}." for step in range(steps)]
-    return parse_story("\n\n---\n\n".join(lines), format="markdown")
+    return parse_story_report("\n\n---\n\n".join(lines), format="markdown").story
 
 
 def walks(rng: np.random.Generator, centres: FloatArray, count: int) -> FloatArray:

@@ -85,7 +85,7 @@ def found(folder):
 
 def reader(one):
     from limner.library.reader import Reader
-    from limner.pictures.captions import CAPTION_SOURCES
+    from limner.pictures.metadata import CAPTION_SOURCES
 
     return Reader([one], lambda sha: [one], frozenset(CAPTION_SOURCES))
 

@@ -29,13 +29,13 @@ from limner.library.library import Library, picture_of
 from limner.library.reader import Pixels
 from limner.library.store import PICTURES, pictures_schema
 from limner.library.write import file_row, vector_table, write
-from limner.pictures.captions import Words
+from limner.pictures.metadata import Words
 from limner.storyboard.equipment import picture_encoders
 from limner.storyboard.illustrator import Illustrator
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio
-from limner.text.read import parse_story
+from limner.text.read import parse_story_report
 
 PHOTOGRAPHS = 24
 BATCH = 5_000
@@ -212,7 +212,7 @@ class Plain:
     def illustrate(self, number: int) -> None:
         """A storyboard of a text that is new."""
         fresh = Library.open(self.home)
-        story = parse_story(f"{TEXT} {number}", format="markdown")
+        story = parse_story_report(f"{TEXT} {number}", format="markdown").story
         Illustrator(fresh).board(story)
 
 

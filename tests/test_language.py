@@ -6,7 +6,7 @@ import pytest
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from limner import language
-from limner.encoders.multilingual import LANGUAGES
+from limner.encoders.sentences import LANGUAGES
 from limner.language import COMMON, direction, language_of, languages_of
 
 TEXTS = {

@@ -20,8 +20,7 @@ from limner.encoders.catalogue import MULTILINGUAL
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery
 from limner.library.library import Library, LibrarySummary
-from limner.library.settings import Settings, SpaceInfo
-from limner.library.store import PICTURES, pictures_schema
+from limner.library.store import PICTURES, Settings, SpaceInfo, pictures_schema
 from limner.library.write import CAPTION_SPACES
 from limner.records import BoardStep, Picture
 from limner.storyboard import calibration

@@ -20,7 +20,7 @@ from limner.export.fragment import board_fragment, hits_fragment
 from limner.library import library
 from limner.library.ingest import RESUME
 from limner.library.known import IndexReport
-from limner.library.settings import read_settings
+from limner.library.store import read_settings
 from limner.progress import index_progress
 from limner.records import Candidate, Picture, Segmentation, Step, Story
 from limner.storyboard.decode import Decoder

@@ -1,7 +1,7 @@
 """Typed settings from TOML files and ``key=value`` overrides.
 
 Strict by construction: a misspelt key or a value of the wrong kind is one clear line that names
-the place and the nearest key. It defines no settings of its own; each part brings its model.
+the place and the nearest key.
 """
 
 import tomllib
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from limner.errors import ConfigError, unknown
 
@@ -110,7 +111,11 @@ def _keys(model: type[BaseModel], tables: Sequence[str]) -> list[str]:
     """Dotted names of the settings beside the unknown one."""
     inner: Any = model
     for table in tables:
-        field = getattr(inner, "model_fields", {}).get(table)
+        field = _fields(inner).get(table)
         inner = field.annotation if field else None
     prefix = "".join(f"{table}." for table in tables)
-    return [prefix + name for name in getattr(inner, "model_fields", {})]
+    return [prefix + name for name in _fields(inner)]
+
+
+def _fields(model: object) -> Mapping[str, FieldInfo]:
+    return model.model_fields if isinstance(model, type) and issubclass(model, BaseModel) else {}

@@ -125,6 +125,11 @@ def good(name):
     return json.dumps(READERS[name][2])
 
 
+@pytest.mark.parametrize(("name", "key"), [("coco", "file_name"), ("karpathy", "filename")])
+def test_a_picture_without_a_name_is_refused(tmp_path, name, key):
+    reading(name, tmp_path, good(name).replace(f'"{key}": "a.jpg"', f'"{key}": ""').encode(), refused=True)
+
+
 @every_reader
 def test_the_good_file_is_read(name, tmp_path):
     assert reading(name, tmp_path, good(name).encode()) is not None

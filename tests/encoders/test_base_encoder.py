@@ -5,7 +5,6 @@ import pytest
 import torch
 from PIL import Image
 
-from limner.encoders.base import BaseCard, load_base, save_base
 from limner.encoders.base_encoder import (
     BaseImageEncoder,
     BaseTextEncoder,
@@ -13,6 +12,7 @@ from limner.encoders.base_encoder import (
     image_fingerprints,
     shipped_file,
 )
+from limner.encoders.base_network import BaseCard, load_base, save_base
 from limner.encoders.catalogue import SHIPPED, text_encoder
 from limner.encoders.weights import WeightFile
 from limner.errors import ConfigError, DataError, MissingError, ShapeError

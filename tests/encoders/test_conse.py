@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limner.encoders.labels import ConSE
+from limner.encoders.pixels import ConSE
 from limner.errors import ShapeError
 
 NAMES = ("goat", "boat", "kettle", "tree", "river", "drum", "cup")

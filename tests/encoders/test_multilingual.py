@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.encoders.catalogue import MULTILINGUAL, text_encoder
-from limner.encoders.multilingual import MultilingualUSE
+from limner.encoders.sentences import MultilingualUSE
 from limner.errors import DataError
 
 DOG = [

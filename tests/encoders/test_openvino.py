@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from limner.encoders.labels import ConSE
 from limner.encoders.openvino import OpenVinoEncoder
-from limner.encoders.pixels import Backbone, PixelEncoder
+from limner.encoders.pixels import Backbone, ConSE, PixelEncoder
 from limner.errors import MissingError
 
 CLASSES = ("goat", "boat", "kettle", "tree", "river", "spoon", "drum")

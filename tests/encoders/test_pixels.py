@@ -7,8 +7,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
 
-from limner.encoders.labels import ConSE
-from limner.encoders.pixels import PixelEncoder, build, checked, normalised, transform_of
+from limner.encoders.pixels import ConSE, PixelEncoder, build, checked, normalised, transform_of
 from limner.encoders.weights import WeightFile, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, NumericsError, ShapeError
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from limner.encoders.base import load_base
 from limner.encoders.base_encoder import shipped_file
+from limner.encoders.base_network import load_base
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 
 # SHA-256, and the first four numbers of a picture, its looks, an English and a German sentence

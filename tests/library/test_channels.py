@@ -6,7 +6,7 @@ import pytest
 from limner.arrays import unit_rows
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
-from limner.library.search import Index, search
+from limner.library.search import Index
 from limner.storyboard.calibration import load
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
@@ -52,7 +52,7 @@ def test_the_right_caption_among_few_is_evidence_for_its_picture(captioned):
     present = np.arange(20) < captioned
     space = Space((rows * present[:, None]).astype(np.float16), present)
     gallery = Gallery([str(i) for i in range(20)], [str(i) for i in range(20)], {"captions": space})
-    hits = search(gallery, [EncodedChannel("captions", "captions", captions, text)], 20)
+    hits = Index(gallery).search([EncodedChannel("captions", "captions", captions, text)], 20)
     assert hits.rows[0, 0] == 0
     assert hits.scores[0, 0] > 0
 
@@ -87,13 +87,13 @@ def test_what_overlaps_counts_only_in_part_and_only_where_it_overlaps():
         EncodedChannel("captions", "captions", EVEN, texts),
         EncodedChannel("labels", "labels", EVEN, texts, beside=0.25),
     ]
-    hits = search(gallery, channels, 3)
+    hits = Index(gallery).search(channels, 3)
     one = 2.0 * 3**-0.5 + 0.5
     share = {gallery.ids[row]: hits.shares["labels"][0, place] for place, row in enumerate(hits.rows[0])}
     total = {gallery.ids[row]: hits.scores[0, place] for place, row in enumerate(hits.rows[0])}
     assert share == pytest.approx({"p": one / 4, "q": one, "r": one / 4}, rel=1e-3)
     assert total == pytest.approx({"p": one * 1.25, "q": one, "r": one * 1.25}, rel=1e-3)
-    alone = search(gallery, channels[1:], 3)
+    alone = Index(gallery).search(channels[1:], 3)
     assert alone.scores[0] == pytest.approx([one] * 3, rel=1e-3)
 
 

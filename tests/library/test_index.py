@@ -12,7 +12,11 @@ from limner.arrays import scores
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space, moments
-from limner.library.search import Index, search
+from limner.library.search import Index
+
+
+def search(gallery, channels, k, *, exclude=None, **options):
+    return Index(gallery, **options).search(channels, k, exclude=exclude)
 
 
 def gallery_of(**spaces):

@@ -12,7 +12,7 @@ from limner.files import DRAFT_SUFFIX
 from limner.library.ingest import index
 from limner.library.known import DigestSet
 from limner.library.library import Library
-from limner.library.settings import FORMAT, Settings
+from limner.library.store import FORMAT, Settings
 
 
 @pytest.fixture

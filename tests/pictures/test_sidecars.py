@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.pictures import metadata as sidecars
-from limner.pictures.captions import Words, clean, merge, readable_name
-from limner.pictures.metadata import read_sidecars, words_of_name, words_of_row
+from limner.pictures.metadata import (
+    Words,
+    clean,
+    merge,
+    read_sidecars,
+    readable_name,
+    words_of_name,
+    words_of_row,
+)
 
 
 def texts(words, source=None):

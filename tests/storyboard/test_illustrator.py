@@ -18,13 +18,13 @@ from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.lattice import Decoding
 from limner.studio.engine import Constraints, made
-from limner.text.read import parse_story
+from limner.text.read import parse_story_report
 from limner.worlds import PictureBook
 from limner.worlds.files import write
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"
-STORY = parse_story(TEXT, format="markdown")
+STORY = parse_story_report(TEXT, format="markdown").story
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
     monkeypatch.setattr("limner.storyboard.illustrator.channels_of", None)
     monkeypatch.setattr("limner.library.search.moments", None)
     assert opened.board(STORY) == first
-    other = opened.board(parse_story("A boat sails home.", format="plain"))
+    other = opened.board(parse_story_report("A boat sails home.", format="plain").story)
     assert other.steps[0].chosen is not None
     assert opened.search("a cake", 3)[0].picture.id in opened.catalogue
 

@@ -12,7 +12,7 @@ from limner.cli.main import run as limner
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.library.channels import EncodedChannel
 from limner.library.library import Library
-from limner.library.search import search
+from limner.library.search import Index
 from limner.records import Storyboard
 from limner.runs.run import Run
 from limner.storyboard.illustrator import Illustrator
@@ -42,7 +42,7 @@ def test_the_channel_ranks_as_the_model_scores(library, drawings_run):
     opened, run = Library.open(library), Run.for_library(drawings_run)
     gallery = opened.gallery([MODEL])
     (channel,) = run_channels(run, opened)
-    hits = search(gallery, [EncodedChannel.encode(channel, TEXTS)], len(gallery))
+    hits = Index(gallery).search([EncodedChannel.encode(channel, TEXTS)], len(gallery))
     vectors = np.asarray(gallery.space(MODEL).matrix, np.float32)
     scores = run.model.score(run.model.encode_text(TEXTS), vectors)
     standard = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)

@@ -20,7 +20,7 @@ from limner.storyboard.trained import (
 from limner.studio.app import create_app
 from limner.studio.engine import Constraints, Engine, made
 from limner.studio.routes import Studio
-from limner.text.read import parse_story
+from limner.text.read import parse_story_report
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
 TEXT = "\n\n---\n\n".join(TEXTS)
@@ -67,7 +67,7 @@ def test_rows_are_no_longer_than_one(drawings_run):
 
 
 def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawings_run):
-    run, story = Run.for_library(drawings_run), parse_story(TEXT, format="markdown")
+    run, story = Run.for_library(drawings_run), parse_story_report(TEXT, format="markdown").story
     name = run.model.relations[0]
     every = dict.fromkeys(range(3), name)
     board = made(engine.illustrator(), story, BoardOptions(), Constraints({}, every))

@@ -11,8 +11,8 @@ from PIL import Image
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
-from limner.encoders.base import BaseNet, BaseShape, load_base, published_backbone
 from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
+from limner.encoders.base_network import BaseNet, BaseShape, load_base, published_backbone
 from limner.errors import ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation

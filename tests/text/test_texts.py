@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import PictureRef, Step, Story
-from limner.text.read import parse_story, parse_story_report, read_story, read_story_report
+from limner.text.read import parse_story_report, read_story, read_story_report
+
+
+def parse_story(text, **options):
+    return parse_story_report(text, **options).story
+
 
 RECIPE = """# Cake
 

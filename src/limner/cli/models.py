@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 
 from limner.cli.terminal import emit_json, emit_table, say
-from limner.encoders.catalogue import SHIPPED, at_hand, fetch_weights
+from limner.encoders.catalogue import SHIPPED, available, fetch_weights
 from limner.progress import BytesProgress
 
 models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
@@ -35,7 +35,7 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
             "missing": one.missing,
         }
         | (_card(one.name, one.file.path) if one.name in SHIPPED and one.file else {})
-        for one in at_hand()
+        for one in available()
     ]
     if json:
         emit_json(rows)

@@ -443,7 +443,8 @@ def block_features(
     """
     import torch
 
-    from limner.encoders.base import (
+    from limner.encoders.base_encoder import FIRST, rows_of
+    from limner.encoders.base_network import (
         BACKBONE,
         BACKBONE_SHA256,
         SIDE_PX,
@@ -451,7 +452,6 @@ def block_features(
         BaseShape,
         published_backbone,
     )
-    from limner.encoders.base_encoder import FIRST, rows_of
     from limner.encoders.pixels import frame
 
     _require_pictures(data)

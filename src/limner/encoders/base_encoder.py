@@ -1,4 +1,4 @@
-"""The encoder ``base``: pictures and texts through a file of `limner.encoders.base`.
+"""The encoder ``base``: pictures and texts through a file of `limner.encoders.base_network`.
 
 It needs nothing but what pip installs. The files that come with limner lie beside this module.
 """
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
-from limner.encoders.base import (
+from limner.encoders.base_network import (
     BLOCKS,
     FEATURES,
     SIDE_PX,
@@ -29,7 +29,7 @@ from limner.encoders.base import (
     load_text_side,
     read_card,
 )
-from limner.encoders.pixels import Precision, check_precision, frame, in_parts
+from limner.encoders.pixels import Precision, check_options, checked, frame, in_parts, products
 from limner.encoders.weights import WeightFile
 from limner.errors import ConfigError, ShapeError, unknown
 
@@ -96,7 +96,7 @@ class BaseImageEncoder:
 
         Args:
             name: of the encoder.
-            file: see `limner.encoders.base.save_base`.
+            file: see `limner.encoders.base_network.save_base`.
             precision: ``bfloat16`` multiplies in half the bits, adds in float32.
             device: torch device that computes.
         Raises:
@@ -104,7 +104,7 @@ class BaseImageEncoder:
             MissingError: the file or the backbone's package is not there.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
-        check_precision(precision)
+        check_options(precision)
         self.name = name
         self._precision, self._device = precision, device
         self._net = fused(load_base(file.path)).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -136,11 +136,7 @@ class BaseImageEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (SIDE_PX, SIDE_PX, 3):
-            raise ShapeError(
-                f"{self.name}: batch is {batch.dtype} {batch.shape},"
-                f" expected uint8 (B, {SIDE_PX}, {SIDE_PX}, 3)"
-            )
+        checked(self.name, batch, SIDE_PX)
         rows = in_parts(self._compute, batch) if self._device == "cpu" else self._compute(batch)
         width = self._net.shape.width
         return ImageVectors(
@@ -149,11 +145,7 @@ class BaseImageEncoder:
 
     def _compute(self, batch: ByteArray) -> FloatArray:
         """(B, 260, 260, 3) bytes → (B, D + L): both spaces side by side."""
-        device = self._device.partition(":")[0]
-        with (
-            torch.inference_mode(),
-            torch.autocast(device, torch.bfloat16, enabled=self._precision == "bfloat16"),
-        ):
+        with torch.inference_mode(), products(self._device, self._precision):
             features = self._net.features(torch.from_numpy(np.ascontiguousarray(batch)).to(self._device))
         with torch.inference_mode():
             both = torch.cat([self._net.joint(features), self._net.looks(features)], dim=1)
@@ -180,7 +172,7 @@ class BaseTextEncoder:
 
         Args:
             name: of the encoder.
-            file: see `limner.encoders.base.save_base`.
+            file: see `limner.encoders.base_network.save_base`.
             english: MiniLM.
             multilingual: the multilingual USE, or None.
             foreign: texts → which of them the multilingual encoder reads; None for none of them.

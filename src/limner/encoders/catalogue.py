@@ -1,7 +1,7 @@
 """Encoders by name: finds the weights, loads them, and hands out a ready encoder.
 
-The one place that knows all encoders, so that commands and studio name them alike. It downloads
-nothing: missing weights are an error that says what to run.
+The one place that knows all encoders, so that commands and studio name them alike; it loads their modules as
+they are asked for.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-from limner.encoders.sentences import PREFIX, NamedSentences
 from limner.encoders.weights import (
+    PREFIX,
     Progress,
     WeightFile,
     clip_names,
@@ -32,7 +32,6 @@ from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 
 if TYPE_CHECKING:
     from limner.encoders.clip import ClipEncoder
-    from limner.encoders.labels import ConSE
     from limner.encoders.pixels import Precision
 
 COLOUR = "colour"
@@ -56,7 +55,7 @@ TORCHVISION = {
 }
 
 
-# Files of `limner.encoders.base` that come with limner.
+# Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
 CLIP = "clip:"
 Engine = Literal["torch", "openvino"]
@@ -116,12 +115,12 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
         ConfigError: unknown name.
         MissingError: its package is not there.
     """
-    if name == MULTILINGUAL:
-        from limner.encoders.multilingual import use_files
+    from limner.encoders.sentences import NamedSentences, use_files
 
-        return _sentences(name, device, stamp(use_files()))
     if name.startswith(PREFIX):
         return NamedSentences(name.removeprefix(PREFIX), device=device)
+    if name == MULTILINGUAL:
+        return _sentences(name, device, stamp(use_files()))
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     folder = sentence_folder()
@@ -132,13 +131,9 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
 @lru_cache(maxsize=4)
 def _sentences(name: str, device: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
     """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
-    if name == MULTILINGUAL:
-        from limner.encoders.multilingual import MultilingualUSE
+    from limner.encoders.sentences import MiniLM, MultilingualUSE
 
-        return MultilingualUSE()
-    from limner.encoders.sentences import MiniLM
-
-    return MiniLM(read_sentence_files(), device=device)
+    return MultilingualUSE() if name == MULTILINGUAL else MiniLM(read_sentence_files(), device=device)
 
 
 def image_encoder(
@@ -182,14 +177,14 @@ def image_encoder(
         return clip_encoder(name, weights=weights, precision=precision, device=device)
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
-    from limner.encoders.pixels import PixelEncoder, build, check_precision
+    from limner.encoders.pixels import ConSE, PixelEncoder, build, check_options
 
-    check_precision(precision)
+    check_options(precision)
     file = weight_file(name, weights)
     backbone = build(name, read_state(file), str(file.path))
-    conse = None
-    if backbone.head is not None and len(backbone.head[0]) == len(class_names(name)):
-        conse = _conse(name, sentences)
+    conse, classes = None, class_names(name)
+    if backbone.head is not None and len(backbone.head[0]) == len(classes):
+        conse = ConSE(classes, sentences or text_encoder())
     if engine == "openvino":
         from limner.encoders.openvino import OpenVinoEncoder
 
@@ -248,20 +243,23 @@ def weight_file(name: str, given: Path | None = None) -> WeightFile:
 
 def official_url(name: str) -> str:
     """Where torchvision's authors publish the weights of an architecture."""
-    from torchvision.models import get_model_weights
-
-    return str(get_model_weights(name)[TORCHVISION[name]].url)
+    return str(_published(name).url)
 
 
 def class_names(name: str) -> list[str]:
     """Class names of the published weights, in the order of the outputs."""
+    return list(_published(name).meta["categories"])
+
+
+def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of torchvision)
+    """What torchvision knows of the published weights of an architecture."""
     from torchvision.models import get_model_weights
 
-    return list(get_model_weights(name)[TORCHVISION[name]].meta["categories"])
+    return get_model_weights(name)[TORCHVISION[name]]
 
 
 @dataclass(frozen=True)
-class AtHand:
+class Available:
     """What a machine has of one encoder.
 
     Attributes:
@@ -275,7 +273,7 @@ class AtHand:
     missing: str = ""
 
 
-def at_hand(weights: Mapping[str, Path] | None = None) -> list[AtHand]:
+def available(weights: Mapping[str, Path] | None = None) -> list[Available]:
     """Every named encoder, with its weights or the line that says how to get them.
 
     Args:
@@ -283,12 +281,12 @@ def at_hand(weights: Mapping[str, Path] | None = None) -> list[AtHand]:
     """
     from limner.encoders.base_encoder import shipped_file
 
-    rows = [AtHand(name, shipped_file(name)) for name in SHIPPED] + [AtHand(COLOUR, None)]
+    rows = [Available(name, shipped_file(name)) for name in SHIPPED] + [Available(COLOUR, None)]
     for name in TORCHVISION:
         try:
-            rows.append(AtHand(name, weight_file(name, (weights or {}).get(name))))
+            rows.append(Available(name, weight_file(name, (weights or {}).get(name))))
         except (MissingError, CheckpointError) as error:
-            rows.append(AtHand(name, None, str(error)))
+            rows.append(Available(name, None, str(error)))
     return rows
 
 
@@ -316,10 +314,3 @@ def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress |
     if name not in TORCHVISION:
         raise ConfigError(unknown("downloadable model", name, TORCHVISION))
     return fetch(official_url(name), folder or hub_folder(), progress=progress)
-
-
-def _conse(name: str, sentences: TextEncoder | None) -> ConSE:
-    """The classes of an architecture in the space of sentences."""
-    from limner.encoders.labels import ConSE
-
-    return ConSE(class_names(name), sentences or text_encoder())

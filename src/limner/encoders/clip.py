@@ -9,21 +9,30 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
-from limner.encoders.pixels import Framing, Precision, check_framing, check_precision, frame, shorter_side_px
+from limner.encoders.pixels import (
+    Framing,
+    Precision,
+    check_options,
+    checked,
+    frame,
+    products,
+    shorter_side_px,
+)
+from limner.encoders.sentences import mean_of_windows, windows_of
 from limner.encoders.weights import load_strictly, of_clip
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError, unknown
+from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from torch import Tensor
 
 _METHOD = "clip/1"
 _BATCH = 64
@@ -206,9 +215,6 @@ class ClipEncoder:
             CheckpointError: the parameters are not those of the architecture, or the tokenizer is damaged.
         """
         open_clip = _open_clip()
-        import torch
-
-        check_precision(precision)
         if architecture not in open_clip.list_models():
             raise ConfigError("clip: " + unknown("architecture", architecture, open_clip.list_models()))
         text = open_clip.get_model_config(architecture)["text_cfg"]
@@ -218,7 +224,7 @@ class ClipEncoder:
             )
         published = _published(architecture)
         framing = framing or ("squash" if published.get("resize_mode") == "squash" else "crop")
-        check_framing(framing)
+        check_options(precision, framing)
         own = text.get("hf_tokenizer_name")
         cleaned = text.get("tokenizer_kwargs", {}).get("clean", "whitespace")
         tokens = _own_tokens(architecture, tokenizer, cleaned) if own else _clip_tokens(architecture)
@@ -270,16 +276,10 @@ class ClipEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        import torch
-
-        side = self._size_px
-        if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (side, side, 3):
-            raise ShapeError(
-                f"{self.name}: batch is {batch.dtype} {batch.shape}, expected uint8 (B, {side}, {side}, 3)"
-            )
+        checked(self.name, batch, self._size_px)
         values = torch.from_numpy(np.ascontiguousarray(batch)).to(self._device, torch.float32)
         pixels = values.sub_(self._mean).div_(self._std).permute(0, 3, 1, 2)
-        with torch.inference_mode(), self._autocast():
+        with torch.inference_mode(), products(self._device, self._precision):
             features = self._model.encode_image(pixels).float().cpu().numpy()
         return ImageVectors({"clip": unit_rows(self.name, features)})
 
@@ -289,37 +289,17 @@ class ClipEncoder:
         Raises:
             DataError: a text is empty once cleaned, naming its place.
         """
-        import torch
-
-        owners: list[int] = []
-        windows: list[list[int]] = []
-        room = self._context - len(self._tokens.first) - len(self._tokens.last)
-        for row, text in enumerate(texts):
-            ids = self._tokens.encode(text)
-            if not ids:
-                raise DataError(
-                    f"{self.name}: text {row + 1} of {len(texts)} ({text[:20]!r}) has no words; leave it out"
-                )
-            count = -(-len(ids) // room)
-            for part in range(count):
-                owners.append(row)
-                windows.append(ids[part * len(ids) // count : (part + 1) * len(ids) // count])
-        sums = np.zeros((len(texts), self.dim), dtype=np.float32)
+        first, last = self._tokens.first, self._tokens.last
+        room = self._context - len(first) - len(last)
+        windows = windows_of(self.name, texts, [self._tokens.encode(text) for text in texts], room)
+        vectors = []
         for start in range(0, len(windows), _BATCH):
             batch = windows[start : start + _BATCH]
             tokens = torch.full((len(batch), self._context), self._tokens.pad, dtype=torch.long)
-            for row, ids in enumerate(batch):
-                framed = [*self._tokens.first, *ids, *self._tokens.last]
+            for row, (_, ids) in enumerate(batch):
+                framed = [*first, *ids, *last]
                 tokens[row, : len(framed)] = torch.tensor(framed)
             with torch.inference_mode():
                 features = self._model.encode_text(tokens.to(self._device), normalize=True).cpu().numpy()
-            lengths = np.asarray([len(ids) for ids in batch], dtype=np.float32)
-            np.add.at(sums, np.asarray(owners[start : start + _BATCH]), features * lengths[:, None])
-        return unit_rows(self.name, sums)
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        """Half-precision products where asked for."""
-        import torch
-
-        device = self._device.partition(":")[0]
-        return torch.autocast(device, torch.bfloat16, enabled=self._precision == "bfloat16")
+            vectors.append(features)
+        return mean_of_windows(self.name, windows, vectors, (len(texts), self.dim))

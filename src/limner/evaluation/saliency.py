@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.evaluation.uncertainty import Values
 from limner.text.entity_grid import roles_of
-from limner.text.sentences import split_sentences
+from limner.text.segment import split_sentences
 
 LABELS = 500
 FOLDS = 5

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,15 +19,19 @@ from typing import TYPE_CHECKING, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from limner.arrays import FloatArray, expect, scores
-from limner.errors import DataError, NumericsError, unknown
+from limner.errors import CheckpointError, DataError, NumericsError, unknown
 from limner.files import replacing
+from limner.library.store import PICTURES, Store
 from limner.threads import one_core_each
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from limner.library.store import SpaceInfo
+
 
 HalfArray = NDArray[np.float16]
 BoolArray = NDArray[np.bool_]
@@ -127,8 +132,6 @@ def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> It
     Yields:
         First row and result of each block, in order; few results wait at a time.
     """
-    import torch
-
     blocks = [(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
     threads = torch.get_num_threads()
     if min(threads, len(blocks)) < 2:
@@ -200,8 +203,6 @@ class Coarse:
             (D, N) bfloat16, and (N,) bounds of |q·v − q̂·v̂| before the product is rounded:
             ‖q − q̂‖‖v̂‖ + ‖q‖‖v − v̂‖.
         """
-        import torch
-
         exact = torch.from_numpy(np.array(texts, dtype=np.float32))
         rounded = exact.bfloat16()
         own = (exact - rounded.float()).norm(dim=1)
@@ -219,8 +220,6 @@ def coarse(name: str, space: Space) -> Coarse:
     Raises:
         NumericsError: a row is not finite.
     """
-    import torch
-
     copy = torch.empty(space.matrix.shape, dtype=torch.bfloat16)
     start, error = 0, 0.0
     for block, worst in rounded_blocks(name, space):
@@ -242,7 +241,6 @@ def rounded_blocks(name: str, space: Space, *, block_rows: int = 4_096) -> Itera
     Raises:
         NumericsError: a row is not finite.
     """
-    import torch
 
     def rounded(start: int, stop: int) -> tuple[Tensor, float]:
         exact = torch.from_numpy(np.array(space.matrix[start:stop])).float()
@@ -264,8 +262,6 @@ def widened(product: Tensor) -> FloatArray:
 
     In NumPy on purpose: passes this short cost more in waking torch's threads than in work.
     """
-    import torch
-
     bits = product.view(torch.int16).numpy().view(np.uint16).T.astype(np.uint32, order="C")
     bits <<= 16
     return bits.view(np.float32)
@@ -313,7 +309,7 @@ def let_go(matrix: HalfArray) -> None:
     while isinstance(owner, np.ndarray):
         owner = owner.base
     # A writable private map would lose what was written to it.
-    if isinstance(owner, mmap.mmap) and not matrix.flags.writeable and hasattr(mmap, "MADV_DONTNEED"):
+    if isinstance(owner, mmap.mmap) and not matrix.flags.writeable and sys.platform != "win32":
         with contextlib.suppress(OSError):  # advice only: the pages simply stay
             owner.madvise(mmap.MADV_DONTNEED)
 
@@ -375,8 +371,6 @@ def moments(space: Space, *, block_rows: int = 4_096) -> Moments:
     Raises:
         NumericsError: a present row is not finite.
     """
-    import torch
-
     rows, width = space.matrix.shape
     count = int(np.count_nonzero(space.present))
     total = torch.zeros(width, dtype=torch.float64)
@@ -384,7 +378,7 @@ def moments(space: Space, *, block_rows: int = 4_096) -> Moments:
     some = np.flatnonzero(space.present)[:CENTRE_ROWS]
     centre = torch.from_numpy(space.matrix[some]).float().mean(dim=0) if count else torch.zeros(width)
 
-    def sums(start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def sums(start: int, stop: int) -> tuple[Tensor, Tensor]:
         block = _present(space, start, stop).sub_(centre)
         return block.sum(dim=0), block.T @ block
 
@@ -401,8 +395,6 @@ def moments(space: Space, *, block_rows: int = 4_096) -> Moments:
 
 def _present(space: Space, start: int, stop: int) -> Tensor:
     """The present rows of one block, (R, D) float32."""
-    import torch
-
     present = space.present[start:stop]
     block = space.matrix[start:stop]
     kept = np.array(block) if present.all() else block[present]
@@ -445,8 +437,6 @@ class Derived:
         Raises:
             NumericsError: a vector is not finite.
         """
-        import torch
-
         path, note = self.source.with_suffix(".bf16"), self.source.with_suffix(".bf16.npz")
         kept = self._read(note, "error")
         if kept is None or not path.exists() or path.stat().st_size != 2 * space.matrix.size:
@@ -462,8 +452,6 @@ class Derived:
 
     def _copy(self, path: Path, name: str, space: Space) -> float:
         """Write the copy; return the largest distance of a row from it."""
-        import torch
-
         error = 0.0
         with replacing(path, sync=False) as draft, draft.open("wb") as stream:
             for block, worst in rounded_blocks(name, space):
@@ -495,3 +483,94 @@ class Derived:
     def _write(self, path: Path, **arrays: NDArray[np.generic]) -> None:
         with replacing(path, sync=False) as draft, draft.open("wb") as stream:
             np.savez(stream, allow_pickle=False, stamp=self._stamp(), **arrays)
+
+
+def present_pictures(store: Store) -> tuple[list[str], list[str]]:
+    """Ids of all pictures that some file still holds, sorted, and the near-duplicate group of each."""
+    pairs: list[tuple[str, str]] = []
+    for batch in store.scan(PICTURES, ["id", "group"], "array_length(paths) > 0"):
+        pairs += zip(*(batch.column(name).to_pylist() for name in ("id", "group")), strict=True)
+    pairs.sort()
+    same = {one: one for one, _ in pairs}
+    # Most pictures are their own group; sharing the text halves the memory.
+    return [one for one, _ in pairs], [same.get(group, group) for _, group in pairs]
+
+
+def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Sequence[str]) -> Space:
+    """Vectors of one space for pictures in this order, from the cache or built into it.
+
+    Args:
+        store: the tables.
+        cache: folder of this space's cache.
+        table: name of the space's table.
+        info: who made the vectors.
+        ids: M sorted ids.
+    Returns:
+        (M, D) float16, mapped read-only; zero rows where a picture has no vector.
+    """
+    versions = (store.version(PICTURES), store.version(table)) if store.has(table) else (0, 0)
+    state = f"{versions[0]}-{versions[1]}"
+    matrix_path, present_path = cache / f"{state}.npy", cache / f"{state}.present.npy"
+    if not ids:
+        return Space(np.zeros((0, info.dim), dtype=np.float16), np.zeros(0, dtype=bool), info.fingerprint)
+    kept = _read(matrix_path, present_path, (len(ids), info.dim))
+    if kept is None:
+        cache.mkdir(parents=True, exist_ok=True)
+        # The matrix appears last and whole: where it is, the other file is complete.
+        with replacing(matrix_path, sync=False) as draft, present_path.open("wb") as stream:
+            np.save(stream, _build(store, table, ids, info.dim, draft), allow_pickle=False)
+        _forget(cache, state)
+        kept = _read(matrix_path, present_path, (len(ids), info.dim))
+    if kept is None:
+        raise CheckpointError(f"{matrix_path}: not as it was written; remove the folder {cache}")
+    return Space(*kept, info.fingerprint, Derived(matrix_path))
+
+
+def _read(
+    matrix_path: Path, present_path: Path, shape: tuple[int, int]
+) -> tuple[NDArray[np.float16], NDArray[np.bool_]] | None:
+    """Matrix, mapped, and which rows are present; None where either is absent, damaged or of another size."""
+    if not (matrix_path.exists() and present_path.exists()):
+        return None
+    try:
+        # np.load would also take an archive or ask whether to unpickle; these read this one format alone.
+        matrix = np.lib.format.open_memmap(matrix_path, mode="r")
+        with present_path.open("rb") as stream:
+            present = np.lib.format.read_array(stream, allow_pickle=False)
+    # The cache holds no truth, so a damaged file is made again like an absent one.
+    except (ValueError, EOFError):
+        return None
+    whole = matrix.shape == shape and matrix.dtype == np.dtype(np.float16)
+    whole = whole and present.shape == shape[:1] and present.dtype == np.dtype(np.bool_)
+    return (matrix, present) if whole else None
+
+
+def _build(store: Store, table: str, ids: Sequence[str], dim: int, draft: Path) -> NDArray[np.bool_]:
+    """Stream a table of vectors into a matrix file in the order of `ids`; return which rows were met."""
+    order = np.array(ids, dtype="S64")
+    present = np.zeros(len(ids), dtype=bool)
+    matrix = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float16, shape=(len(ids), dim))
+    for batch in store.scan(table, ["id", "vector"]) if store.has(table) else ():
+        found = np.array(batch.column("id").to_pylist(), dtype="S64")
+        vectors = batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(found), -1)
+        if vectors.shape[1] != dim:
+            raise CheckpointError(
+                f"{table}: vectors of width {vectors.shape[1]}, expected {dim}; index again"
+            )
+        rows = np.minimum(np.searchsorted(order, found), len(order) - 1)
+        real = order[rows] == found
+        matrix[rows[real]] = vectors[real]
+        present[rows[real]] = True
+    matrix.flush()
+    return present
+
+
+def _forget(cache: Path, state: str) -> None:
+    """Remove older states and what was derived from them."""
+    for old in (one for ending in ("npy", "npz", "bf16") for one in cache.glob(f"*.{ending}")):
+        if not old.name.startswith(f"{state}."):
+            try:
+                old.unlink()
+            except PermissionError:
+                # Windows keeps a file that another process has mapped; a later build removes it.
+                continue

@@ -24,8 +24,7 @@ from limner.language import ENGLISH, language_name
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles
 from limner.library.library import Library
 from limner.library.reader import Pixels, Reader, ReadFile, default_workers
-from limner.library.settings import SpaceInfo
-from limner.library.store import FILES, files_schema, vectors_name, vectors_schema
+from limner.library.store import FILES, SpaceInfo, files_schema, vectors_name, vectors_schema
 from limner.library.write import (
     CAPTION_SPACES,
     CAPTIONS,
@@ -44,7 +43,6 @@ from limner.library.write import (
     vector_table,
     write,
 )
-from limner.pictures.captions import CAPTION_SOURCES, CaptionSource
 from limner.pictures.decode import display, pillow_warnings, reader_version
 from limner.pictures.find import (
     LIST_SUFFIXES,
@@ -56,6 +54,7 @@ from limner.pictures.find import (
     walk,
 )
 from limner.pictures.hashes import NEAR_BITS
+from limner.pictures.metadata import CAPTION_SOURCES, CaptionSource
 from limner.progress import Progress, Silent
 from limner.records import Problem
 from limner.threads import ahead
@@ -488,7 +487,7 @@ class _Run:
         summary = self.library.summary()
         report = IndexReport(
             **self.count,
-            skipped=tuple(Problem(path=one.path, reason=one.reason) for one in self.library.skipped()),
+            skipped=tuple(self.library.skipped()),
             warnings=tuple(self.batches.warnings),
             exact_duplicates=summary.duplicates,
             near_groups=groups,

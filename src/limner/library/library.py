@@ -1,11 +1,11 @@
 """The picture library: a folder with its tables, its settings and a cache of vectors.
 
-Search, storyboard and studio see pictures only through this class. It opens no picture and runs no
-encoder; `indexing` fills it.
+Search, storyboard and studio see pictures only through this class; `limner.library.ingest` fills it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -16,30 +16,25 @@ from typing import Any, Self
 import numpy as np
 
 from limner.errors import DataError, unknown
-from limner.files import strangers
-from limner.library.gallery import Gallery, Space
-from limner.library.settings import (
+from limner.files import locked, strangers, write_text
+from limner.library.gallery import Gallery, Space, cached_space, present_pictures
+from limner.library.store import (
+    FILES,
+    PICTURES,
     SETTINGS_FILE,
     Settings,
     SpaceInfo,
-    only_writer,
+    Store,
+    files_schema,
+    pictures_schema,
     read_settings,
-    write_settings,
+    vectors_name,
 )
-from limner.library.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
-from limner.library.vectors import cached_space, present_pictures, rows_of
 from limner.pictures.decode import display
-from limner.records import Picture, Record
+from limner.records import Picture, Problem, Record
 
 _NAMES_COMPARED = 20_000
 _ID_DIGITS = 6
-
-
-class SkippedFile(Record):
-    """A file that is not in the library, and why."""
-
-    path: str
-    reason: str
 
 
 class LibrarySummary(Record):
@@ -115,7 +110,9 @@ class Library:
     def save(self, **changes: object) -> None:
         """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""
         self.settings = self.settings.model_copy(update=changes)
-        write_settings(self.folder, self.settings)
+        # ASCII keeps the surrogates that stand for odd bytes in names.
+        text = json.dumps(self.settings.model_dump(mode="python"), indent=1, sort_keys=True)
+        write_text(self.folder / SETTINGS_FILE, text)
 
     def writing(self) -> AbstractContextManager[None]:
         """Keep other writers out while indexing.
@@ -123,7 +120,8 @@ class Library:
         Raises:
             DataError: another process is indexing into this library.
         """
-        return only_writer(self.folder)
+        refusal = DataError(f"{self.folder}: another process is indexing into it; wait for it to end")
+        return locked(self.folder / "lock", refusal)
 
     def __len__(self) -> int:
         """Number of pictures with a present file."""
@@ -141,24 +139,27 @@ class Library:
         for space in spaces:
             if space not in self.settings.spaces:
                 raise DataError(f"{self.folder}: " + unknown("vector space", space, self.settings.spaces))
-        present = present_pictures(self.store)
+        known, groups = present_pictures(self.store)
         vectors = {
             space: cached_space(
                 self.store,
                 self.folder / "cache" / space,
                 vectors_name(space),
                 self.settings.spaces[space],
-                present.ids,
+                known,
             )
             for space in spaces
         }
         if ids is None:
-            return Gallery(present.ids, present.groups, vectors)
-        rows = rows_of(present.ids, ids)
-        groups = [present.groups[row] for row in rows]
+            return Gallery(known, groups, vectors)
+        places = {one: row for row, one in enumerate(known)}
+        missing = next((one for one in ids if one not in places), None)
+        if missing is not None:
+            raise DataError(f"gallery: no picture {missing} in the library")
+        rows = np.array([places[one] for one in ids], dtype=np.int64)
         return Gallery(
             list(ids),
-            groups,
+            [groups[row] for row in rows],
             {
                 name: Space(np.asarray(space.matrix[rows]), space.present[rows], space.fingerprint)
                 for name, space in vectors.items()
@@ -238,23 +239,12 @@ class Library:
         hint = f"; near: {', '.join(near)}" if near else ""
         raise DataError(f"{self.folder}: no picture {text!r}{hint}; give a path, file name or id")
 
-    def skipped(self) -> list[SkippedFile]:
+    def skipped(self) -> list[Problem]:
         """Files that could not be used, by path."""
-        rows = self._files("status = 'skipped'")
-        return [SkippedFile(path=path, reason=reason) for path, reason in rows]
-
-    def metadata_warnings(self) -> list[SkippedFile]:
-        """Pictures that are in the library but whose metadata is damaged, by path."""
-        return [
-            SkippedFile(path=path, reason=reason)
-            for path, reason in self._files("status = 'ok' AND reason != ''")
-        ]
-
-    def _files(self, where: str) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
-        for batch in self.store.scan(FILES, ["path", "reason"], where):
+        for batch in self.store.scan(FILES, ["path", "reason"], "status = 'skipped'"):
             found += zip(*(batch.column(name).to_pylist() for name in ("path", "reason")), strict=True)
-        return sorted(found)
+        return [Problem(path=path, reason=reason) for path, reason in sorted(found)]
 
     def summary(self) -> LibrarySummary:
         """Counts of everything."""

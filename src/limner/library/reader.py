@@ -7,16 +7,16 @@ memory stays flat. Results come in the order of the files. Nothing is written he
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from limner.arrays import ByteArray, ImageEncoder
-from limner.pictures.captions import CaptionSource, Words, merge
 from limner.pictures.decode import PictureError, decode, noted, read_file
 from limner.pictures.find import FoundFile
 from limner.pictures.hashes import phash
-from limner.pictures.metadata import embedded, read_sidecars, words_of_name
+from limner.pictures.metadata import CaptionSource, Words, embedded, merge, read_sidecars, words_of_name
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -120,5 +120,5 @@ def _prepare(encoder: ImageEncoder, rgb: Image) -> ByteArray:
 
 def default_workers() -> int:
     """Threads that decode: one per usable core, at most 16."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(max(usable, 1), MAX_WORKERS)

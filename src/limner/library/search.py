@@ -405,27 +405,3 @@ def _log_sum_exp(total: FloatArray) -> Float64Array:
 def _contained(found: IntArray, rows: IntArray) -> BoolArray:
     """(N, R) True where a found row is already among a text's own rows."""
     return np.array([np.isin(found, own) for own in rows], dtype=bool).reshape(len(rows), len(found))
-
-
-def search(
-    gallery: Gallery,
-    channels: Sequence[EncodedChannel],
-    k: int,
-    *,
-    block_rows: int = BLOCK_ROWS,
-    exclude: BoolArray | None = None,
-) -> Hits:
-    """The k best pictures of a gallery for each text, for one search; see `Index.search`.
-
-    Args:
-        gallery: the pictures.
-        channels: as in `Index.search`.
-        k: pictures per text, at least 1.
-        block_rows: pictures scored at a time.
-        exclude: (M,) True for pictures that must not be found.
-    Returns:
-        As `Index.search`.
-    Raises:
-        LimnerError: as `Index.search`.
-    """
-    return Index(gallery, block_rows=block_rows).search(channels, k, exclude=exclude)

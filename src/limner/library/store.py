@@ -1,11 +1,11 @@
-"""The tables of a library, in LanceDB: what is stored, and how rows are written and found.
+"""What a library knows about itself, in `library.json`, and the lock that keeps a second writer out.
 
-All knowledge of the database is here, so that another store means another such file. It knows columns
-and keys; what the rows mean `library` and `indexing` know.
+Written in one step, so that a kill leaves the old state or the new one. Pictures are in the tables.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +13,80 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limner.errors import DataError, LimnerError
+from pydantic import Field, ValidationError
+
+from limner.errors import DataError, LimnerError, MissingError
+from limner.records import Record
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+FORMAT = 1
+SETTINGS_FILE = "library.json"
+
+
+class SpaceInfo(Record):
+    """Who made the vectors of a space.
+
+    Attributes:
+        encoder: its name.
+        fingerprint: of its weights and settings.
+        dim: D.
+    """
+
+    encoder: str
+    fingerprint: str
+    dim: int
+
+
+class Settings(Record):
+    """What `library.json` holds.
+
+    Attributes:
+        format: version of the layout on disk.
+        spaces: vector space → who made it.
+        sources: folders and lists indexed so far, absolute; odd bytes as surrogates.
+        reader: what opened the pictures; refused files are tried again when it changes.
+        grouped: False while near-duplicate groups are out of date.
+        languages: language → estimated share of the captions, largest first; empty while unknown.
+    """
+
+    format: int = FORMAT
+    spaces: dict[str, SpaceInfo] = Field(default={})
+    sources: tuple[str, ...] = ()
+    reader: str = ""
+    grouped: bool = True
+    languages: dict[str, float] = Field(default={})
+
+
+def read_settings(folder: Path) -> Settings:
+    """Settings of the library in a folder.
+
+    Raises:
+        MissingError: there is none.
+        DataError: they are damaged, or a newer limner wrote them.
+    """
+    try:
+        values = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+        found = int(values["format"])
+    except FileNotFoundError:
+        raise MissingError(
+            f"{folder}: no picture library here; make one with 'limner index PICTURES --library {folder}'"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{folder / SETTINGS_FILE}: damaged ({error}); index again into a new folder"
+        ) from error
+    if found > FORMAT:
+        raise DataError(
+            f"{folder}: library format {found}; this limner reads {FORMAT}; install a newer limner"
+        )
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error.errors()[0]['msg']})") from error
+
 
 FILES, PICTURES = "files", "pictures"
 KEY = {FILES: "key", PICTURES: "id"}

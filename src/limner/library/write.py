@@ -19,9 +19,9 @@ from limner.language import language_of, languages_of
 from limner.library.known import place
 from limner.library.reader import Pixels
 from limner.library.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
-from limner.pictures.captions import Words, unique_captions
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
+from limner.pictures.metadata import Words, unique_captions
 from limner.records import Caption
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ def _picture(
         raise DataError(f"library: picture {sha} has files but no row; delete the library and index again")
     row = dict(known) if known is not None else {"id": sha, "group": sha, "labels": [], "size_bytes": 0}
     if pixels is not None:
-        shape = {name: getattr(pixels, name) for name in ("width_px", "height_px", "format", "phash")}
-        row.update(shape)
+        row |= {"width_px": pixels.width_px, "height_px": pixels.height_px}
+        row |= {"format": pixels.format, "phash": pixels.phash}
     if labels is not None:
         row["labels"] = [{"name": name, "probability": float(value)} for name, value in labels]
     said = unique_captions(Caption(**caption) for file in holding for caption in file["captions"])

@@ -1,8 +1,7 @@
 """Open a picture file safely and hand out upright RGB pixels.
 
 Whatever people have in their folders must either open as it should look or be refused with a reason:
-sizes are checked before anything is decoded, and only regular files are ever opened, read-only. It
-does not read captions (`metadata` does), resize for an encoder or look for files.
+sizes are checked before anything is decoded, and only regular files are ever opened, read-only.
 """
 
 from __future__ import annotations
@@ -11,19 +10,21 @@ import hashlib
 import io
 import os
 import stat
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import numpy as np
+import PIL
+from PIL import Image as Pillow
+from PIL import features
+from PIL.Image import DecompressionBombError, Image, Transpose
 
 from limner.errors import DataError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image, Transpose
 
 
 class PictureError(DataError):
@@ -40,28 +41,24 @@ class PictureError(DataError):
 
 def orientation(image: Image) -> Transpose | None:
     """How to turn a picture upright by its EXIF orientation; None where it already is, or EXIF is damaged."""
-    from PIL.Image import Transpose as Turn
-
     try:
         value = image.getexif().get(0x0112, 1)
     # Damaged EXIF raises nearly anything; it is reported with the other metadata and the picture kept.
     except Exception:
         return None
     return {
-        2: Turn.FLIP_LEFT_RIGHT,
-        3: Turn.ROTATE_180,
-        4: Turn.FLIP_TOP_BOTTOM,
-        5: Turn.TRANSPOSE,
-        6: Turn.ROTATE_270,
-        7: Turn.TRANSVERSE,
-        8: Turn.ROTATE_90,
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
     }.get(value)
 
 
 def to_rgb(image: Image) -> Image:
     """Any mode → RGB: alpha on white, deep grey scaled, not clipped."""
-    from PIL import Image as Pillow
-
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return Pillow.fromarray(_deep_grey(np.asarray(image))).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
@@ -89,17 +86,6 @@ def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.ui
         low, high = 0.0, 255.0 if high <= 255 else 65535.0
     return np.rint((wide - low) * (255.0 / max(high - low, 1e-12))).astype(np.uint8)
 
-
-__all__ = [
-    "Decoded",
-    "FileBytes",
-    "PictureError",
-    "decode",
-    "display",
-    "kind_of",
-    "read_file",
-    "reader_version",
-]
 
 MAX_HEADER_PIXELS = 2**28
 MAX_DECODED_PIXELS = 90_000_000
@@ -172,10 +158,8 @@ def display(path: bytes) -> str:
 
 def reader_version() -> str:
     """What decides which files open: Pillow's version and the codecs it was built with."""
-    from PIL import __version__, features
-
     codecs = [name for name in ("avif", "webp", "jpg_2000", "libtiff") if features.check(name)]
-    return " ".join((f"pillow-{__version__}", *codecs))
+    return " ".join((f"pillow-{PIL.__version__}", *codecs))
 
 
 def read_file(path: bytes) -> FileBytes:
@@ -187,9 +171,10 @@ def read_file(path: bytes) -> FileBytes:
         PictureError: not there, not permitted, not a regular file, empty, too large, or changing meanwhile.
     """
     # Without O_NONBLOCK, opening a pipe that took the file's place after the walk would wait for ever.
-    flags = (
-        os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    )
+    if sys.platform == "win32":
+        flags = os.O_RDONLY | os.O_BINARY
+    else:
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(path, flags)
     except OSError as error:
@@ -242,8 +227,6 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
     Raises:
         PictureError: not a picture, damaged, truncated, or larger than the limits.
     """
-    from PIL.Image import DecompressionBombError
-
     if suffix.encode("utf-8", "replace") in _RAW_SUFFIXES:
         raise PictureError(f"camera raw files ({suffix}) are not read; export JPEG copies")
     try:
@@ -282,8 +265,6 @@ def _identify(data: bytes, suffix: str) -> Image:
     Pillow's function warns or raises by a global limit on the full size, which would refuse large
     photographs that are decoded at an eighth of it.
     """
-    from PIL import Image as Pillow
-
     Pillow.init()
     for name in FORMATS:
         if name not in Pillow.OPEN:
@@ -304,7 +285,14 @@ def _identify(data: bytes, suffix: str) -> Image:
     raise PictureError("not a picture, or of an unknown format")
 
 
-_lines = threading.local()
+class _Noted(threading.local):
+    """Warnings kept in one thread."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+
+_noted = _Noted()
 
 
 @contextmanager
@@ -323,7 +311,7 @@ def pillow_warnings() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if "PIL" in filename:
-                _lines.kept = [*getattr(_lines, "kept", []), " ".join(str(message).split())]
+                _noted.lines.append(" ".join(str(message).split()))
             else:
                 shown(message, category, filename, lineno, file, line)
 
@@ -333,6 +321,5 @@ def pillow_warnings() -> Iterator[None]:
 
 def noted() -> tuple[str, ...]:
     """Warnings kept in this thread since the last call, each once."""
-    kept = tuple(dict.fromkeys(getattr(_lines, "kept", [])))
-    _lines.kept = []
+    kept, _noted.lines = tuple(dict.fromkeys(_noted.lines)), []
     return kept

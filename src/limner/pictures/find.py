@@ -1,7 +1,7 @@
 """What picture files there are: folders, image folders with metadata tables, and lists of paths.
 
 Walks without opening anything but tables, in a fixed order, one file at a time, so that a million files
-stream through. It decides by file status alone; whether a file really is a picture `images` finds out.
+stream through. It decides by file status alone; whether a file really is a picture `decode` finds out.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
-from limner.pictures.captions import Words
 from limner.pictures.decode import PICTURE_SUFFIXES, display, kind_of
-from limner.pictures.metadata import SIDECAR_SUFFIXES, words_of_row
+from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, words_of_row
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
-# ruff: noqa: PTH118, PTH120
-
-
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
+_SEP = os.fsencode(os.sep)
 METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
 LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
@@ -177,13 +175,6 @@ def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
                     yield number, values
     except pyarrow.ArrowException as error:
         raise DataError(f"{display(os.fsencode(path))}: not parquet ({error}); mend or remove it") from error
-
-
-# Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH122, PTH208
-
-
-_SEP = os.fsencode(os.sep)
 
 
 @dataclass(frozen=True)

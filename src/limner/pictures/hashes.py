@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image, Resampling
 
 from limner.arrays import expect
 from limner.errors import ConfigError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 HashArray = NDArray[np.uint64]
 IndexArray = NDArray[np.int64]
@@ -37,7 +34,6 @@ def phash(image: Image) -> int:
     Source: Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, 2010, §3.2.1.
     Departs: plain reduction in place of the mean filter.
     """
-    from PIL.Image import Resampling
     from scipy.fft import dctn
 
     grey = np.asarray(image.convert("L").resize((_SIDE_PX, _SIDE_PX), Resampling.LANCZOS), dtype=np.float64)

@@ -1,7 +1,6 @@
 """Scaled copies of pictures for the exports: upright, in sRGB, without the camera's metadata.
 
 A shared page must neither carry 12 megapixels per step nor the place where a photo was taken.
-Originals are opened for reading only; nothing is cached on disk.
 """
 
 import base64
@@ -12,15 +11,13 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from PIL import ImageCms, ImageOps
+from PIL.Image import Image, Resampling
 
 from limner.errors import DataError
+from limner.pictures.decode import Decoded, PictureError, decode, display, read_file
 from limner.records import Picture
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-    from limner.pictures.decode import Decoded
 
 MAX_SIDE_PX = 3000
 """Longest side of any copy; only panoramas and scrolls meet it, others meet their area first."""
@@ -84,12 +81,7 @@ def digest(path: Path) -> str:
 
 def changed(path: Path, where: str) -> str:
     """The warning for a file whose bytes are not those that were indexed."""
-    return f"{where}: {_shown(path)} has changed since it was indexed"
-
-
-def _shown(path: Path) -> str:
-    """A path as text that can be written anywhere."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return f"{where}: {display(os.fsencode(path))} has changed since it was indexed"
 
 
 def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", quality: int = 82) -> Copy:
@@ -104,10 +96,6 @@ def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", qu
     Raises:
         DataError: the file is not there or is no picture that can be read.
     """
-    from PIL.Image import Resampling
-
-    from limner.pictures.decode import PictureError, decode, read_file
-
     path = locate(picture, where)
     wide, high = fitted(picture.width_px, picture.height_px, area_px)
     try:
@@ -118,7 +106,7 @@ def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", qu
         )
     except PictureError as error:
         raise DataError(
-            f"export: {where}: {_shown(path)}: {error};"
+            f"export: {where}: {display(os.fsencode(path))}: {error};"
             " restore the file, or run 'limner index' and illustrate again"
         ) from error
     image = _in_srgb(decoded)
@@ -150,10 +138,8 @@ def fitted(width: int, height: int, area_px: int) -> tuple[int, int]:
     return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
 
 
-def _in_srgb(decoded: "Decoded") -> "Image":
+def _in_srgb(decoded: Decoded) -> Image:
     """The upright picture in sRGB; one without a colour profile is taken as sRGB already."""
-    from PIL import ImageCms, ImageOps
-
     profile = decoded.loaded.info.get("icc_profile")
     if not isinstance(profile, bytes) or decoded.loaded.mode not in ("RGB", "CMYK"):
         return decoded.rgb

@@ -23,14 +23,14 @@ from limner.encoders.catalogue import (
     text_encoder,
     weight_file,
 )
-from limner.encoders.sentences import PREFIX
 from limner.encoders.text_cache import RecentTexts
+from limner.encoders.weights import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.language import ENGLISH, MORE_LANGUAGES, Languages, language_name, languages_of
 from limner.library.channels import Channel
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.library.settings import SETTINGS_FILE, Settings, read_settings
+from limner.library.store import SETTINGS_FILE, Settings, read_settings
 from limner.records import Story
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.illustrate import step_texts

@@ -22,9 +22,9 @@ from limner.errors import ConfigError, DataError, LimnerError
 from limner.language import direction, language_name
 from limner.library.browse import Catalogue
 from limner.library.channels import Channel, EncodedChannel
-from limner.library.library import Library, LibrarySummary, SkippedFile
+from limner.library.library import Library, LibrarySummary
 from limner.library.search import Index
-from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
+from limner.records import BoardStep, Candidate, Picture, Problem, Story, Storyboard
 from limner.storyboard.calibration import Calibration, Suitability, calibrated
 from limner.storyboard.coherence import Coherence
 from limner.storyboard.equipment import (
@@ -102,10 +102,9 @@ def picture_from(path: Path, alt: str = "") -> Picture:
     Raises:
         DataError: it cannot be opened as a picture.
     """
-    from limner.pictures.captions import Words, merge
     from limner.pictures.decode import decode, read_file
     from limner.pictures.hashes import phash
-    from limner.pictures.metadata import embedded, words_of_name
+    from limner.pictures.metadata import Words, embedded, merge, words_of_name
     from limner.records import Caption
 
     raw = os.fsencode(path)
@@ -269,7 +268,7 @@ class Illustrator:
         return () if self.model is None else self.model.model.relations
 
     @kept
-    def left_out(self) -> tuple[SkippedFile, ...]:
+    def left_out(self) -> tuple[Problem, ...]:
         """Files that could not be used, by path, with the reasons."""
         return tuple(self.library.skipped())
 

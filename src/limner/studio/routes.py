@@ -20,7 +20,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from limner.errors import DataError
 from limner.export.wording import CHANNELS, PULL, sentence
-from limner.library.settings import SETTINGS_FILE
+from limner.library.store import SETTINGS_FILE
 from limner.records import Picture, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator

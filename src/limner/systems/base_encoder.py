@@ -19,7 +19,8 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.features import MirroredFeatures
 from limner.datasets.mixture import WEIGHT
-from limner.encoders.base import (
+from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks
+from limner.encoders.base_network import (
     BLOCKS,
     CLASSES,
     FEATURES,
@@ -30,7 +31,6 @@ from limner.encoders.base import (
     published_backbone,
     save_base,
 )
-from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import ShapeError
 from limner.losses.contrastive import info_nce, info_nce_of_many, same_group

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import DataError, MissingError, unknown
-from limner.text.sentences import split_sentences
+from limner.text.segment import split_sentences
 
 Role = Literal["S", "O", "X"]
 ABSENT = "-"

@@ -1,13 +1,130 @@
-"""Plain text: paragraphs between blank lines, pages between form feeds, numbered and bulleted lines.
+"""Plain text: paragraphs between blank lines, pages between form feeds, and steps marked by words alone.
 
-The one format without markup; what counts as structure is only what a typist would mean by it.
-It does not unwrap verse: line ends inside a paragraph become spaces.
+The marks ("Step 3:", "2)", "第一步") and the headings around steps serve marked-up texts too.
 """
 
 import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from limner.text.document import Block, Document
-from limner.text.markers import in_sequence, marker_of, names_method, names_supplies
+
+# "step" and "page" in the languages met most; without one a line may still begin with "1." or "1)".
+_STEP_WORDS = (
+    "step|steps|stage|page|schritt|seite|étape|etape|page|paso|página|pagina|passo|passaggio|stap|krok|steg|trin|"
+    "lépés|adım|hatua|ukurasa|langkah|bước|hakbang|шаг|крок|этап|страница|βήμα|שלב|צעד|עמוד|الخطوة|خطوة|صفحة|"
+    "مرحله|گام|चरण|कदम|पृष्ठ|ধাপ|படி|దశ|ขั้นตอนที่|ขั้นตอน|ステップ|手順|단계|步骤|步驟"
+)
+_HAN = {letter: value for value, letter in enumerate("一二三四五六七八九", start=1)}
+_HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
+_WORDED = re.compile(
+    rf"(?:(?:{_STEP_WORDS})[ \t\u00a0]*(?:no\.?|nr\.?|#|№)?[ \t\u00a0]*(?P<a>\d{{1,3}}|{_HAN_NUMBER})"
+    rf"|第[ ]?(?P<b>\d{{1,3}}|{_HAN_NUMBER})[ ]?[步页頁])(?!\w)"
+    r"[ \t\u00a0]*[:：.．)）、,–—-]*[ \t\u00a0]*(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+# A number, its stop, then words: "2.5 kg" and "10:30" are no markers.
+_NUMBERED = re.compile(r"[(（]?(?P<a>\d{1,3})(?:[.．)）:]+[ \t\u00a0]+|[、．）：])(?P<rest>\S.*)", re.DOTALL)
+
+_SUPPLY_WORDS = (
+    "ingredients?|supplies|materials?|tools?|equipment|utensils|what you(?:'|"
+    "’)?(?: wi)?ll need|you(?: wi|'|’)ll need|what you need|shopping list|bill of materials|"
+    "parts list|zutaten|ingrédients?|ingredientes?|ingredienti|ingrediënten|ingredienser|"
+    "ingredienzer|składniki|suroviny|hozzávalók|malzemeler|viungo|bahan(?:-bahan)?|"
+    "nguyên liệu|mga sangkap|ингредиенты|інгредієнти|υλικά|מצרכים|רכיבים|חומרים|المكونات|"
+    "المقادير|مواد لازم|सामग्री|উপকরণ|ส่วนผสม|材料|食材|配料|用料|原料|工具|재료"
+)
+_METHOD_WORDS = (
+    "methods?|directions?|instructions?|preparation|procedure|steps?|operations?|"
+    "how to make(?: it)?|zubereitung|anleitung|préparation|étapes|preparación|pasos|"
+    "elaboración|preparo|modo de preparo|preparazione|bereiding|przygotowanie|postup|"
+    "hazırlanışı|yapılışı|maandalizi|namna ya kupika|cara membuat|cách làm|приготовление|"
+    "приготування|εκτέλεση|אופן ההכנה|הוראות הכנה|طريقة التحضير|التحضير|طرز تهیه|विधि|প্রণালী|"
+    "วิธีทำ|作り方|做法|步骤|步驟|制作方法|操作|만드는 법"
+)
+
+
+def _heading_of(words: str) -> re.Pattern[str]:
+    """A heading that is one of the words, not one that merely mentions it ("Remove the tools")."""
+    before = r"(?:(?:the|your|main|essential|required|recommended|optional|basic|step by step)\s+|必备|主要)?"
+    more = rf"(?:\s*(?:,|/|&|\+|\band\b|\bor\b|\bund\b|\bet\b|\by\b|和|与|及)\s*(?:{words}))*"
+    after = r"(?:\s*[(（\[,:–-].*|\s+(?:for|needed|required|list|für|pour|para|per)\b.*)?"
+    return re.compile(rf"{before}(?:{words}){more}{after}", re.IGNORECASE)
+
+
+_SUPPLIES = _heading_of(_SUPPLY_WORDS)
+_METHOD = _heading_of(_METHOD_WORDS)
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Marker:
+    """The mark at the start of a step.
+
+    Attributes:
+        number: its number.
+        rest: the words after it, maybe "".
+        worded: it has a word ("Step 3"), not only a number ("3.").
+    """
+
+    number: int
+    rest: str
+    worded: bool
+
+
+def marker_of(text: str) -> Marker | None:
+    """The step mark a line or paragraph begins with, or None."""
+    stripped = text.strip()
+    match = _WORDED.match(stripped)
+    if match:
+        return Marker(_value(match["a"] or match["b"]), match["rest"].strip(), worded=True)
+    match = _NUMBERED.match(stripped)
+    return Marker(_value(match["a"]), match["rest"].strip(), worded=False) if match else None
+
+
+def markers_in(texts: Sequence[str]) -> dict[int, Marker]:
+    """Place → mark of texts that begin with one, in a run 1, 2, … (or 0, 1, …) of at least two.
+
+    Args:
+        texts: lines, paragraphs or headings in their order. Several runs may follow each other; a number
+            out of turn ("1984. It was a bright day") is ordinary text.
+    """
+    kept: dict[int, Marker] = {}
+    run: dict[int, Marker] = {}
+    for place, text in enumerate(texts):
+        marker = marker_of(text)
+        if marker is None:
+            continue
+        if run and marker.number == list(run.values())[-1].number + 1:
+            run[place] = marker
+        elif marker.number in {0, 1}:
+            run = {place: marker}
+        if len(run) >= 2:
+            kept |= run
+    return kept
+
+
+def names_supplies(heading: str) -> bool:
+    """True for a heading such as "Ingredients", "Zutaten" or "You will need"."""
+    return _names(_SUPPLIES, heading) and not _names(_METHOD, heading)
+
+
+def names_method(heading: str) -> bool:
+    """True for a heading such as "Method", "Instructions" or "做法"."""
+    return _names(_METHOD, heading)
+
+
+def _names(pattern: re.Pattern[str], heading: str) -> bool:
+    return len(heading) <= _LONGEST_NAME and pattern.fullmatch(heading.strip().rstrip(":：")) is not None
+
+
+def _value(digits: str) -> int:
+    if digits[0] in _HAN or digits[0] == "十":
+        tens, ten, units = digits.rpartition("十")
+        return (_HAN.get(tens, 1) * 10 if ten else 0) + _HAN.get(units, 0)
+    return int("".join(str(unicodedata.decimal(digit)) for digit in digits))
+
 
 _BULLET = re.compile(r"[*•‣◦▪●·-][ \t]+(?=\S)")
 _RULE = re.compile(r"([-=_*~#])(?:[ \t]*\1){2,}|[⁂❦]")
@@ -26,7 +143,7 @@ def read_plain(text: str) -> Document:
         text: the decoded file.
     """
     lines = re.split(r"\r\n|[\n\r\u2028\u2029\v\x85]", text.replace("\f", "\n\f\n"))
-    marked = _marked(lines)
+    marked = markers_in(lines)
     blocks: list[Block] = []
     pending: list[str] = []
     for index, line in enumerate(lines):
@@ -41,12 +158,6 @@ def read_plain(text: str) -> Document:
     document = Document(blocks=blocks)
     _take_title(document)
     return document
-
-
-def _marked(lines: list[str]) -> set[int]:
-    found = [(index, marker) for index, line in enumerate(lines) if (marker := marker_of(line))]
-    kept = in_sequence([marker.number for _, marker in found])
-    return {index for (index, _), keep in zip(found, kept, strict=True) if keep}
 
 
 def _close(pending: list[str], blocks: list[Block]) -> None:

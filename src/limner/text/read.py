@@ -1,7 +1,6 @@
 """A text becomes a story: Markdown, HTML, plain text or JSON in, a checked `Story` of steps out.
 
 The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike.
-It fetches nothing, follows no link and opens no picture.
 """
 
 import codecs
@@ -17,7 +16,11 @@ from typing import Literal, get_args
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.records import Segmentation, Step, Story
 from limner.text.document import Document, LeftOut, writing_direction
+from limner.text.html import read_html
+from limner.text.markdown import read_markdown
+from limner.text.plain import read_plain
 from limner.text.segment import cut
+from limner.text.story_json import read_json
 
 # Longest first: the mark of UTF-32 little-endian begins with that of UTF-16.
 _MARKS = (
@@ -256,7 +259,7 @@ def read_story_report(
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
     if len(data) > MAX_BYTES:
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
@@ -265,15 +268,15 @@ def read_story_report(
     return Reading(reading.story, reading.left_out, ((note,) if note else ()) + reading.notes)
 
 
-def parse_story(
+def parse_story_report(
     text: str,
     *,
     format: Format = "plain",  # noqa: A002
     by: Segmentation | None = None,
     id: str = "text",  # noqa: A002
     base: Path | None = None,
-) -> Story:
-    """Read a text in memory as a story; `parse_story_report` also says what was left out.
+) -> Reading:
+    """Read a text in memory as a story, with what was left out and the choices made.
 
     Args:
         text: the text.
@@ -286,18 +289,6 @@ def parse_story(
         DataError: empty, too large or malformed.
         ConfigError: unknown `by` or `format`.
     """
-    return parse_story_report(text, format=format, by=by, id=id, base=base).story
-
-
-def parse_story_report(
-    text: str,
-    *,
-    format: Format = "plain",  # noqa: A002
-    by: Segmentation | None = None,
-    id: str = "text",  # noqa: A002
-    base: Path | None = None,
-) -> Reading:
-    """Read a text in memory, with what was left out and the choices made; arguments as `parse_story`."""
     _check_options(by, format)
     if len(text) > MAX_BYTES:
         raise DataError(f"{id}: longer than {MAX_BYTES // 10**6} million letters; expected a text; split it")
@@ -317,7 +308,7 @@ def _parse(
     document, stated = _document(text, kind, where, base)
     if document.blocks:
         _take_title(document)
-    own = _segmentation(stated.get("by"))
+    own = next((one for one in get_args(Segmentation) if one == stated.get("by")), None)
     if document.steps and (by is None or by in {"step", own}):
         steps, used = document.steps, own or "step"
         dropped: tuple[LeftOut, ...] = ()
@@ -345,41 +336,24 @@ def _parse(
 
 
 def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
-    if kind == "markdown":
-        from limner.text.markdown import read_markdown
-
-        return read_markdown(text, where, base), {}
-    if kind == "html":
-        from limner.text.html import read_html
-
-        return read_html(text, where, base), {}
     if kind == "json":
-        from limner.text.story_json import read_json
-
         return read_json(text, where, base)
-    from limner.text.plain import read_plain
-
-    return read_plain(text), {}
-
-
-def _segmentation(name: str | None) -> Segmentation | None:
-    return next((by for by in get_args(Segmentation) if by == name), None)
+    if kind == "plain":
+        return read_plain(text), {}
+    return (read_markdown if kind == "markdown" else read_html)(text, where, base), {}
 
 
 def _take_title(document: Document) -> None:
     """The first level-1 heading is the title; where a title is stated elsewhere, only if it says the same."""
     for place, block in enumerate(document.blocks):
         if block.kind == "heading" and block.level == 1:
-            if document.title in {"", block.text} and _has_words_beside(document, place):
+            beside = any(other.text for other in document.blocks if other is not block)
+            if document.title in {"", block.text} and beside:
                 document.title = block.text
                 document.blocks.pop(place)
                 if block.pictures:
                     document.blocks.insert(place, replace(block, kind="paragraph", text="", level=0))
             return
-
-
-def _has_words_beside(document: Document, place: int) -> bool:
-    return any(block.text for other, block in enumerate(document.blocks) if other != place)
 
 
 def _format_of(path: Path) -> Format:

@@ -4,6 +4,7 @@ Where one picture ends and the next begins is decided here and nowhere else, ali
 Nothing is lost: every word of the document is in a step, is a title, or is listed as left out.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,7 @@ from itertools import groupby, pairwise
 from limner.errors import DataError
 from limner.records import PictureRef, Segmentation, Step
 from limner.text.document import Block, Document, LeftOut
-from limner.text.markers import in_sequence, marker_of, names_method, names_supplies
-from limner.text.sentences import split_sentences
+from limner.text.plain import markers_in, names_method, names_supplies
 
 
 @dataclass
@@ -56,13 +56,7 @@ def mark_steps(blocks: Sequence[Block]) -> list[Block]:
     A worded mark takes in everything up to the next mark, heading or break; a bare number only its own
     paragraph.
     """
-    marks = [
-        (place, mark)
-        for place, block in enumerate(blocks)
-        if block.kind == "paragraph" and (mark := marker_of(block.text))
-    ]
-    flags = in_sequence([mark.number for _, mark in marks])
-    counted = {place: mark for (place, mark), flag in zip(marks, flags, strict=True) if flag}
+    counted = markers_in([block.text if block.kind == "paragraph" else "" for block in blocks])
     result: list[Block] = []
     open_step = False
     for place, block in enumerate(blocks):
@@ -209,7 +203,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         blocks = document.blocks or _blocks_of_steps(document.steps)
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
             raise DataError(f"{where}: has no heading to cut by; expected headings; use --by paragraph")
-        result = _by_unit(blocks, by)
+        result = _by_unit(split_sections(blocks), by)
     if not result.steps:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
     return replace(result, left_out=(*result.left_out, *_lost_pictures(document, result)))
@@ -234,16 +228,12 @@ def _by_step(document: Document) -> Cut:
         found = shape(kept)
         if found is not None and len(found.steps) >= 2:
             return Cut(found.steps, "step", (*supplies, *found.left_out))
-    blocks = [block for section in kept for block in with_heading(section)]
-    found = _by_unit(blocks, "paragraph")
+    found = _by_unit(kept, "paragraph")
     return replace(found, left_out=(*supplies, *found.left_out))
 
 
 def _numbered_headings(sections: list[Section]) -> Cut | None:
-    marks = [(place, marker_of(section.title)) for place, section in enumerate(sections) if section.level]
-    found = [(place, mark) for place, mark in marks if mark]
-    flags = in_sequence([mark.number for _, mark in found])
-    starts = {place for (place, _), flag in zip(found, flags, strict=True) if flag}
+    starts = markers_in([section.title if section.level else "" for section in sections])
     if len(starts) < 2:
         return None
     level = min(sections[place].level for place in starts)
@@ -255,7 +245,11 @@ def _numbered_headings(sections: list[Section]) -> Cut | None:
 
     def close() -> None:
         if group:
-            inner = [block for section in group[1:] for block in _as_text(section)]
+            inner = [
+                block
+                for section in group[1:]
+                for block in (Block("paragraph", section.title), *section.blocks)
+            ]
             steps.extend(whole_step([*group[0].blocks, *inner], group[0].title))
             group.clear()
 
@@ -271,10 +265,6 @@ def _numbered_headings(sections: list[Section]) -> Cut | None:
             left_out.append(omitted(reason, with_heading(section)))
     close()
     return Cut(tuple(steps), "step", _worded(left_out))
-
-
-def _as_text(section: Section) -> list[Block]:
-    return [Block("paragraph", section.title), *section.blocks]
 
 
 def _pages(sections: list[Section]) -> Cut | None:
@@ -334,7 +324,8 @@ def _lists(sections: list[Section]) -> Cut | None:
         for is_step, run in groupby(pairs, key=lambda pair: pair[0]):
             blocks = [block for _, block in run]
             if is_step:
-                steps += _each(blocks, section.title)
+                for item in blocks:  # every item a step, without the mark of its list
+                    steps += whole_step([replace(item, kind="paragraph")], section.title)
             elif recipe:
                 left_out.append(omitted("around the steps" if steps else "before the steps", blocks))
             else:
@@ -342,74 +333,39 @@ def _lists(sections: list[Section]) -> Cut | None:
     return Cut(tuple(steps), "step", _worded(left_out))
 
 
-def _each(items: list[Block], title: str) -> list[Step]:
-    """Every item a step, without the mark of its list."""
-    return [step for item in items for step in whole_step([replace(item, kind="paragraph")], title)]
-
-
-def _step_lists(section: Section) -> set[int]:
-    """Ids of the bulleted lists of a section whose items are steps."""
-    bullets = [block for block in section.blocks if block.kind == "item" and not block.ordered]
-    if names_method(section.title):
-        return {block.list_id for block in bullets}
-    pictured = Counter(block.list_id for block in bullets if block.pictures)
-    return {list_id for list_id, count in pictured.items() if count >= 2}
-
-
 def _step_flags(section: Section) -> list[bool]:
-    lists = _step_lists(section)
+    """Which blocks of a section are steps: numbered items, and bullets of a method or with pictures."""
+    bullets = [block for block in section.blocks if block.kind == "item" and not block.ordered]
+    pictured = Counter(block.list_id for block in bullets if block.pictures)
+    lists = {one.list_id for one in bullets if names_method(section.title) or pictured[one.list_id] >= 2}
     return [block.kind == "item" and (block.ordered or block.list_id in lists) for block in section.blocks]
 
 
 def _headed(sections: list[Section]) -> Cut | None:
-    if sum(section.level > 0 and _has_content(section.blocks) for section in sections) < 2 and (
-        sum(section.level > 0 for section in sections) < 2 or any(section.blocks for section in sections)
-    ):
+    headed = [section for section in sections if section.level]
+    filled = sum(any(block.text or block.pictures for block in section.blocks) for section in headed)
+    if filled < 2 and (len(headed) < 2 or any(section.blocks for section in sections)):
         return None
+    return _by_unit(sections, "heading")
+
+
+def _by_unit(sections: list[Section], by: Segmentation) -> Cut:
+    """Every heading with what is under it, every paragraph or every sentence a step."""
     steps: list[Step] = []
     left_out: list[LeftOut] = []
     for place, section in enumerate(sections):
         blocks = without_breaks(section)
-        if not blocks and _is_group(sections, place):
+        following = sections[place + 1 : place + 2]
+        if not blocks and following and following[0].level > section.level:  # it names a group, not a step
             left_out.append(LeftOut("heading without text", section.title))
-        else:
+        elif by == "heading":
             steps += whole_step(blocks, section.title)
-    return Cut(tuple(steps), "step", tuple(left_out))
-
-
-def _is_group(sections: list[Section], place: int) -> bool:
-    """A heading with nothing under it but deeper headings names a group, not a step."""
-    return place + 1 < len(sections) and sections[place + 1].level > sections[place].level
-
-
-def _by_unit(blocks: Iterable[Block], by: Segmentation) -> Cut:
-    sections = split_sections(blocks)
-    if by == "heading":
-        return _headed_all(sections)
-    steps: list[Step] = []
-    left_out: list[LeftOut] = []
-    for place, section in enumerate(sections):
-        inner = without_breaks(section)
-        if not inner and _is_group(sections, place):
-            left_out.append(LeftOut("heading without text", section.title))
-            continue
-        units = _units(inner)
-        if by == "sentence":
-            units = [piece for unit in units for piece in _sentences(unit)]
-        steps += _settled(units, section.title)
+        else:
+            units = _units(blocks)
+            if by == "sentence":
+                units = [piece for unit in units for piece in _sentences(unit)]
+            steps += _settled(units, section.title)
     return Cut(tuple(steps), by, tuple(left_out))
-
-
-def _headed_all(sections: list[Section]) -> Cut:
-    steps: list[Step] = []
-    left_out: list[LeftOut] = []
-    for place, section in enumerate(sections):
-        blocks = without_breaks(section)
-        if not blocks and _is_group(sections, place):
-            left_out.append(LeftOut("heading without text", section.title))
-        else:
-            steps += whole_step(blocks, section.title)
-    return Cut(tuple(steps), "heading", tuple(left_out))
 
 
 def _units(blocks: list[Block]) -> list[Block]:
@@ -474,9 +430,28 @@ def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:
     return blocks
 
 
-def _has_content(blocks: Iterable[Block]) -> bool:
-    return any(block.text or block.pictures for block in blocks)
-
-
 def _worded(left_out: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
     return tuple(item for item in left_out if item.text or item.pictures)
+
+
+# Full stops, question and exclamation marks outside Latin punctuation (Unicode property Sentence_Terminal),
+# with the closing quotes and brackets that follow. A full stop of these scripts needs no space after it.
+_TERMINATORS = re.compile(r"[。｡！？؟۔।॥։።፧፨၊။។៕᠃᠉⸮〽‼⁇⁈⁉𑁇𑁈]+[\"'”’»›）)\]」』】〕》〉\u200f\u200e]*")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut a paragraph into sentences; joined again they hold every character but the white space between.
+
+    Args:
+        text: one paragraph.
+
+    Returns:
+        The sentences in order, without surrounding white space; none is empty.
+    """
+    from syntok import segmenter
+
+    cuts = {0, len(text)}
+    cuts |= {one[0].offset for paragraph in segmenter.analyze(text) for one in paragraph if one}
+    cuts |= {match.end() for match in _TERMINATORS.finditer(text)}
+    pieces = [text[start:end].strip() for start, end in pairwise(sorted(cuts))]
+    return [piece for piece in pieces if piece]

@@ -15,12 +15,11 @@ from urllib.parse import urljoin, urlsplit
 from limner.errors import DataError, MissingError
 from limner.records import PictureRef, Step
 from limner.text.document import Block, Document, LeftOut
-from limner.text.html import read_html
+from limner.text.html import declared_document, read_html
 from limner.text.html_blocks import collapse, parse_tree
 from limner.text.markdown import read_markdown
-from limner.text.markers import marker_of
+from limner.text.plain import marker_of
 from limner.text.read import decode_text
-from limner.text.schema_org import declared_document
 from limner.text.segment import cut, join_continuations, mark_steps, split_sections, text_of
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ train2014 and val2014 are recorded, and only Karpathy's file states a test split
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from limner.datasets.base import DataSet, Source, read_json, register
@@ -19,11 +19,12 @@ from limner.errors import DataError, MissingError
 
 HALVES = ("train2014", "val2014")
 KARPATHY_NAME = "dataset_coco.json"
+_Name = Annotated[str, Field(min_length=1)]
 
 
 class _Image(TypedDict):
     id: int
-    file_name: str
+    file_name: _Name
 
 
 class _Annotation(TypedDict):
@@ -45,7 +46,7 @@ class _Place(TypedDict, total=False):
 
 
 class _Split(_Place):
-    filename: str
+    filename: _Name
     split: Literal["train", "restval", "val", "test"]
     sentences: list[_Sentence]
     cocoid: int

@@ -18,7 +18,7 @@ from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.splits import text_id
 from limner.errors import DataError
 from limner.files import first_fault
-from limner.text.sentences import split_sentences
+from limner.text.segment import split_sentences
 
 MIN_CHARS = 500
 """Texts of no more characters are left out."""

@@ -71,8 +71,8 @@ def test_unknown_names():
         catalogue.fetch_weights("colour")
 
 
-def test_what_is_at_hand_is_listed(tmp_path):
-    rows = {row.name: row for row in catalogue.at_hand({"resnet18": saved(tmp_path, 3)})}
+def test_what_is_available_is_listed(tmp_path):
+    rows = {row.name: row for row in catalogue.available({"resnet18": saved(tmp_path, 3)})}
     assert set(rows) == {*catalogue.SHIPPED, "colour", *catalogue.TORCHVISION}
     assert all(rows[name].file.path.is_file() and not rows[name].missing for name in catalogue.SHIPPED)
     assert rows["colour"].missing == ""

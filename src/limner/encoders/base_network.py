@@ -216,12 +216,6 @@ class BaseNet(nn.Module):
             self.look.straight.weight.copy_((directions / strengths.clamp_min(1e-9) ** 0.25).T)
             self.look.straight.bias.zero_()
 
-    def class_logits(self, features: Tensor) -> Tensor:
-        """(B, F) features → (B, 1000) logits of ImageNet's classes, as the published classifier has them."""
-        net: Any = self.backbone
-        logits: Tensor = net._fc(features[:, -WIDTHS[-1] :].float())
-        return logits
-
     def train(self, mode: bool = True) -> BaseNet:
         """As torch has it, but the statistics of batch norm stay those of the published backbone."""
         super().train(mode)
