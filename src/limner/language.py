@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -301,8 +302,6 @@ def _english_words_of(text: str) -> tuple[int, int]:
 @cache
 def _english_words() -> frozenset[str]:
     """Words that English books use often, and those of a lexicon that are no names, both of textblob."""
-    from importlib.util import find_spec
-
     found = find_spec("textblob")
     if found is None or found.origin is None:
         raise MissingError(

@@ -74,17 +74,17 @@ def test_a_profile_is_applied(pictures, tmp_path: Path) -> None:
 
 
 def test_large_jpegs_are_decoded_small(pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from limner.pictures import decode as images
+    from limner.pictures import thumbnails
 
     Image.new("RGB", (4000, 3000), "gray").save(tmp_path / "large.jpg")
     decoded = []
-    real = images.decode
+    real = thumbnails.decode
 
-    def spy(*args: object, **named: object) -> images.Decoded:
+    def spy(*args: object, **named: object) -> thumbnails.Decoded:
         decoded.append(real(*args, **named))
         return decoded[-1]
 
-    monkeypatch.setattr(images, "decode", spy)
+    monkeypatch.setattr(thumbnails, "decode", spy)
     large = record(pictures["cmyk"], tmp_path / "large.jpg", width_px=4000, height_px=3000)
     copy = shrink(large, "step 1", area_px=1_200_000)
     assert (copy.width_px, copy.height_px) == (1264, 948)

@@ -227,7 +227,8 @@ print(report.interrupted, images.encoded, signal.getsignal(signal.SIGINT) is bef
 def test_ctrl_c_ends_after_the_batch_and_says_how_to_go_on(pictures, library):
     """In a process of its own: an interrupt that goes astray would end the tests."""
     command = [sys.executable, "-X", "faulthandler", "-c", INTERRUPTED, pictures, library.folder]
-    beside = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    places = (str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", ""))
+    beside = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     done = subprocess.run(command, env=beside, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [RESUME, "True 2 True"]

@@ -89,6 +89,8 @@ class BaseImageEncoder:
     All of a picture is squeezed into a square, as for the other backbones.
     """
 
+    side_px = SIDE_PX
+
     def __init__(
         self, name: str, file: WeightFile, *, precision: Precision = "bfloat16", device: str = "cpu"
     ) -> None:
@@ -108,22 +110,8 @@ class BaseImageEncoder:
         self.name = name
         self._precision, self._device = precision, device
         self._net = fused(load_base(file.path)).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._fingerprint = image_fingerprints(file)[precision]
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the file, precision, framing and method."""
-        return self._fingerprint
-
-    @property
-    def spaces(self) -> dict[str, int]:
-        """Space name → D."""
-        return {BASE: self._net.shape.width, LOOKS: self._net.shape.looks}
-
-    @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
-        return SIDE_PX
+        self.fingerprint = image_fingerprints(file)[precision]
+        self.spaces = {BASE: self._net.shape.width, LOOKS: self._net.shape.looks}
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (260, 260, 3) bytes."""
@@ -191,18 +179,9 @@ class BaseTextEncoder:
                 raise ShapeError(
                     f"{name}: {words.name} gives {words.dim} numbers, expected {side.straight.in_features}"
                 )
+        self.dim = self._sides[0][1].straight.out_features
         known = " ".join(words.fingerprint for words, _ in self._sides)
-        self._fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the file and the sentence encoders."""
-        return self._fingerprint
-
-    @property
-    def dim(self) -> int:
-        """D of the space ``base``."""
-        return self._sides[0][1].straight.out_features
+        self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length.

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
@@ -358,8 +360,6 @@ def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
         ConfigError: a block before `BaseShape.changed_from` was changed.
         NumericsError: a parameter is not finite.
     """
-    from safetensors.torch import save
-
     published = read_state(backbone_file())
     tensors: dict[str, Tensor] = {}
     for key, held in net.state_dict().items():
@@ -474,8 +474,6 @@ def _changed(key: str, changed_from: int) -> bool:
 
 def _header(path: Path) -> _Header:
     """The checked metadata of a file."""
-    from safetensors import SafetensorError, safe_open
-
     try:
         size = path.stat().st_size
         if size > _MOST_BYTES:

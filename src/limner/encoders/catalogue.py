@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -226,8 +227,6 @@ def clip_encoder(
 
 def clip_models() -> list[str]:
     """CLIP encoders that can be used at once: the extra is installed, and one file of weights is in reach."""
-    from importlib.util import find_spec
-
     if find_spec("open_clip") is None or not (names := clip_names()):
         return []
     from limner.encoders.clip import architectures

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
@@ -66,7 +67,6 @@ def _own_tokens(architecture: str, folder: Path | None, clean: str) -> _Tokens:
         CheckpointError: they are damaged.
     """
     from open_clip.tokenizer import get_clean_fn
-    from tokenizers import Tokenizer
 
     if folder is None or not all((folder / name).is_file() for name in TOKENIZER_FILES):
         raise MissingError(
@@ -241,29 +241,11 @@ class ClipEncoder:
         self._mean, self._std = (255 * torch.tensor(values, device=device) for values in (mean, std))
         self._precision, self._framing, self._device = precision, framing, device
         self.name = f"clip:{architecture}"
-        self._width = int(open_clip.get_model_config(architecture)["embed_dim"])
+        self.dim = int(open_clip.get_model_config(architecture)["embed_dim"])
+        self.spaces = {"clip": self.dim}
+        self.side_px = shorter_side_px(self._size_px, framing)
         settings = f"{_METHOD} {architecture} {sha256} {precision} {framing}{tokens.described}"
-        self._fingerprint = hashlib.sha256(settings.encode()).hexdigest()
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of weights, architecture, precision, framing and method."""
-        return self._fingerprint
-
-    @property
-    def dim(self) -> int:
-        """D of the joint space."""
-        return self._width
-
-    @property
-    def spaces(self) -> dict[str, int]:
-        """Space name → D."""
-        return {"clip": self._width}
-
-    @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
-        return shorter_side_px(self._size_px, self._framing)
+        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (H, H, 3) bytes, H being the model's."""

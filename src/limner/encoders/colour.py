@@ -58,23 +58,11 @@ class ColourEncoder:
     """
 
     name = "colour"
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the method and its settings."""
-        settings = (_METHOD, _SIDE_PX, _BINS, _LOW, _HIGH, _CELLS, _DIRECTIONS, _WEIGHTS, _FLAT)
-        return hashlib.sha256(repr(settings).encode()).hexdigest()
-
-    @property
-    def spaces(self) -> dict[str, int]:
-        """Space name → D."""
-        cells = _CELLS * _CELLS
-        return {"colour": int(np.prod(_BINS)) + cells * 4 + cells * _DIRECTIONS}
-
-    @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
-        return _SIDE_PX
+    spaces = {"colour": int(np.prod(_BINS)) + _CELLS * _CELLS * (4 + _DIRECTIONS)}  # noqa: RUF012
+    side_px = _SIDE_PX
+    fingerprint = hashlib.sha256(
+        repr((_METHOD, _SIDE_PX, _BINS, _LOW, _HIGH, _CELLS, _DIRECTIONS, _WEIGHTS, _FLAT)).encode()
+    ).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (64, 64, 3) bytes, all of it squeezed into the square."""

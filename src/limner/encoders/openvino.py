@@ -10,6 +10,7 @@ import hashlib
 import warnings
 
 import numpy as np
+import torch
 
 from limner.arrays import ByteArray, FloatArray
 from limner.encoders.pixels import (
@@ -55,7 +56,6 @@ class OpenVinoEncoder(PixelEncoder):
             from openvino.preprocess import PrePostProcessor
         except ImportError as error:
             raise MissingError("OpenVINO is not installed; run: pip install 'limner[fast]'") from error
-        import torch
 
         super().__init__(name, backbone, sha256, conse=conse, precision=precision)
         # An example of two keeps the batch axis from being taken for a constant 1.
@@ -79,13 +79,8 @@ class OpenVinoEncoder(PixelEncoder):
             {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"},
         )
         version = str(openvino.__version__).partition("-")[0]
-        described = f"{_METHOD} {version} {super().fingerprint}"
-        self._compiled_fingerprint = hashlib.sha256(described.encode()).hexdigest()
-
-    @property
-    def fingerprint(self) -> str:
-        """As for `PixelEncoder`, with OpenVINO's version."""
-        return self._compiled_fingerprint
+        described = f"{_METHOD} {version} {self.fingerprint}"
+        self.fingerprint = hashlib.sha256(described.encode()).hexdigest()
 
     def _forward(self, batch: ByteArray) -> FloatArray:
         """Bytes → (B, F) features."""

@@ -440,27 +440,14 @@ class PixelEncoder:
             raise CheckpointError(f"{name}: {len(conse.classes)} class names for {outputs} outputs")
         self.name = name
         self._precision, self._framing, self._device = precision, framing, device
-        self._conse, self._width = conse, backbone.width
+        self._conse = conse
         self._head = backbone.head if conse is not None else None
         self._trunk = backbone.trunk.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         described = conse.description if conse else "no labels"
         settings = f"{_METHOD} {name} {sha256} {precision} {framing} {SIDE_PX} {described}"
-        self._fingerprint = hashlib.sha256(settings.encode()).hexdigest()
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of weights, precision, framing, class names and method."""
-        return self._fingerprint
-
-    @property
-    def spaces(self) -> dict[str, int]:
-        """Space name → D."""
-        return {"visual": self._width} | ({"labels": self._conse.dim} if self._conse else {})
-
-    @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
-        return shorter_side_px(SIDE_PX, self._framing)
+        self.spaces = {"visual": backbone.width} | ({"labels": conse.dim} if conse else {})
+        self.side_px = shorter_side_px(SIDE_PX, framing)
+        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (224, 224, 3) bytes."""

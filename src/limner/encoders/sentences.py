@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
@@ -51,8 +52,6 @@ class MiniLM:
         Raises:
             CheckpointError: a tensor of the architecture is missing.
         """
-        from tokenizers import Tokenizer
-
         self._tokenizer = Tokenizer.from_str(files.tokenizer)
         # The packaged tokenizer cuts at 128 and pads to 128; both would change the vectors.
         self._tokenizer.no_truncation()
@@ -60,7 +59,7 @@ class MiniLM:
         self._first, self._last = (self._tokenizer.token_to_id(word) for word in ("[CLS]", "[SEP]"))
         self._device = device
         self._heads = files.heads
-        self._fingerprint = hashlib.sha256(f"{_METHOD} {files.sha256} float32".encode()).hexdigest()
+        self.fingerprint = hashlib.sha256(f"{_METHOD} {files.sha256} float32".encode()).hexdigest()
         try:
             self._read(files.state)
         except KeyError as error:
@@ -76,6 +75,7 @@ class MiniLM:
         self._places = (
             held["embeddings.position_embeddings.weight"] + held["embeddings.token_type_embeddings.weight"][0]
         )
+        self.dim = int(self._words.shape[1])
         self._start_norm = _pair(held, "embeddings.LayerNorm")
         self._layers: list[dict[str, tuple[Tensor, Tensor]]] = []
         while f"encoder.layer.{len(self._layers)}.output.dense.weight" in held:
@@ -91,16 +91,6 @@ class MiniLM:
                     "narrow_norm": _pair(held, f"{prefix}output.LayerNorm"),
                 }
             )
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of weights, tokenizer and method."""
-        return self._fingerprint
-
-    @property
-    def dim(self) -> int:
-        """D = 384."""
-        return int(self._words.shape[1])
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length, in the order given.
@@ -326,6 +316,7 @@ class MultilingualUSE:
 
     name = "use"
     reads = LANGUAGES
+    dim = 512
 
     def __init__(self) -> None:
         """Find the installed package; its weights are read on first use.
@@ -349,11 +340,6 @@ class MultilingualUSE:
         """Hash of weights, tokenizer and method."""
         joined = f"{_USE_METHOD} {self._model.sha256} {self._weights.sha256} float32"
         return hashlib.sha256(joined.encode()).hexdigest()
-
-    @property
-    def dim(self) -> int:
-        """D = 512."""
-        return 512
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length, in the order given.

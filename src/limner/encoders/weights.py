@@ -421,7 +421,7 @@ def fetch(
         raise DataError(f"{url}: no SHA-256 is known for it; pass one, at least 8 hex digits")
     target = folder / name
     if target.exists():
-        if _file_hash(target).startswith(due):
+        if WeightFile(target).sha256.startswith(due):
             return target
         raise CheckpointError(f"{target}: SHA-256 does not begin with {due}; remove it and run again")
     try:
@@ -510,9 +510,3 @@ def _hash_in(name: str) -> str:
     """The hash prefix that torch hub's file names carry, or nothing."""
     found = re.search(r"-([0-9a-f]{8,64})\.[a-z]+$", name)
     return found[1] if found else ""
-
-
-def _file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

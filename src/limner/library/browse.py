@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from limner.errors import DataError
 from limner.library.gallery import IntArray
@@ -32,8 +34,6 @@ class Catalogue:
         Args:
             table: columns of `pictures`, every row with at least one path.
         """
-        import pyarrow.compute as pc
-
         first = pc.list_element(table["paths"], 0) if len(table) else table["id"]
         self._table = table.take(pc.sort_indices(first)).combine_chunks()
         self.ids: list[str] = self._table["id"].to_pylist()
@@ -46,8 +46,6 @@ class Catalogue:
         Raises:
             DataError: a table is damaged.
         """
-        import pyarrow as pa
-
         schema = pictures_schema()
         batches = list(store.scan(PICTURES, schema.names, "array_length(paths) > 0"))
         return cls(pa.Table.from_batches(batches) if batches else schema.empty_table())
@@ -93,23 +91,17 @@ class Catalogue:
     @cached_property
     def files(self) -> int:
         """Number of files that hold the pictures."""
-        import pyarrow.compute as pc
-
         return int(pc.sum(pc.list_value_length(self._table["paths"])).as_py() or 0)
 
     @cached_property
     def captioned(self) -> int:
         """Number of pictures with words of their own."""
-        import pyarrow.compute as pc
-
         lengths = pc.fill_null(pc.list_value_length(self._table["captions"]), 0)
         return int(pc.sum(pc.greater(lengths, 0)).as_py() or 0)
 
     @cached_property
     def alike(self) -> list[list[int]]:
         """Rows that show the same: near-duplicates, and single pictures that several files hold."""
-        import pyarrow.compute as pc
-
         groups: dict[str, list[int]] = {}
         for row, group in enumerate(self._table["group"].to_pylist()):
             groups.setdefault(group, []).append(row)
@@ -128,15 +120,12 @@ class Catalogue:
         return [picture_of(row) for row in self._table.take(rows).to_pylist()]
 
     def _matching(self, words: str) -> IntArray:
-        import pyarrow.compute as pc
 
         return np.flatnonzero(pc.match_substring(self._words, words).to_numpy(zero_copy_only=False))
 
     @cached_property
     def _words(self) -> pyarrow.Array:
         """Per picture, its file names and captions in lower case."""
-        import pyarrow as pa
-
         # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
         return pa.array(
             [

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder, expect, unit_rows
 from limner.errors import ConfigError, DataError, unknown
@@ -53,7 +54,6 @@ from limner.pictures.find import (
     source_path,
     walk,
 )
-from limner.pictures.hashes import NEAR_BITS
 from limner.pictures.metadata import CAPTION_SOURCES, CaptionSource
 from limner.progress import Progress, Silent
 from limner.records import Problem
@@ -126,9 +126,9 @@ class Batches:
         content = " ".join((words_key, *sorted(self.origins)))
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def due(self, files: int, seconds: float) -> bool:
-        """Whether so many files are pending, or so much time has passed since the last write."""
-        late = time.monotonic() - self._written > seconds
+    def due(self, files: int) -> bool:
+        """Whether so many files are pending, or much time has passed since the last write."""
+        late = time.monotonic() - self._written > COMMIT_S
         return late or len(self._files) + len(self._rows) >= files
 
     def skip(self, row: FileRow) -> None:
@@ -164,8 +164,6 @@ class Batches:
 
     def commit(self) -> None:
         """Write what is pending."""
-        import pyarrow as pa
-
         self._written = time.monotonic()
         if not self._files and not self._rows:
             return
@@ -210,6 +208,7 @@ class Batches:
 BATCH_PICTURES = 32
 COMMIT_FILES = 256
 COMMIT_S = 10.0
+"""Seconds after which fewer files than asked for are written."""
 _SEP = os.fsencode(os.sep)
 RESUME = "stopped; what was read is kept. Give the same command again to continue."
 
@@ -223,11 +222,9 @@ def index(
     multilingual: SentenceEncoder | None = None,
     captions: bool | Sequence[str] = True,
     follow_links: bool = False,
-    near_bits: int = NEAR_BITS,
     workers: int | None = None,
     batch_pictures: int = BATCH_PICTURES,
     commit_files: int = COMMIT_FILES,
-    commit_s: float = COMMIT_S,
     progress: Progress | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> IndexReport:
@@ -247,11 +244,9 @@ def index(
         captions: whether captions are kept, or the origins to keep: exif, iptc, xmp, keywords, sidecar,
             metadata, filename. False also forgets the captions space.
         follow_links: enter linked folders.
-        near_bits: largest Hamming distance between the hashes of near-duplicates, 0 to 16.
         workers: threads that decode; None for one per core.
         batch_pictures: pictures per forward pass.
         commit_files: files written at once: what a kill may lose is at most this and what is in flight.
-        commit_s: seconds after which fewer are written.
         progress: told how far it is.
         stop: asked between files; once it says True, what was read is written and the run ends, as after
             Ctrl-C.
@@ -281,8 +276,8 @@ def index(
             stopped=(lambda: interrupted() or stop()) if stop is not None else interrupted,
         )
         run.agree()
-        run.read_all(follow_links, workers or default_workers(), batch_pictures, commit_files, commit_s)
-        return run.finish(near_bits)
+        run.read_all(follow_links, workers or default_workers(), batch_pictures, commit_files)
+        return run.finish()
 
 
 def _origins(captions: bool | Sequence[str]) -> frozenset[CaptionSource]:
@@ -381,9 +376,7 @@ class _Run:
         self.library.save(spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*known, *named))))
         self.batches = Batches(self.library, self.encoders, self.origins, self.progress)
 
-    def read_all(
-        self, follow_links: bool, workers: int, batch_pictures: int, commit_files: int, commit_s: float
-    ) -> None:
+    def read_all(self, follow_links: bool, workers: int, batch_pictures: int, commit_files: int) -> None:
         """Walk, read, encode and write everything that is new or changed."""
         self.known = KnownFiles(self.store)
         self.progress.stage("pictures", None)
@@ -401,7 +394,7 @@ class _Run:
                 if sum(prepared) >= batch_pictures or len(chunk) >= commit_files:
                     self.batches.encode(chunk)
                     chunk = []
-                    if self.batches.due(commit_files, commit_s):
+                    if self.batches.due(commit_files):
                         self.batches.commit()
                     if self.stopped():
                         break
@@ -467,14 +460,14 @@ class _Run:
         self.progress.advance(1)
         return False
 
-    def finish(self, near_bits: int) -> IndexReport:
+    def finish(self) -> IndexReport:
         """Mark what is gone, complete captions and groups, tidy the tables, and report."""
         if not self.stopped():
             self._mark_deleted()
         if self.sentences and not self.stopped():
             self._captions()
         if not self.library.settings.grouped and not self.stopped():
-            link_near(self.library, near_bits)
+            link_near(self.library)
             self.library.save(grouped=True)
         if self.stopped():
             self.progress.note(RESUME)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, TextEncoder, unit_rows
@@ -93,8 +94,6 @@ def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray)
         hashes: B hashes of what each vector was made from.
         vectors: (B, D) unit rows, stored as float16.
     """
-    import pyarrow as pa
-
     half = pa.array(np.ascontiguousarray(vectors, dtype=np.float16).ravel())
     column = pa.FixedSizeListArray.from_arrays(half, vectors.shape[1])
     return pa.table({"id": pa.array(ids), "input_hash": pa.array(hashes), "vector": column})
@@ -116,8 +115,6 @@ def write(
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
     """
-    import pyarrow as pa
-
     rows = {row["key"]: row for row in files}
     pictures = _pictures(store, rows, pixels, labels)
     # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
@@ -335,17 +332,15 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
     return unit_rows("captions", sums)
 
 
-def link_near(library: Library, bits: int) -> None:
+def link_near(library: Library) -> None:
     """Set the near-duplicate group of every present picture: the smallest id in it."""
-    import pyarrow as pa
-
     store = library.store
     rows: list[tuple[str, str, str]] = []
     for batch in store.scan(PICTURES, ["id", "phash", "group"], _PRESENT):
         columns = (batch.column(name).to_pylist() for name in ("id", "phash", "group"))
         rows += zip(*columns, strict=True)
     rows.sort()
-    groups = near_groups(np.array([int(phash, 16) for _, phash, _ in rows], dtype=np.uint64), bits)
+    groups = near_groups(np.array([int(phash, 16) for _, phash, _ in rows], dtype=np.uint64))
     changed = [
         (one, rows[lowest][0])
         for (one, _, group), lowest in zip(rows, groups.tolist(), strict=True)

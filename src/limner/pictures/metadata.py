@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from defusedxml.ElementTree import fromstring
 from PIL.Image import Image
 from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
@@ -183,8 +184,6 @@ def read_xmp(packet: bytes) -> Words:
     Raises:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
-    from defusedxml.ElementTree import fromstring
-
     root: Element = fromstring(packet.strip(b"\0 \r\n\t"))
     properties: dict[str, list[str]] = {}
     for description in root.iter(f"{_RDF}Description"):

@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from lxml import etree, html
+
 from limner.errors import DataError
 from limner.records import PictureRef
 from limner.text.document import Block, LeftOut, resolve_picture
@@ -91,8 +93,6 @@ def parse_tree(text: str, where: str) -> Element:
     Raises:
         DataError: no element at all, or nested deeper than the parser allows.
     """
-    from lxml import etree, html
-
     # A declared encoding inside the text is about its bytes, which are decoded already.
     parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
     try:

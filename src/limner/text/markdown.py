@@ -7,6 +7,9 @@ No dialect extensions: footnotes, admonitions and shortcodes stay as the words t
 import re
 from pathlib import Path
 
+import yaml
+from markdown_it import MarkdownIt
+
 from limner.errors import DataError
 from limner.text.document import Document, LeftOut
 from limner.text.html_blocks import blocks_of, parse_tree
@@ -31,8 +34,6 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
         DataError: front matter that is not YAML; lists or quotes nested too deeply; more brackets in one
             paragraph than can be links.
     """
-    from markdown_it import MarkdownIt
-
     document = Document()
     body = _front_matter(text, where, document)
     if any(part.count("[") > _MAX_BRACKETS for part in re.split(r"\n[ \t]*\n", body)):
@@ -93,7 +94,6 @@ def _front_matter(text: str, where: str, document: Document) -> str:
 
 
 def _yaml(block: str, where: str) -> object:
-    import yaml
 
     try:
         # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
