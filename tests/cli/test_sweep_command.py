@@ -6,9 +6,9 @@ import pytest
 import torch
 from cyclopts import App
 
-import limner.cli.train as training
 from limner.cli.sweep import sweep
 from limner.errors import ConfigError, DataError
+from limner.paper import sweeps
 from limner.paper.sweeps import POINT, Axis, folder_name, grid
 from limner.training.loop import BEST
 
@@ -104,7 +104,7 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
     words = (config, "--over", "loop.lr=1e-9,3e-3", "--seed", "0", "--seed", "1", "--smoke")
     to = tmp_path / "sweep"
     begun = []
-    whole = training.train
+    whole = sweeps.train
 
     def counted(*arguments, **options):
         begun.append(options["to"].name)
@@ -112,7 +112,7 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
             raise KeyboardInterrupt
         return whole(*arguments, **options)
 
-    monkeypatch.setattr(training, "train", counted)
+    monkeypatch.setattr(sweeps, "train", counted)
     with pytest.raises(KeyboardInterrupt):
         run(*words, "--to", to)
     assert capsys.readouterr().out == ""
