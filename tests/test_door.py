@@ -235,3 +235,52 @@ def test_data_sets_and_tables_are_at_the_door(tmp_path):
     ):
         with pytest.raises(limner.LimnerError, match=words):
             wrong()
+
+
+CONFIG = Path(__file__).parents[1] / "configs" / "cmcm" / "cmcm.toml"
+SMALL = {"data.vectors": "random", "data.picture_px": 32, "loop.lr": 2e-4}
+
+
+@pytest.fixture(scope="module")
+def run(home):
+    return limner.train(CONFIG, data="picturebook", to=home / "runs" / "cmcm", overrides=SMALL, smoke=True)
+
+
+def test_a_run_is_trained_measured_and_asked(run, home, tmp_path, capsys):
+    assert run.config.loop.lr == 2e-4
+    measured = run.evaluate("test")
+    assert 0 < measured.recall(10) <= 1
+    measured.write(run.folder)
+    table = limner.tables.build("cmcm-5", runs=home / "runs", data="picturebook", resamples=50)
+    assert 0 < table.empty < 72
+    lib = limner.Library(tmp_path / "lib")
+    lib.add(home / "drawn", encoders="colour")
+    with pytest.raises(limner.LimnerError, match="no vectors of a trained run"):
+        lib.illustrate(WORDS, model=run)
+    assert lib.add(model=run, encoders="colour").new == 0
+    board = lib.illustrate(WORDS, model=run)
+    assert board.channels == ("model",)
+    assert lib.illustrate(WORDS, model=home / "runs" / "cmcm") == board
+    assert limner.Run.open(str(run.folder)).fingerprint == run.fingerprint
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_wrong_with_a_run_is_one_clear_line(run, lib, tmp_path):
+    for wrong, words in (
+        (lambda: limner.train(5, to=tmp_path), "train: 5 is of type int; expected a path"),
+        (lambda: limner.train("no.toml", to=tmp_path), r"no\.toml: cannot be read"),
+        (lambda: limner.train(CONFIG, to=3), "to: 3 is of type int"),
+        (lambda: limner.train(CONFIG, to=tmp_path, overrides=5), "expected a table such as"),
+        (lambda: limner.train(CONFIG, to=tmp_path, data="clu"), "did you mean 'clue'"),
+        (lambda: limner.train(CONFIG, to=tmp_path, data=5), "data: 5 is of type int"),
+        (lambda: limner.train(CONFIG, to=tmp_path), "names no data set"),
+        (lambda: limner.train(CONFIG, to=tmp_path, overrides={"los.lrr": 1}, data="clue"), "'los.lrr'|'los'"),
+        (lambda: run.evaluate("tset"), "no pair of split 'tset'"),
+        (lambda: run.evaluate("val").recall(0), "expected at least 1"),
+        (lambda: lib.add(model=5), "expected a run, or the path of its folder"),
+        (lambda: lib.illustrate(WORDS, model=lib), "expected a run, or the path of its folder"),
+        (lambda: lib.illustrate(WORDS, metric=run), "give it with --model"),
+        (lambda: limner.Run.open(tmp_path / "none"), "no checkpoint there"),
+    ):
+        with pytest.raises(limner.LimnerError, match=words):
+            wrong()

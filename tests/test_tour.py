@@ -57,4 +57,4 @@ def test_all_cells_of_the_notebook_run(here):
 
 def limner_tables(names):
     """What the notebook shows last."""
-    return names["limner"].tables.build("cmcm-5")._repr_html_()
+    return names["limner"].tables.build("cmcm-5", runs="runs", data="picturebook")._repr_html_()

@@ -7,27 +7,26 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all the rest
 if TYPE_CHECKING:
-    from limner.api import Library, Storyboard
+    from limner.api import Library, Storyboard, train
     from limner.datasets import load_dataset
     from limner.errors import LimnerError
     from limner.paper import published as tables
     from limner.records import Picture, Step, Story
     from limner.runs.run import Run
-    from limner.runs.train import train
 
     __version__: str
 
 _HOME = {
     "Library": "limner.api",
     "LimnerError": "limner.errors",
-    "Run": "limner.runs.run",
     "Picture": "limner.records",
+    "Run": "limner.runs.run",
     "Step": "limner.records",
     "Story": "limner.records",
     "Storyboard": "limner.api",
     "load_dataset": "limner.datasets",
     "tables": "limner.paper.published",
-    "train": "limner.runs.train",
+    "train": "limner.api",
 }
 __all__ = [
     "Library",

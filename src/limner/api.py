@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -21,13 +21,19 @@ from limner.library import library
 from limner.library.ingest import RESUME
 from limner.library.known import IndexReport
 from limner.library.store import read_settings
-from limner.progress import index_progress
+from limner.progress import Progress, index_progress
 from limner.records import Candidate, Picture, Segmentation, Step, Story
 from limner.storyboard.decode import Decoder
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.trained import TrainedRun
 from limner.text.read import Format, reading_of
+
+if TYPE_CHECKING:
+    from limner.runs.run import Run
+    from limner.runs.train import Note, Reading
+    from limner.training.loop import Event
+    from limner.training.settings import RunConfig
 
 AnyPath = str | os.PathLike[str]
 AnyRun = AnyPath | TrainedRun
@@ -309,18 +315,92 @@ class Library(library.Library):
         """Both runs opened, each of its kind."""
         if model is None and metric is None:
             return None, None
-        from limner.runs.run import library_runs
+        from limner.runs.run import library_runs  # loads torch, which few libraries of pictures need
 
         return library_runs(_run(model), _run(metric))
 
 
-def _run(one: AnyRun | None) -> Any:  # noqa: ANN401  (a run, its folder or nothing)
+def train(
+    config: AnyPath | RunConfig,
+    *,
+    to: AnyPath,
+    data: AnyPath = "",
+    overrides: Mapping[str, object] | Sequence[str] = (),
+    smoke: bool = False,
+    weights: AnyPath | None = None,
+    device: str = "cpu",
+) -> Run:
+    """Train a system as its settings say; a folder that holds a stopped run goes on.
+
+    Args:
+        config: a settings file, TOML, or settings.
+        to: folder of the run; made if absent.
+        data: what is laid over the file: a name such as ``clue``, or a TOML file.
+        overrides: what replaces settings of a file, such as ``{"loop.lr": 2e-4}``, or ``key=value`` words.
+        smoke: shrink everything to a run of seconds, to see that it works.
+        weights: of the backbone: a file, or a folder to look in.
+        device: torch device that trains.
+    Returns:
+        The run, with its best weights on validation.
+    Raises:
+        LimnerError: as `limner.runs.train.train`.
+    """
+    from limner.runs.train import train as run_of
+    from limner.training.settings import RunConfig
+
+    words = overrides if isinstance(overrides, Mapping) else _several(overrides)
+    if not all(isinstance(word, str) for word in words):
+        raise _wrong("overrides", overrides, "a table such as {'loop.lr': 2e-4}, or key=value words")
+    with index_progress() as bar:
+        return run_of(
+            config if isinstance(config, RunConfig) else _path(config, "train"),
+            to=_path(to, "to"),
+            data=str(_path(data, "data")) if data else "",
+            overrides=words,
+            smoke=smoke,
+            weights=None if weights is None else _path(weights, "weights"),
+            device=device,
+            progress=_Training(bar),
+        )
+
+
+class _Training:
+    """Shows what a training tells: pictures read, steps of an epoch, and a line for each epoch."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self._stage, self._done = bar, "", 0
+
+    def __call__(self, news: Note | Reading | Event) -> None:
+        """Show it."""
+        from limner.runs.train import Note, Reading
+
+        if isinstance(news, Note):
+            self._bar.note(news.text)
+        elif isinstance(news, Reading):
+            self._until("pictures", news.done, news.total)
+        elif news.kind == "step":
+            self._until(f"epoch {news.position.epoch + 1} of {news.epochs}", news.position.step, news.steps)
+        else:
+            values = "  ".join(f"{name} {value:.3f}" for name, value in news.values.items())
+            self._bar.note(f"epoch {news.position.epoch} of {news.epochs}: {values}")
+
+    def _until(self, stage: str, done: int, total: int) -> None:
+        if stage != self._stage:
+            self._bar.stage(stage, total)
+            self._stage, self._done = stage, 0
+        self._bar.advance(done - self._done)
+        self._done = done
+
+
+def _run(one: AnyRun | None) -> Path | Run | None:
     """A run as it is, and its folder as a path."""
     if one is None or isinstance(one, str | os.PathLike):
         return None if one is None else _path(one, "model")
     from limner.runs.run import Run
 
-    return one if isinstance(one, Run) else _path(one, "model")
+    if not isinstance(one, Run):
+        raise _wrong("model", one, "a run, or the path of its folder")
+    return one
 
 
 def _path(value: object, where: str) -> Path:

@@ -78,7 +78,7 @@ def measure(
             stories=stories,
         )  # fmt: skip
         result = measured.result
-        result.write(run)
+        measured.write(run)
         full = result.full
         figures: dict[str, float] = {}
         if full is not None:
@@ -86,11 +86,9 @@ def measure(
                 if ranks:
                     figures |= {f"{stage} {m}": _figure(m, ranks) for m in ("MedR", "R@1", "R@10")}
         for answers in measured.choices:
-            answers.write(run)
             by_picture, by_text = answers.accuracy
             figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
         if measured.sequences is not None:
-            measured.sequences.write(run)
             figures |= _captions(measured.sequences)
             for decoding, found in measured.sequences.found.items():
                 figures |= {

@@ -143,6 +143,14 @@ class Measured:
     choices: tuple[ChoiceResult, ...]
     sequences: SequenceResult | None = None
 
+    def write(self, run: Path) -> None:
+        """Store all of it in the folder of a run, where tables and figures read it."""
+        self.result.write(run)
+        for answers in self.choices:
+            answers.write(run)
+        if self.sequences is not None:
+            self.sequences.write(run)
+
     def recall(self, k: int) -> float:
         """Share of the texts whose picture is among the first k of all pictures, as scored, unrefined.
 

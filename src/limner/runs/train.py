@@ -3,6 +3,7 @@
 Library code: it reports what happens through a callback and prints nothing.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from limner.datasets.missing import write_left_out
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
 from limner.encoders.pixels import FromBytes, build, grid_trunk
 from limner.encoders.weights import read_state
-from limner.errors import DataError
+from limner.errors import ConfigError, DataError
 from limner.runs.run import Run
 from limner.runs.validation import (
     HINGE,
@@ -96,9 +97,11 @@ def train(
     first = processes.rank() == 0
     to = Path(to).expanduser()
     if not isinstance(config, RunConfig):
-        pairs = overrides.items() if isinstance(overrides, Mapping) else ()
-        words = [*(f"{key}={value}" for key, value in pairs)] or [*overrides]
-        config = read_config(Path(config).expanduser(), words, data)
+        if isinstance(overrides, Mapping):  # JSON's numbers, words and lists are TOML's as well
+            overrides = [f"{key}={json.dumps(value, default=str)}" for key, value in overrides.items()]
+        config = read_config(Path(config).expanduser(), overrides, data)
+    elif overrides or data:
+        raise ConfigError("train: overrides and data go with a settings file; these are settings already")
     settings = config.smoke() if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)
