@@ -372,7 +372,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     )
     evidence["clip"] = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
     provenance["clip"] = (
-        "a prior, not a fit: no CLIP weights were at hand. With unit deviations, a right picture two standard"
+        "a prior, not a fit: no CLIP weights were available. With unit deviations, a right picture two standard"
         " deviations above the mean of the others has the ratio 2 z - 2; refit before relying on it"
     )
     factor, provenance["labels beside captions"] = choose_beside(
@@ -398,7 +398,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
         strong, provenance[f"weights {space}, captions"] = choose_weights(
             books["val"].task(), unary, drawn["val"][space], fitted, "R@1"
         )
-        # No CLIP weights were at hand: the cautious factor.
+        # No CLIP weights were available: the cautious factor.
         pulls[space] = Pull(evidence=fitted, weights={"captions": strong, "clip": weak, "labels": weak})
     print("pull in space captions")
     told = {split: text.encode_text(made.captions) for split, made in books.items()}

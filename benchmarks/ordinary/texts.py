@@ -274,7 +274,7 @@ def translated(judged: Photographs) -> list[Text]:
 
 
 def foreign(supply: Supply, part: Part, judged: Photographs) -> list[str]:
-    """Paragraphs of guides, articles and story books that no photograph at hand fits."""
+    """Paragraphs of guides, articles and story books that no available photograph fits."""
     found: list[str] = []
     for name in STORY_SETS:
         if name != "recipes":

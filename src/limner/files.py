@@ -124,7 +124,7 @@ def json_rows(path: Path, form: type[Row], *, holds: str, one: str, see: str) ->
         MissingError: no such file.
         DataError: it cannot be read, is not UTF-8, or a line is not of the form.
     """
-    # only "\n" ends a line: JSON strings may hold U+2028 and its like, which splitlines would cut
+    # only "\n" ends a line: JSON strings may hold U+2028 and similar characters, which splitlines would cut
     for number, line in enumerate(_text(path, holds).split("\n"), start=1):
         if not line.strip():
             continue

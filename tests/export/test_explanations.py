@@ -71,9 +71,9 @@ def test_shares_are_fractions_of_the_largest(board) -> None:
 @pytest.mark.parametrize(
     ("gap", "said"),
     [
-        (math.log(2), "0.69 nats behind (odds 2.0 to 1)"),
-        (-math.log(20), "3.00 nats ahead (odds 20 to 1)"),
-        (0.0, "level with it"),
+        (math.log(2), "weaker by 0.69 (odds 2.0 to 1)"),
+        (-math.log(20), "stronger by 3.00 (odds 20 to 1)"),
+        (0.0, "equally strong"),
         (500.0, "odds far more than 1000 to 1"),
         (None, "Runner-up: it's"),
     ],

@@ -111,9 +111,9 @@ def test_step_shows_text_picture_reasons_and_credit(soup: BeautifulSoup) -> None
         "words of the picture +2.00",
         "things seen in it −0.50",
         "neighbouring pictures +0.25",
-        "together +1.75",
+        "total +1.75",
         "probability of 80 %",
-        "0.69 nats behind (odds 2.0 to 1)",
+        "weaker by 0.69 (odds 2.0 to 1)",
         "Its words fit.",
         "turned.jpg",
     ):

@@ -147,7 +147,9 @@ def test_the_board_tells_relations_and_attention(library, text, drawings_run, tm
         assert step.probability is None
         assert set(step.chosen.channels) == {"model"}
         assert step.chosen.matched == ()
-        assert step.reason.startswith(("The trained model speaks for it by ", "No channel speaks for it"))
+        assert step.reason.startswith(
+            ("The best evidence is the trained model (match strength ", "It does not match well")
+        )
         vector = np.asarray(gallery.space(MODEL).matrix[list(gallery.ids).index(step.chosen.picture.id)])
         due = run.model.relation_probabilities(
             run.model.encode_text([words]), vector[None].astype(np.float32)

@@ -61,8 +61,8 @@ def test_sentence_names_words_look_and_runner_up():
     first = board.steps[0]
     assert first.chosen.matched == ("kites",)
     assert first.reason == (
-        "Caption word “kites” matches; it goes with the pictures of the other steps; "
-        f"runner-up is {first.gap:.1f} nats behind."
+        "Caption word “kites” matches; it looks like the pictures of the other steps; "
+        f"the runner-up is weaker by {first.gap:.1f}."
     )
 
 
@@ -274,7 +274,7 @@ def test_a_channel_that_tells_nothing_apart_is_silent_and_no_reason():
     wordless = Shelf([one.model_copy(update={"captions": ()}) for one in shelf.pictures.values()])
     board = choose_pictures(story, gallery, [flat], wordless, BoardOptions(decoder="off"))
     assert [step.silent for step in board.steps] == [("labels",)] * 3
-    assert board.steps[0].reason.startswith("Nothing tells the pictures apart for this step")
+    assert board.steps[0].reason.startswith("All pictures match this step about equally")
     both = choose_pictures(story, gallery, [*channels, flat], wordless, BoardOptions(decoder="off"))
     assert both.steps[0].silent == ("labels",)
-    assert both.steps[0].reason.startswith("Channel captions speaks for it")
+    assert both.steps[0].reason.startswith("The best evidence is the channel captions")

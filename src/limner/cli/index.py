@@ -32,7 +32,7 @@ def index(
 ) -> None:
     """Read folders of pictures into a library; run it again to catch up with changes.
 
-    Only new and changed files are read. A run that was interrupted or killed goes on where it was.
+    Only new and changed files are read. A run that was interrupted or killed continues where it stopped.
     The pictures are never written to.
 
     Example: limner index ~/Pictures --library lib
@@ -45,7 +45,7 @@ def index(
         Folder of the library; made if absent.
     encoder
         What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
-        it is installed with its weights. See 'limner models list'; clip:ViT-B-32 and its like need the
+        it is installed with its weights. See 'limner models list'; the clip encoders (clip:ViT-B-32, …) need the
         extra 'clip'.
     weights
         NAME=FILE, or a folder to look in (repeatable).

@@ -25,7 +25,7 @@ _COMMANDS = {
     "measure": "Measure a trained system on its test split.",
     "table": "Make a published table from finished runs.",
     "figure": "Draw a published figure from finished runs.",
-    "scenes": "Find what is to be seen in pictures, and how it hangs together.",
+    "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
     "data": "Audit data sets and fetch their pictures.",
     "models": "List and fetch pretrained weights.",
     "studio": "Make and change storyboards in a browser.",

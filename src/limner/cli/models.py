@@ -1,4 +1,4 @@
-"""``limner models``: what pretrained weights are at hand, and fetching more.
+"""``limner models``: which pretrained weights are installed, and downloading more.
 
 Fetching happens only here and only when asked. It runs no encoder.
 """
@@ -45,7 +45,7 @@ def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=Fa
             figures = ", ".join(f"{name} {value:g}" for name, value in row["figures"].items())
             row["file"] = f"{row['megabytes']} MB; {row['terms']}; {figures}"
     cells = [
-        [str(r["name"]), r["file"] or ("not at hand" if r["missing"] else "needs none"), r["found_in"] or "–"]
+        [str(r["name"]), r["file"] or ("not found" if r["missing"] else "needs none"), r["found_in"] or "–"]
         for r in rows
     ]
     emit_table(Table("encoder", "weights", "found in"), cells)
@@ -79,7 +79,7 @@ def get(name: str, *, to: Path | None = None) -> None:
     Parameters
     ----------
     name
-        Encoder, see 'limner models list'; or clip:ViT-B-16-SigLIP2 and its like, with the extra 'clip'.
+        Encoder, see 'limner models list'; or another clip model such as clip:ViT-B-16-SigLIP2, with the extra 'clip'.
     to
         Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """

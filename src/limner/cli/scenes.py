@@ -1,4 +1,4 @@
-"""``limner scenes``: what is to be seen in every picture of a collection, and how it hangs together.
+"""``limner scenes``: the objects in every picture of a collection, and how they relate.
 
 It parses options, finds detector and prior, shows progress and prints; `limner.scenes.detect` does the work.
 """

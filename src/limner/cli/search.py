@@ -85,7 +85,7 @@ def search(
         *names,
         Column("picture", overflow="fold"),
         "caption",
-        title=f"{words} (nats of evidence)",
+        title=f"{words} (match strength)",
     )
     cells = [
         [

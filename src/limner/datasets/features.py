@@ -187,7 +187,7 @@ def extract(
     workers: int = 2,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Features:
-    """Compute the rows that are not there yet; a killed run goes on where it was.
+    """Compute the rows that are not there yet; a killed run continues where it stopped.
 
     Files are read and decoded in threads, a bounded number ahead of the forward pass. A row counts only once
     it is on disk, so that a kill costs the last few batches and nothing else.

@@ -40,7 +40,7 @@ class Piece:
 
     Attributes:
         text: the part.
-        met: whether it is of the words met in the picture's words.
+        met: whether it is of the matching words in the picture's words.
         strength: of attention, 1 to 5; 0 where there is none.
     """
 
@@ -52,11 +52,11 @@ class Piece:
 def pieces(
     texts: Sequence[str], matched: tuple[str, ...], attention: Sequence[tuple[str, float]]
 ) -> tuple[tuple[Piece, ...], ...]:
-    """Texts cut where the words met or the attention change; joined, the pieces are the texts.
+    """Texts cut where the matching words or the attention change; joined, the pieces are the texts.
 
     Args:
         texts: parts of one text in their order, such as its title and its paragraphs.
-        matched: words met.
+        matched: matching words.
         attention: words of the text in their order, with their shares; one that is not found is left out.
     """
     owners = [[0] * len(text) for text in texts]  # 1 + the number of the word that a letter belongs to

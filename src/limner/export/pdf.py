@@ -39,7 +39,7 @@ class Cover:
 
     Attributes:
         faces: fallback fonts, in the order to try them.
-        missing: characters no font at hand can draw.
+        missing: characters no installed font can draw.
     """
 
     faces: tuple[Face, ...]

@@ -113,7 +113,7 @@ def boxes(aspect: float, *, rtl: bool) -> tuple[Box, Box]:
 def letter_size(text: str, width_in: float, height_in: float) -> int | None:
     """The largest letter size at which the text should fit its box, or None.
 
-    An estimate, for no font is at hand that the reader's program will surely use: a letter takes
+    An estimate, for no font is installed that the reader's program will surely use: a letter takes
     0.55 of its size, an ideograph all of it.
 
     Args:

@@ -278,9 +278,9 @@ class Explanation:
         said = [f"{self.origin}. {self.reason}".strip()]
         if self.shares and self.total is not None:
             parts = ", ".join(f"{share.name} {signed(share.nats)}" for share in self.shares)
-            said.append(f"Evidence: {parts}; together {signed(self.total)} nats.")
+            said.append(f"Match strength: {parts}; total {signed(self.total)}.")
         if self.matched:
-            said.append(f"Words met: {', '.join(self.matched)}.")
+            said.append(f"Matching words: {', '.join(self.matched)}.")
         said += [line for line in (self.probability, self.rivalry) if line]
         if self.relations:
             parts = " ".join(f"{one.sentence[:-1]} ({one.percent} %)." for one in self.relations)
@@ -383,8 +383,8 @@ def _rivalry(step: BoardStep) -> str:
     if step.gap is None:
         return f"Runner-up: {rival}."
     if abs(step.gap) < 0.005:
-        return f"Runner-up: {rival}, level with it."
+        return f"Runner-up: {rival}, equally strong."
     odds = math.exp(min(abs(step.gap), 20.0))
     ratio = "far more than 1000" if odds > 1000 else f"{odds:.0f}" if odds >= 10 else f"{odds:.1f}"
-    side = "behind" if step.gap > 0 else "ahead"
-    return f"Runner-up: {rival}, {abs(step.gap):.2f} nats {side} (odds {ratio} to 1)."
+    side = "weaker" if step.gap > 0 else "stronger"
+    return f"Runner-up: {rival}, {side} by {abs(step.gap):.2f} (odds {ratio} to 1)."

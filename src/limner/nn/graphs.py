@@ -1,4 +1,4 @@
-"""Scene graphs → unit vectors that say what a picture shows and how it hangs together.
+"""Scene graphs → unit vectors that say what a picture shows and how its objects relate.
 
 Two encoders share one form: a plain graph convolution in which relations are nodes, and the convolution over
 triples of sg2im. They compare nothing and have no loss.

@@ -1,4 +1,4 @@
-"""What is to be seen in a picture and how it hangs together: the record, and its JSON lines.
+"""The objects in a picture and how they relate: the record, and its JSON lines.
 
 One graph per picture and line, so that any parser, a person with an editor and limner itself write the same
 file. It looks at no picture and knows no words.

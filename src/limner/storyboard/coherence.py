@@ -208,7 +208,7 @@ class Curve(Record):
 
 
 class Reading(Record):
-    """What the plain reading of a text's steps says of how they hang together.
+    """What the plain reading of a text's steps says of how coherent they are.
 
     Attributes:
         ambiguity: mean over the steps of the entropy of which picture is meant, as a share of the largest

@@ -1,6 +1,6 @@
 """Encoders and channels as commands name them, for indexing and for asking a library.
 
-``auto`` takes what is at hand and says what it took. It loads through the catalogue and trains nothing.
+``auto`` takes what is installed and says what it took. It loads through the catalogue and trains nothing.
 """
 
 from __future__ import annotations
@@ -279,7 +279,8 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     chosen = [name for name, space in CHANNELS.items() if (name in named if names else held.get(space, 0))]
     if not chosen:
         raise DataError(
-            f"{library.folder}: no channel answers words; run 'limner index' on it again, without --encoder"
+            f"{library.folder}: nothing in this library can be searched by words;"
+            " run 'limner index' on it again, without --encoder"
         )
     from limner.encoders.base_encoder import made_by as shipped_now
 

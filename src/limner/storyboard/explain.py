@@ -249,7 +249,7 @@ def _labels(picture: Picture, channels: Iterable[str]) -> list[str]:
 
 
 def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent: tuple[str, ...]) -> str:
-    """A sentence such as: Caption words “kite”, “beach” match; runner-up is 1.3 nats behind."""
+    """A sentence such as: Caption words “kite”, “beach” match; the runner-up is weaker by 1.3."""
     in_captions = matched(board.texts[s], _captions(chosen.picture, chosen.channels))
     in_labels = matched(board.texts[s], _labels(chosen.picture, chosen.channels))
     parts = []
@@ -259,26 +259,26 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent
         parts.append(f"label {_quoted(in_labels)}")
     telling = {name: share for name, share in chosen.channels.items() if name not in silent}
     if not parts and chosen.channels and not telling:
-        parts.append("nothing tells the pictures apart for this step")
+        parts.append("all pictures match this step about equally")
     elif not parts and chosen.channels:
         strongest = max(telling, key=lambda name: telling[name])
         share = telling[strongest]
         parts.append(
-            f"{PLAIN.get(strongest, f'channel {strongest}')} speaks for it by {share:.1f} nats"
+            f"the best evidence is {PLAIN.get(strongest, f'the channel {strongest}')} (match strength {share:.1f})"
             if share > 0
-            else "no channel speaks for it, but everything else fits less"
+            else "it does not match well, but every other picture matches less"
         )
     elif not parts:
-        parts.append("nothing is known about it, but everything else fits less")
+        parts.append("no words or vectors describe it, but every other picture matches less")
     if chosen.pull > NOTICEABLE:
-        parts.append("it goes with the pictures of the other steps")
+        parts.append("it looks like the pictures of the other steps")
     elif chosen.pull < -NOTICEABLE:
-        parts.append("it differs from the pictures of the other steps")
+        parts.append("it does not look like the pictures of the other steps")
     if gap is not None:
         parts.append(
-            f"runner-up is {gap:.1f} nats behind"
+            f"the runner-up is weaker by {gap:.1f}"
             if gap >= 0
-            else f"runner-up is {-gap:.1f} nats ahead here, but not for the whole"
+            else f"the runner-up is stronger by {-gap:.1f} here, but weaker for the text as a whole"
         )
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]

@@ -58,7 +58,7 @@ class Shown:
     Attributes:
         inside: 0-based step → id of a picture of the library.
         outside: 0-based step → a picture that is no part of the library.
-        notes: pictures named but not at hand, one line each.
+        notes: pictures named but not found, one line each.
     """
 
     inside: dict[int, str]

@@ -209,7 +209,7 @@ class Jobs:
         """Those that made the vectors the library has, so that nothing there is made anew.
 
         Raises:
-            MissingError: their weights are not at hand.
+            MissingError: their weights are not installed.
             CheckpointError: they are not those that made them.
         """
         spaces = {name: made for name, made in library.settings.spaces.items() if name not in CAPTION_SPACES}

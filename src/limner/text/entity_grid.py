@@ -1,4 +1,4 @@
-"""How a story hangs together: which of its entities are subject, object or other in sentence after sentence.
+"""The coherence of a story: which of its entities are subject, object or other in sentence after sentence.
 
 Sequence models take the shares of role transitions as one vector of 64 numbers. Roles come from textblob's
 tagger and phrase chunker, which lie in its wheel and need no download, and a rule; no dependency is parsed.

@@ -119,7 +119,7 @@ export class Offers extends EventTarget {
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
     const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : "Best first; a click takes one.";
-    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other picture is at hand.");
+    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "There is no other picture.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }
 

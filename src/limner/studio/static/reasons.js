@@ -31,7 +31,7 @@ export function reasons({ choice, state }, wording) {
     chosen && evidence(chosen, choice.silent ?? [], wording.channels ?? {}, wording.pull ?? "neighbouring pictures"),
     relations(choice.relations ?? {}, wording.relations ?? {}),
     (choice.attention ?? []).length > 0 && legend(),
-    chosen?.matched?.length > 0 && h("p", {}, "Words met: ", chosen.matched.map((word, at) => [at > 0 && ", ", h("mark", {}, word)]), "."),
+    chosen?.matched?.length > 0 && h("p", {}, "Matching words: ", chosen.matched.map((word, at) => [at > 0 && ", ", h("mark", {}, word)]), "."),
     typeof choice.probability === "number" && h("p", {}, `${chosen ? "This picture fits" : "The best picture would fit"} with a probability of ${percent(choice.probability)} %.`),
     rival(choice),
   );
@@ -46,9 +46,9 @@ function evidence(chosen, silent, names, pull) {
   return h(
     "table",
     {},
-    h("caption", {}, "Evidence, in nats"),
+    h("caption", {}, "Match strength"),
     h("tbody", {}, parts.map(([words, nats]) => h("tr", {}, h("th", { scope: "row" }, words), h("td", { class: "meter" }, bar(Math.abs(nats) / largest, nats < 0)), h("td", { class: "numbers" }, signed(nats))))),
-    h("tfoot", {}, h("tr", {}, h("th", { scope: "row", colspan: 2 }, "together"), h("td", { class: "numbers" }, signed(chosen.score + (chosen.pull ?? 0))))),
+    h("tfoot", {}, h("tr", {}, h("th", { scope: "row", colspan: 2 }, "total"), h("td", { class: "numbers" }, signed(chosen.score + (chosen.pull ?? 0))))),
   );
 }
 
@@ -79,10 +79,10 @@ function rival(choice) {
   const called = h("bdi", {}, name(other.picture));
   if (typeof choice.gap !== "number") return h("p", {}, "Runner-up: ", called, ".");
   const nats = Math.abs(choice.gap);
-  if (nats < 0.005) return h("p", {}, "Runner-up: ", called, ", level with it.");
+  if (nats < 0.005) return h("p", {}, "Runner-up: ", called, ", equally strong.");
   const odds = Math.exp(Math.min(nats, 20));
   const ratio = odds > 1000 ? "far more than 1000" : odds >= 10 ? odds.toFixed(0) : odds.toFixed(1);
-  return h("p", {}, "Runner-up: ", called, `, ${nats.toFixed(2)} nats ${choice.gap > 0 ? "behind" : "ahead"} (odds ${ratio} to 1).`);
+  return h("p", {}, "Runner-up: ", called, `, ${choice.gap > 0 ? "weaker" : "stronger"} by ${nats.toFixed(2)} (odds ${ratio} to 1).`);
 }
 
 const percent = (value) => (value < 0.01 ? "under 1" : value > 0.99 ? "over 99" : (100 * value).toFixed(0));
@@ -110,7 +110,7 @@ export function shaded(text, attention) {
   return pieces;
 }
 
-/** The text with the words met marked. */
+/** The text with the matching words marked. */
 export function marked(text, words) {
   const wanted = [...new Set(words.filter((word) => word.trim()))].sort((one, other) => other.length - one.length);
   if (!wanted.length) return [text];
