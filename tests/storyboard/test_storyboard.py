@@ -265,7 +265,7 @@ def test_labels_are_quoted_only_when_credible():
     board = choose_pictures(story, gallery, channels, shelf, BoardOptions(decoder="off"))
     assert first.text == "The kites are flying."
     assert board.steps[0].chosen.matched == ("kites",)
-    assert board.steps[0].reason.startswith("Label word “kites” matches; runner-up is ")
+    assert board.steps[0].reason.startswith("Label word “kites” matches; the runner-up is ")
 
 
 def test_a_channel_that_tells_nothing_apart_is_silent_and_no_reason():

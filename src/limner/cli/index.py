@@ -45,8 +45,8 @@ def index(
         Folder of the library; made if absent.
     encoder
         What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
-        it is installed with its weights. See 'limner models list'; the clip encoders (clip:ViT-B-32, …) need the
-        extra 'clip'.
+        it is installed with its weights. See 'limner models list'; the clip encoders (clip:ViT-B-32, …)
+        need the extra 'clip'.
     weights
         NAME=FILE, or a folder to look in (repeatable).
     model

@@ -79,7 +79,8 @@ def get(name: str, *, to: Path | None = None) -> None:
     Parameters
     ----------
     name
-        Encoder, see 'limner models list'; or another clip model such as clip:ViT-B-16-SigLIP2, with the extra 'clip'.
+        Encoder, see 'limner models list'; or another clip model, such as clip:ViT-B-16-SigLIP2, with the
+        extra 'clip'.
     to
         Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """

@@ -264,7 +264,8 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent
         strongest = max(telling, key=lambda name: telling[name])
         share = telling[strongest]
         parts.append(
-            f"the best evidence is {PLAIN.get(strongest, f'the channel {strongest}')} (match strength {share:.1f})"
+            f"the best evidence is {PLAIN.get(strongest, f'the channel {strongest}')}"
+            f" (match strength {share:.1f})"
             if share > 0
             else "it does not match well, but every other picture matches less"
         )
