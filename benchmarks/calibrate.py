@@ -372,8 +372,8 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     )
     evidence["clip"] = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
     provenance["clip"] = (
-        "a prior, not a fit: no CLIP weights were available. With unit deviations, a right picture two standard"
-        " deviations above the mean of the others has the ratio 2 z - 2; refit before relying on it"
+        "a prior, not a fit: no CLIP weights were available. With unit deviations, a right picture two"
+        " standard deviations above the mean of the others has the ratio 2 z - 2; refit before relying on it"
     )
     factor, provenance["labels beside captions"] = choose_beside(
         worlds["val"]["captions"]["one caption"], evidence
