@@ -75,9 +75,7 @@ CHECKED = [name for name in FILES if name.count(".") and name != "limner.__main_
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_file_imports_only_what_its_room_may(name):
     home = room_of(name)
-    wrong = (
-        {room_of(module) for module in limner_imports(FILES[name])} - ALLOWED[home] - {home, "base"}
-    )
+    wrong = {room_of(module) for module in limner_imports(FILES[name])} - ALLOWED[home] - {home, "base"}
     assert not wrong, f"{name} imports from {sorted(wrong)}"
 
 

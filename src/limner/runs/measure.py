@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
 from limner.datasets.features import Features
-from limner.datasets.pairs import Pair
+from limner.datasets.pairs import Pair, PairSet
 from limner.encoders.colour import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
 from limner.evaluation import results
@@ -36,15 +36,36 @@ from limner.evaluation.results import (
 from limner.evaluation.results import Pictures as PictureKind
 from limner.evaluation.saliency import Saliency
 from limner.evaluation.sequences import measure_sequences, saliency_of, told
-from limner.runs.run import Run
 from limner.runs.validation import read_refinement, vectors
-from limner.systems.base import to_tensor
+from limner.systems.base import Capabilities, Model, to_tensor
 from limner.systems.gsda.captioner import tell
 from limner.systems.gsda.model import Gsda
 from limner.training.corpus import ArrayRows, PictureRows, rows_of
+from limner.training.settings import RunConfig
 
 MOST_PICTURES = 5000
 COLOURS = "mean colours of drawings"
+
+
+class OpenRun(Protocol):
+    """What measuring asks of a run; see `limner.runs.run.Run`."""
+
+    @property
+    def folder(self) -> Path: ...  # noqa: D102
+    @property
+    def model(self) -> Model: ...  # noqa: D102
+    @property
+    def config(self) -> RunConfig: ...  # noqa: D102
+    @property
+    def can(self) -> Capabilities: ...  # noqa: D102
+    @property
+    def system(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def data(  # noqa: D102
+        self, *, files: bool | None = None, plain: bool = False, weights: Path | None = None
+    ) -> tuple[PairSet, PictureRows]: ...
 
 
 class SequenceMeter:
@@ -163,7 +184,7 @@ class Measured:
 
 
 def measure(
-    run: Run,
+    run: OpenRun,
     part: Literal["val", "test"] = "test",
     *,
     weights: Path | None = None,
