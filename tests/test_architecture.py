@@ -15,6 +15,8 @@ def test_every_module_and_folder_that_it_names_is_there():
     assert len(named) > 20
     for name in named:
         parts = [part for part in name.split(".") if part]
+        if parts[0] in limner.__all__:
+            continue
         found = [SOURCE.joinpath(*parts[:end]) for end in range(len(parts), 0, -1)]
         assert any(place.is_dir() or place.with_suffix(".py").is_file() for place in found), name
         assert found[-1].is_dir() or found[-1].with_suffix(".py").is_file(), name

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from limner.errors import DataError, LimnerError, MissingError
@@ -98,8 +99,6 @@ def locked(file: Path, refusal: LimnerError | None = None) -> Iterator[None]:
         file: of the lock, made if absent and left in place; it holds nothing.
         refusal: raised at once when someone else holds the lock; None waits for it.
     """
-    from filelock import FileLock, Timeout
-
     lock = FileLock(file, timeout=-1 if refusal is None else 0, thread_local=False)
     try:
         lock.acquire(poll_interval=0.01)

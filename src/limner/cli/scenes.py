@@ -11,6 +11,10 @@ from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json, say
 from limner.errors import ConfigError, MissingError
+from limner.progress import IndexProgress
+from limner.records import Problem
+from limner.scenes.detections import DetectionRules
+from limner.scenes.prior import RelationRules, coco_label_names, load_prior, read_label_names
 
 if TYPE_CHECKING:
     from limner.scenes.detect import ScenesReport
@@ -85,12 +89,9 @@ def scenes(
         Print the report as JSON.
     """
     from limner.paper.scenes import write_scene_page as write_page
-    from limner.progress import IndexProgress
     from limner.scenes.detect import detect_scenes, import_scenes
-    from limner.scenes.detections import DetectionRules
     from limner.scenes.folder import GRAPHS, PAGE, read_classes
     from limner.scenes.folder import detector as ready
-    from limner.scenes.prior import RelationRules, coco_label_names, load_prior, read_label_names
 
     if bool(detector) == (graphs is not None):
         raise ConfigError("scenes: give either --detector NAME (what looks at the pictures) or --graphs FILE")
@@ -148,7 +149,6 @@ def sources(source: Path) -> "Sources":
     """
     from limner.library.library import Library
     from limner.pictures.decode import display
-    from limner.records import Problem
     from limner.scenes.folder import SourcePicture, Sources, folder_pictures
 
     if not source.is_dir():

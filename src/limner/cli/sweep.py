@@ -3,6 +3,7 @@
 It parses options, shows progress and writes; `limner.paper.sweeps` trains.
 """
 
+import json as form
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json, say
 from limner.cli.train import Watch
+from limner.paper.table import render
+from limner.systems import read_config
 
 
 def sweep(
@@ -62,10 +65,8 @@ def sweep(
     from limner.paper.figures import write
     from limner.paper.sweeps import Axis, best, grid, sweep_table
     from limner.paper.sweeps import sweep as run_all
-    from limner.paper.table import render
     from limner.paper.weights import sweep_picture
     from limner.runs.validation import maximise
-    from limner.systems import read_config
 
     combinations = grid([Axis.parse(text) for text in over])
     metric = metric or read_config(config, set_, data).loop.metric
@@ -92,7 +93,6 @@ def sweep(
         "best": dict(chosen),
         "points": [point.model_dump(mode="json") for point in points],
     }
-    import json as form
 
     (to / "sweep.md").write_text(render([table]), encoding="utf-8")
     (to / "sweep.json").write_text(form.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -12,9 +12,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Self
 
 from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from limner.cli.terminal import emit, emit_json, say
 from limner.errors import ConfigError
+from limner.progress import IndexProgress
+from limner.systems import read_config, system
 
 if TYPE_CHECKING:
     from limner.runs.run import Run
@@ -69,7 +73,6 @@ def train(
     """
     from limner.runs.train import StoppedError
     from limner.runs.train import train as train_run
-    from limner.systems import read_config, system
     from limner.training import processes
 
     device = processes.join(device)
@@ -134,10 +137,6 @@ class Watch:
             board: folder of the run, where TensorBoard's files are wanted.
             shown: whether anything is shown or written, as of the first process alone.
         """
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        from limner.progress import IndexProgress
         from limner.training.tensorboard import Board
 
         self._shown, self._stop, self._stepped = shown, False, False
@@ -197,7 +196,6 @@ class Watch:
         self._stop = True
 
     def _pictures_are(self, news: Reading) -> None:
-        from limner.progress import IndexProgress
 
         if self._pictures is None:
             self._pictures = IndexProgress()

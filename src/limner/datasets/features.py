@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from limner.datasets.pairs import PairSet
+from limner.encoders.catalogue import TORCHVISION, weight_file
+from limner.encoders.weights import read_state
 from limner.errors import (
     CheckpointError,
     ConfigError,
@@ -374,9 +376,7 @@ def picture_features(
         DataError: the set was read without pictures, or a picture cannot be read.
         CheckpointError: the store does not fit, see `data.features.extract`.
     """
-    from limner.encoders.catalogue import TORCHVISION, weight_file
     from limner.encoders.pixels import PixelEncoder, build, transform_of
-    from limner.encoders.weights import read_state
 
     if layer == "blocks":
         raise ConfigError('features: layer "blocks" is of the encoder base; see block_features')

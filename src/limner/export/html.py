@@ -5,10 +5,13 @@ are inside, scripts and requests are forbidden by its own policy. It chooses no 
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+
+from markupsafe import Markup
 
 from limner.export.targets import whole
 from limner.export.wording import (
@@ -171,8 +174,6 @@ def write_page(board: Storyboard, out: Path) -> tuple[str, ...]:
     Raises:
         DataError: a picture is not there or cannot be read.
     """
-    from markupsafe import Markup
-
     own = environment()
     own.filters["signed"] = signed
     style = own.get_template("storyboard.css").render()
@@ -241,8 +242,6 @@ def _leaves(board: Storyboard, warnings: list[str]) -> Iterator[Leaf]:
 
 def _takes_initial(text: str) -> bool:
     """Whether the first character is a letter that stands alone, as those of joined scripts do not."""
-    import unicodedata
-
     name = unicodedata.name(text[:1], "")
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
 

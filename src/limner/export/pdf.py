@@ -5,6 +5,7 @@ carry alternative texts; characters no font holds are shown as U+FFFD and report
 """
 
 import io
+import struct
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -108,8 +109,6 @@ def system() -> list[Face]:
 
 def _points(face: Face) -> set[int]:
     """Code points a font can draw with outlines; none for a file that is no usable font."""
-    import struct
-
     from fontTools.ttLib import TTFont, TTLibError  # type: ignore[import-untyped]
 
     if face.path.suffix.lower() not in (".ttf", ".otf", ".ttc", ".otc"):

@@ -4,6 +4,8 @@ For teachers and meetings. Pictures keep their aspect and are scaled copies; a t
 box is set smaller, and beyond that continues in the notes with a warning. It animates nothing.
 """
 
+import io
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -123,7 +125,6 @@ def letter_size(text: str, width_in: float, height_in: float) -> int | None:
     Returns:
         one of `SIZES_PT`.
     """
-    import unicodedata
 
     def lines(size: int) -> float:
         per_line = max(1.0, width_in * 72 / (size * 0.55))
@@ -139,7 +140,6 @@ def letter_size(text: str, width_in: float, height_in: float) -> int | None:
 
 
 def _picture(slide: "Slide", copy: Copy, alt: str, box: Box) -> None:
-    import io
 
     from pptx.util import Inches
 

@@ -6,6 +6,7 @@ neighbourhood; no gradient flows through a weight.
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
@@ -332,7 +333,6 @@ def _returns(matrix: NeighbourMatrix) -> Tensor:
 
 def _sparse(matrix: NeighbourMatrix) -> "csr_array":
     """A as scipy's sparse array."""
-    import numpy as np
     from scipy.sparse import csr_array
 
     counts = matrix.counts.cpu().numpy()

@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from markupsafe import Markup
+from PIL import Image
 
+from limner.datasets.pairs import one_row_per_pair
 from limner.datasets.vocabulary import UNKNOWN
 from limner.errors import ConfigError, DataError
 from limner.export.targets import check_place, whole
 from limner.pages import environment, policy
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.thumbnails import Copy
 from limner.runs.run import Run
 from limner.runs.validation import vectors
 from limner.systems.base import Model
-from limner.training.corpus import rows_of
+from limner.training.corpus import ArrayRows, rows_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -46,11 +50,6 @@ class Pictures:
         Raises:
             DataError: it does not open any more.
         """
-        from PIL import Image
-
-        from limner.pictures.decode import PictureError, decode, read_file
-        from limner.training.corpus import ArrayRows
-
         if isinstance(self._rows, ArrayRows):
             values = self._rows.take(self._rows.places([self._pairs[name].image_id]))[0]
             return Image.fromarray(np.asarray(values, dtype=np.uint8))
@@ -115,8 +114,6 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
     Raises:
         ConfigError, DataError, MissingError: see `check_page`.
     """
-    from markupsafe import Markup
-
     check_page(out)
     own = environment()
     own.filters["copy"] = copy_of
@@ -225,8 +222,6 @@ def write_found(
         ConfigError: no run, or no such pair.
         DataError: the runs are of different test parts.
     """
-    from limner.datasets.pairs import one_row_per_pair
-
     if not runs:
         raise ConfigError("figure: complementary-3 compares runs; pass --run FOLDER once per run")
     ranked, kept = [], None

@@ -12,7 +12,10 @@ import numpy as np
 
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
+from limner.evaluation.sequences import steps_of
 from limner.paper.gallery import Example, Group, Pictures, open_pictures, write_page
+from limner.runs.run import Run
+from limner.systems.vrss import Vrss
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -33,11 +36,8 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
         ConfigError: the model does not attend to stories, or there is no such story.
         DataError: the test part has no stories.
     """
-    from limner.evaluation.sequences import steps_of
     from limner.paper import figures
     from limner.paper.figures import Attended, attention_maps
-    from limner.runs.run import Run
-    from limner.systems.vrss import Vrss
 
     opened = Run.open(run)
     data, _ = opened.data(files=True)

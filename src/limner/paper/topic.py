@@ -19,12 +19,17 @@ from sklearn.decomposition import PCA
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
 from limner.evaluation.ranking import rank
+from limner.evaluation.sequences import steps_of, told
 from limner.losses.generative import gaussian_kl
 from limner.paper import figures
 from limner.paper.figures import GREY, panels
-from limner.paper.gallery import Example, check_page, write_page
+from limner.paper.gallery import Example, Pictures, check_page, write_page
+from limner.runs.run import Run
+from limner.runs.validation import vectors
 from limner.storyboard.illustrate import step_texts
+from limner.systems.vrss import Vrss
 from limner.text.read import read_story
+from limner.training.corpus import rows_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -267,13 +272,6 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         ConfigError: the model has no latents, `to` is no .html file, or there is no such story.
         DataError: the data set has no stories, or a picture does not open.
     """
-    from limner.evaluation.sequences import steps_of, told
-    from limner.paper.gallery import Pictures
-    from limner.runs.run import Run
-    from limner.runs.validation import vectors
-    from limner.systems.vrss import Vrss
-    from limner.training.corpus import rows_of
-
     if len(texts) > 1:
         raise ConfigError(f"figure: vrss-topic shows one text, found {len(texts)}; pass one --text")
     check_page(to)

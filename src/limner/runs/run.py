@@ -23,6 +23,7 @@ from limner.encoders.weights import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
 from limner.library.channels import Evidence
 from limner.records import Record
+from limner.runs.measure import measure
 from limner.runs.validation import read_pull
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems import system
@@ -168,8 +169,6 @@ class Run:
         **options: Any,  # noqa: ANN401  (as `measure`)
     ) -> "Measured":
         """Ranks, predicted relations and more on one part of its data; see `limner.runs.measure.measure`."""
-        from limner.runs.measure import measure
-
         return measure(self, part, **options)
 
     @cached_property

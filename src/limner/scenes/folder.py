@@ -23,6 +23,7 @@ from limner.pictures.decode import display
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
 from limner.records import Problem, Record
 from limner.scenes.detections import Detector
+from limner.scenes.faster_rcnn import ARCHITECTURES, FasterRCNN, coco_classes
 from limner.scenes.graphs import SceneObject
 
 JOURNAL = "detections.jsonl"
@@ -280,7 +281,6 @@ def detector(
         MissingError: no weights or no such file, or a package is missing.
         CheckpointError: the file is of another architecture.
     """
-    from limner.scenes.faster_rcnn import ARCHITECTURES, FasterRCNN, coco_classes
     from limner.scenes.onnx import SUFFIXES, OnnxDetector
 
     if Path(name).suffix.lower() in SUFFIXES:

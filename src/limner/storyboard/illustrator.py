@@ -24,7 +24,10 @@ from limner.library.browse import Catalogue
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.library import Library, LibrarySummary
 from limner.library.search import Index
-from limner.records import BoardStep, Candidate, Picture, Problem, Story, Storyboard
+from limner.pictures.decode import decode, read_file
+from limner.pictures.hashes import phash
+from limner.pictures.metadata import Words, embedded, merge, words_of_name
+from limner.records import BoardStep, Candidate, Caption, Picture, Problem, Story, Storyboard
 from limner.storyboard.calibration import Calibration, Suitability, calibrated
 from limner.storyboard.coherence import Coherence
 from limner.storyboard.equipment import (
@@ -102,11 +105,6 @@ def picture_from(path: Path, alt: str = "") -> Picture:
     Raises:
         DataError: it cannot be opened as a picture.
     """
-    from limner.pictures.decode import decode, read_file
-    from limner.pictures.hashes import phash
-    from limner.pictures.metadata import Words, embedded, merge, words_of_name
-    from limner.records import Caption
-
     raw = os.fsencode(path)
     file = read_file(raw)
     decoded = decode(file.data, suffix=path.suffix.lower())

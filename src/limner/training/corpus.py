@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from limner.datasets import split_source
 from limner.datasets.base import data_set
@@ -19,6 +20,7 @@ from limner.datasets.features import Features, Layer, block_features, picture_fe
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.errors import ConfigError, DataError, ShapeError, unknown
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.training.settings import DataConfig
 
 if TYPE_CHECKING:
@@ -102,7 +104,6 @@ class FileRows:
             return np.stack(list(pool.map(self._one, places.tolist(), at.tolist())))
 
     def _one(self, place: int, at: Sequence[float]) -> NDArray[np.uint8]:
-        from limner.pictures.decode import PictureError, decode, read_file
 
         path = self._files[place]
         try:
@@ -123,8 +124,6 @@ def crop(picture: "Image", at: Sequence[float]) -> NDArray[np.uint8]:
     Returns:
         (224, 224, 3).
     """
-    from PIL import Image
-
     scale = SIDE_PX / min(picture.size)
     width, height = (max(SIDE_PX, round(side * scale)) for side in picture.size)
     resized = picture.resize((width, height), Image.Resampling.BILINEAR)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin, urlsplit
 
+from lxml import html
+
 from limner.errors import DataError, MissingError
 from limner.records import PictureRef, Step
 from limner.text.document import Block, Document, LeftOut
@@ -292,7 +294,6 @@ def _without(scripts: list[Element], text: str, root: Element) -> str:
     """The page without these elements."""
     if not scripts:
         return text
-    from lxml import html
 
     for node in scripts:
         node.drop_tree()  # type: ignore[attr-defined, unused-ignore]
