@@ -39,7 +39,7 @@ def figure(
         complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
         (what either measure gained on every data set against the deviation of its scores), complementary-3
         (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
-        weigh most and least), vrss-attention (what the steps of test stories hear of each other),
+        weigh most and least), vrss-attention (how the steps of test stories attend to each other),
         vrss-galleries (a page of steps for which one run is better, the other, or neither), vrss-topic (a
         page of how the latent topic moves through the steps of one text, and what each finds) or gsda-strips
         (a page of validation stories, with what every run found for each sentence).

@@ -68,7 +68,7 @@ def illustrate(
         captions, base, labels or clip (repeatable); all the library has unless given.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
-        The page then tells the relations between text and picture and where the model looked.
+        The page then shows the relations between text and picture and where the model looked.
     relation
         A relation of the run, such as action, that the pictures should have; every step prefers them
         alike. action=5 counts it five times, action=-1 avoids it.

@@ -32,7 +32,7 @@ def measure(
     Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
     the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
     stories also every step: its own picture, those of its story, and how the found ones look; and where a run
-    tells stories back, how well.
+    generates sentences, their quality.
 
     Example: limner measure runs/cmcm runs/cmca
 
@@ -106,7 +106,7 @@ def measure(
 
 
 def _captions(result: SequenceResult) -> dict[str, float]:
-    """How well stories are told back, of a run that does so."""
+    """Quality of the sentences that a run generates, if it does."""
     told = result.told
     if told is None:
         return {}

@@ -63,7 +63,7 @@ def scenes(
     classes
         Names of the detector's classes, one a line; COCO's unless given.
     prior
-        Of relations, as 'limner data build-prior' counts it; relations are told by position unless given.
+        Of relations, as 'limner data build-prior' counts it; without it, relations come from positions.
     labels
         What the detector's labels are called in the prior: a TOML file of "label" = "class" lines, or 'coco'
         for COCO's names in Visual Genome's.
@@ -108,7 +108,7 @@ def scenes(
         if labels and known is not None:
             names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
         if known is None:
-            say("no --prior: relations are told by the position of the boxes alone")
+            say("no --prior: relations come from the positions of the boxes alone")
         rules = DetectionRules(min_score=min_score)
         finder = ready(detector, weights=weights, classes=read_classes(classes) if classes else None)
         try:

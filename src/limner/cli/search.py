@@ -36,7 +36,7 @@ def search(
 ) -> None:
     """Find pictures by words.
 
-    Scores are evidence in nats (natural-log units): above 0, the picture fits better than chance.
+    Scores are match strengths (natural log of odds): above 0, the picture fits better than chance.
 
     Example: limner search "a boat on a stormy sea" --library lib
 

@@ -263,7 +263,7 @@ def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> Non
     folder
         Of the study.
     votes
-        Where votes are kept, as 'limner study serve' was told: a postgresql:// URL or an SQLite file, or a
+        Where votes are kept, as given to 'limner study serve': a postgresql:// URL or an SQLite file, or a
         .jsonl file of exported votes; votes.sqlite in the folder unless given.
     json
         Print JSON.

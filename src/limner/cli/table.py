@@ -43,7 +43,7 @@ def table(
         cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-2
         (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
         (steps of stories, by themselves and without repeats) or gsda-1 (the same with the coherence of found
-        pictures, and how well stories are told back).
+        pictures, and the quality of generated sentences).
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
