@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from limner.errors import (
     CheckpointError,
@@ -391,8 +393,6 @@ def write_pair_scores(scores: PairScores, run: Path) -> Path:
     Raises:
         ShapeError: a score is not one number per pair.
     """
-    from safetensors.numpy import save
-
     for name, values in scores.scores.items():
         if values.shape != (len(scores.ids),):
             raise ShapeError(f"pair scores: {name} has shape {values.shape}, expected {(len(scores.ids),)}")
@@ -410,8 +410,6 @@ def read_pair_scores(run: Path) -> PairScores:
         MissingError: the run left none.
         DataError: not such a file, or damaged.
     """
-    from safetensors import SafetensorError, safe_open
-
     file = run / SCORES_FILE
     if not file.is_file():
         raise MissingError(f"{file}: not there; train a system that weighs pairs by their neighbourhoods")

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
 from limner.evaluation.ranking import BLOCK_CELLS
@@ -115,8 +117,6 @@ def key_of(text_ids: Sequence[Hashable], image_ids: Sequence[Hashable]) -> str:
 
 def write_choices(choices: Choices, path: Path) -> None:
     """Write the distractors as one file, whole or not at all; its folder is made."""
-    from safetensors.numpy import save
-
     held = {"texts": np.ascontiguousarray(choices.texts), "pictures": np.ascontiguousarray(choices.pictures)}
     about = {"format": FORMAT, "key": choices.key, "seed": str(choices.seed), "digest": choices.digest}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,8 +130,6 @@ def read_choices(path: Path) -> Choices:
         MissingError: no such file.
         DataError: not such a file, or its contents do not match their hash.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not path.is_file():
         raise MissingError(f"{path}: no stored distractors there; draw them first")
     try:

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 from limner.arrays import expect, scores
 from limner.errors import ConfigError, DataError, unknown
@@ -113,8 +114,6 @@ def fit_evidence(pairs: Pairs, form: Form = "both", *, prior: float = 0.01) -> E
         DataError: all pairs match, or none.
     Source: prior-weighted logistic regression of Brümmer & du Preez 2006, section 6.
     """
-    from sklearn.linear_model import LogisticRegression
-
     columns = {"slope": [pairs.cosine], "z": [pairs.z], "both": [pairs.cosine, pairs.z]}
     if form not in columns:
         raise ConfigError("evidence: " + unknown("form", form, FORMS))
@@ -188,8 +187,6 @@ def fit_line(values: Values, positive: Mask, weight: Values) -> tuple[float, flo
     Raises:
         DataError: all are positive, or none.
     """
-    from sklearn.linear_model import LogisticRegression
-
     if positive.all() or not positive.any():
         raise DataError("fit_line: the examples are all positive or none is; both kinds are needed")
     model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)

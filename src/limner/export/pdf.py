@@ -12,6 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import matplotlib
+from fontTools.ttLib import TTFont, TTLibError
+from fpdf import FPDF
+from fpdf.fonts import TTFFont
+from matplotlib import font_manager
+
 from limner.export.targets import whole
 from limner.export.wording import alt_text, credit_line, explain, file_name, paragraphs, story_credits
 from limner.pages import carried, forbidden
@@ -53,8 +59,6 @@ def dejavu(name: str) -> Path:
     Args:
         name: such as DejaVuSans or DejaVuSerif-Italic.
     """
-    import matplotlib
-
     return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"
 
 
@@ -93,7 +97,6 @@ def cover(characters: set[str], first: Iterable[Face], others: Iterable[Face] | 
 
 def system() -> list[Face]:
     """Font files of this system with outlines to embed, plain weights first, in a stable order."""
-    from matplotlib import font_manager
 
     def rank(path: str) -> tuple[bool, bool, str]:
         name = Path(path).stem.lower()
@@ -109,8 +112,6 @@ def system() -> list[Face]:
 
 def _points(face: Face) -> set[int]:
     """Code points a font can draw with outlines; none for a file that is no usable font."""
-    from fontTools.ttLib import TTFont, TTLibError  # type: ignore[import-untyped]
-
     if face.path.suffix.lower() not in (".ttf", ".otf", ".ttc", ".otc"):
         return set()
     try:
@@ -196,7 +197,6 @@ class _Book:
     def __init__(
         self, board: Storyboard, faces: list[Face], others: tuple[Face, ...], missing: frozenset[str]
     ) -> None:
-        from fpdf import FPDF
 
         story = board.story
         self.board = board
@@ -235,8 +235,6 @@ class _Book:
 
     def close(self) -> None:
         """Let go of the font files, which fpdf2 keeps open."""
-        from fpdf.fonts import TTFFont
-
         for font in self.pdf.fonts.values():
             if isinstance(font, TTFFont):
                 font.close()

@@ -9,6 +9,12 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pptx import Presentation
+from pptx.dml.color import RGBColor
+from pptx.enum.shapes import MSO_SHAPE
+from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
+from pptx.util import Inches, Pt
+
 from limner.export.targets import whole
 from limner.export.wording import alt_text, credit_line, explain, paragraphs
 from limner.pages import carried, forbidden
@@ -44,9 +50,6 @@ def write_slides(board: Storyboard, out: Path) -> tuple[str, ...]:
     Raises:
         DataError: a picture is not there or cannot be read.
     """
-    from pptx import Presentation
-    from pptx.util import Inches
-
     story = board.story
     show = Presentation()
     show.slide_width, show.slide_height = Inches(WIDTH_IN), Inches(HEIGHT_IN)
@@ -141,8 +144,6 @@ def letter_size(text: str, width_in: float, height_in: float) -> int | None:
 
 def _picture(slide: "Slide", copy: Copy, alt: str, box: Box) -> None:
 
-    from pptx.util import Inches
-
     left, top, width, height = box
     scale = min(width / copy.width_px, height / copy.height_px)
     wide, high = copy.width_px * scale, copy.height_px * scale
@@ -158,9 +159,6 @@ def _picture(slide: "Slide", copy: Copy, alt: str, box: Box) -> None:
 
 
 def _blank(slide: "Slide", step: BoardStep, box: Box) -> None:
-    from pptx.dml.color import RGBColor
-    from pptx.enum.shapes import MSO_SHAPE
-    from pptx.util import Inches
 
     shape = slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *(Inches(part) for part in box))
     shape.name = "Blank"
@@ -175,9 +173,6 @@ def _blank(slide: "Slide", step: BoardStep, box: Box) -> None:
 
 def _words(slide: "Slide", board: Storyboard, step: BoardStep, box: Box) -> bool:
     """The heading in the slide's title and the text below it; returns whether the text fits."""
-    from pptx.enum.text import MSO_AUTO_SIZE
-    from pptx.util import Inches
-
     text = board.story.steps[step.position]
     rtl = board.story.direction == "rtl"
     left, top, width, height = box
@@ -231,7 +226,6 @@ def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
 
 
 def _foot(slide: "Slide", board: Storyboard, step: BoardStep) -> None:
-    from pptx.util import Inches
 
     top = HEIGHT_IN - MARGIN_IN - FOOT_IN + 0.2
     half = (WIDTH_IN - 2 * MARGIN_IN) / 2
@@ -250,7 +244,6 @@ def _foot(slide: "Slide", board: Storyboard, step: BoardStep) -> None:
 
 
 def _plain(frame: "TextFrame") -> None:
-    from pptx.enum.text import MSO_ANCHOR
 
     frame.word_wrap = True
     for side in ("left", "right", "top", "bottom"):
@@ -270,10 +263,6 @@ def _set(
     language: str = "",
 ) -> None:
     """Fill a frame with one paragraph per piece."""
-    from pptx.dml.color import RGBColor
-    from pptx.enum.text import PP_ALIGN
-    from pptx.util import Pt
-
     for place, piece in enumerate(pieces or [""]):
         paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
         run = paragraph.add_run()

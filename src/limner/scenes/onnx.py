@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from PIL.Image import Resampling
 
 from limner.arrays import FloatArray
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
@@ -234,8 +235,6 @@ def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]
     Returns:
         (3, side, side), and width and height of the picture in it, in pixels.
     """
-    from PIL.Image import Resampling
-
     scale = side_px / max(image.size)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     pixels = np.full((side_px, side_px, 3), _LETTERBOX, np.float32)
@@ -247,8 +246,6 @@ def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]
 
 def squashed(image: Image, side_px: int) -> FloatArray:
     """(3, side, side) as PicoDet takes it: red, green, blue as for ImageNet, proportions lost."""
-    from PIL.Image import Resampling
-
     square = image.resize((side_px, side_px), Resampling.BICUBIC, reducing_gap=2.0)
     pixels = (np.asarray(square, np.float32) / 255 - np.asarray(IMAGENET_MEAN, np.float32)) / np.asarray(
         IMAGENET_STD, np.float32

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from limner.config import read_toml
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
@@ -110,8 +112,6 @@ def overlapping(boxes: Sequence[tuple[float, float, float, float]]) -> list[tupl
 
 def save_prior(prior: RelationPrior, path: Path | str) -> None:
     """Write a safetensors file, whole or not at all; the names are JSON in its header."""
-    from safetensors.numpy import save
-
     about = {
         "kind": KIND,
         "classes": json.dumps(prior.classes),
@@ -128,8 +128,6 @@ def load_prior(path: Path | str) -> RelationPrior:
         MissingError: no such file.
         CheckpointError: not such a file, or its parts do not fit each other.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not Path(path).is_file():
         raise MissingError(
             f"{path}: no such file; count one with 'limner data build-prior RELATIONS --to FILE'"

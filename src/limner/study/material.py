@@ -23,6 +23,8 @@ from limner.files import json_rows
 from limner.records import Record, Storyboard
 from limner.storyboard.illustrate import step_texts
 from limner.study.records import Protocol
+from limner.training.corpus import ArrayRows, open_corpus
+from limner.training.settings import DataConfig
 
 PictureSource = Path | Image.Image
 """A file, or a picture that lies in none because it was drawn."""
@@ -415,9 +417,6 @@ class DataPictures:
             DataError: the settings are not there.
             MissingError: the data are not there any more.
         """
-        from limner.training.corpus import ArrayRows, open_corpus
-        from limner.training.settings import DataConfig
-
         values = about.config.get("data")
         if not isinstance(values, dict):
             raise DataError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from limner.worlds.world import Point, Prop, Style
 
@@ -296,7 +297,6 @@ class Canvas:
     def _soft(self, at: Point, rx: float, ry: float, colour: RGB, strength: float) -> None:
         if self.image is None:
             return
-        from PIL import Image
 
         keys, self._open = self._open, []
         (dot,) = self._place([at], 0)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from xml.sax.saxutils import escape
 
+from PIL import Image, PngImagePlugin
+
 from limner.errors import DataError, unknown
 from limner.worlds.drawing import draw, scene_graph
 from limner.worlds.shelf import LICENSE, SyntheticStory
@@ -53,8 +55,6 @@ def save(picture: Image.Image, path: Path, words: str, creator: str, carrier: Ca
     Returns:
         SHA-256 of the file, 64 hex digits.
     """
-    from PIL import Image, PngImagePlugin
-
     options: dict[str, Any] = {}
     is_png = path.suffix == ".png"
     if carrier == "exif":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from limner.worlds.canvas import RGB, Box, Canvas, Floats, bend, darker, lighter, mix
 from limner.worlds.world import Point, Scene, Style
@@ -278,8 +279,6 @@ PAPER = (252, 248, 238)
 
 def _smooth_noise(rng: np.random.Generator, cells: int, side: int) -> Floats:
     """Noise of mean 0 and spread 1 with blotches of side/cells pixels."""
-    from PIL import Image
-
     coarse = rng.standard_normal((cells, cells)).astype(np.float32)
     fine = np.asarray(
         Image.fromarray(coarse).resize((side, side), Image.Resampling.BICUBIC), dtype=np.float64
@@ -348,8 +347,6 @@ def finished(canvas: Canvas, scene: Scene, size_px: int) -> Image.Image:
     Returns:
         RGB, (size_px, size_px).
     """
-    from PIL import Image
-
     if canvas.image is None:
         raise AssertionError("a canvas without pixels cannot be finished")
     small = canvas.image.resize((size_px, size_px), Image.Resampling.BOX)
