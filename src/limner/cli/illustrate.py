@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.api import Library
 from limner.cli.terminal import emit, emit_json, say
 from limner.errors import ConfigError
 from limner.export import check
@@ -91,6 +90,8 @@ def illustrate(
     json
         Print the storyboard as JSON as well.
     """
+    from limner.api import Library
+
     check(out)
     check_place(out, overwrite=overwrite)
     board = Library.open(library).illustrate(

@@ -4,21 +4,22 @@ It parses options, shows progress and prints the report; `equipment.add_pictures
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit, emit_json
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
-from limner.storyboard.equipment import AUTO, add_pictures
-from limner.storyboard.trained import TrainedRun
+
+if TYPE_CHECKING:
+    from limner.runs.run import Run
 
 
 def index(
     *sources: Path,
     library: Path,
-    encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (AUTO,),
+    encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ("auto",),
     weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
     model: Path | None = None,
     metric: Path | None = None,
@@ -73,7 +74,9 @@ def index(
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
-    runs: list[TrainedRun] = []
+    from limner.storyboard.equipment import add_pictures
+
+    runs: list[Run] = []
     if model is not None or metric is not None:
         from limner.runs.run import library_runs
 

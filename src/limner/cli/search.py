@@ -9,7 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.table import Column, Table
 
-from limner.api import Library
 from limner.cli.terminal import emit_json, emit_table, say
 from limner.records import Record
 
@@ -55,6 +54,8 @@ def search(
     json
         Print JSON.
     """
+    from limner.api import Library
+
     found = Library.open(library).search(words, k, model=model, channels=channel)
     for line in found.notes:
         say(line)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import matplotlib
-from fontTools.ttLib import TTFont, TTLibError
+from fontTools.ttLib import TTFont, TTLibError  # type: ignore[import-untyped]
 from fpdf import FPDF
 from fpdf.fonts import TTFFont
 from matplotlib import font_manager

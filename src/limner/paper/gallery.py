@@ -27,8 +27,6 @@ from limner.systems.base import Model
 from limner.training.corpus import ArrayRows, rows_of
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from limner.arrays import FloatArray
     from limner.datasets.pairs import Pair, PairSet
     from limner.training.corpus import PictureRows
@@ -44,7 +42,7 @@ class Pictures:
         """Take the pairs, and where drawn pictures are: those lie in no files."""
         self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
 
-    def __call__(self, name: str) -> "Image":
+    def __call__(self, name: str) -> Image.Image:
         """The picture, upright RGB, at a scale fit for showing.
 
         Raises:
@@ -132,7 +130,7 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
             file.write(part)
 
 
-def copy_of(picture: "Image", side_px: int = SIDE_PX) -> Copy:
+def copy_of(picture: Image.Image, side_px: int = SIDE_PX) -> Copy:
     """A copy of at most so many pixels a side, without metadata; smaller ones keep their size."""
     small = picture.convert("RGB")
     small.thumbnail((side_px, side_px))
@@ -159,7 +157,7 @@ class Example:
         right: whether it is the sought one, which is then marked.
     """
 
-    picture: "Image | None"
+    picture: Image.Image | None
     text: str
     facts: tuple[str, ...] = ()
     right: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,6 @@ from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, s
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.training.settings import DataConfig
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 
 Places = NDArray[np.int64]
 SIDE_PX = 224
@@ -115,7 +111,7 @@ class FileRows:
         return crop(picture, at)
 
 
-def crop(picture: "Image", at: Sequence[float]) -> NDArray[np.uint8]:
+def crop(picture: Image.Image, at: Sequence[float]) -> NDArray[np.uint8]:
     """Shorter side to 224 pixels, then a square.
 
     Args:
