@@ -227,7 +227,7 @@ def test_the_command_writes_graphs_and_a_page(pictures, tmp_path, prior, capsys)
     shown = capsys.readouterr()
     assert "3 graphs of 3 files (3 looked at now" in shown.out
     assert "broken.jpg" in shown.out
-    assert "position of the boxes alone" in shown.err
+    assert "positions of the boxes alone" in shown.err
     page = (tmp_path / "out" / PAGE).read_text()
     assert page.count("<article>") == 3
     assert "relations by the position of the boxes" in page

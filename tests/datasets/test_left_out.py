@@ -53,7 +53,7 @@ def test_training_lists_what_it_left_out(tmp_path, capsys, monkeypatch):
     def stop(*_, **__):
         raise EnoughError
 
-    monkeypatch.setattr("limner.cli.train._backbone", stop)
+    monkeypatch.setattr("limner.runs.train._backbone", stop)
     with pytest.raises(EnoughError):
         train(config, to=tmp_path / "run")
     found = [json.loads(line) for line in (tmp_path / "run" / LEFT_OUT).read_text().splitlines()]

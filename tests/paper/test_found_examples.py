@@ -56,7 +56,7 @@ def test_texts_words_and_pictures_are_queries(tmp_path, run):
     model, config = opened.model, opened.config
     data, rows = open_corpus(config.data)
     pairs = one_row_per_pair(data.split("test"))
-    texts, images, columns = vectors(model, rows, rows_of(pairs, rows, ()))
+    texts, images, columns = vectors(model, rows, rows_of(pairs, rows, ()), opened.can)
     scores = model.score(texts, images[columns])
     own = int(np.argmax(np.diag(scores) - scores.max(axis=1)))  # its picture is among the best
     name = pairs[own].id

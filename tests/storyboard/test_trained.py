@@ -151,6 +151,7 @@ def test_a_metric_sees_all_stages_of_its_backbone_again(photographs, backbone_we
         f"data.annotations={tmp_path / 'pairs.jsonl'}",
         f"data.features={tmp_path / 'features'}",
         config=tmp_path / "run.toml",
+        data="",
         weights=backbone_weights,
     )
     run = Run.for_library(folder)

@@ -286,7 +286,8 @@ def waiting(folder, at):
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     """Two steps an epoch: killed at the end of the first and of the second, and within the third."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[2]); import torch; torch.set_num_threads(1);"
+        "import sys; sys.path[:0] = [sys.argv[2], sys.argv[2] + '/../support'];"
+        "import torch; torch.set_num_threads(1);"
         "from test_complementary_training import waiting; waiting(sys.argv[1], int(sys.argv[3]))"
     )
     cut = tmp_path / "cut"

@@ -97,12 +97,12 @@ def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(tmp_path, sto
 KILLED = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-import safetensors.torch
 from test_loop import *
+from limner.training import checkpoint as written
 torch.set_num_threads(int(sys.argv[3]))
 folder, how, number = Path(sys.argv[2]), sys.argv[4], int(sys.argv[5])
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
-whole, saves = safetensors.torch.save_file, []
+whole, saves = written.save_file, []
 
 def save_file(tensors, name, metadata):
     saves.append(name)
@@ -112,7 +112,7 @@ def save_file(tensors, name, metadata):
     whole(tensors, name, metadata)
 
 if how == "save":
-    safetensors.torch.save_file = save_file
+    written.save_file = save_file
 loop(folder, report=lambda event: how == "step" and event.position.taken == number and kill()).fit()
 """
 
