@@ -124,6 +124,9 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
     return workshop.create(text, format=kind, given=given).id
 
 
+WARMING_S = 30
+
+
 def serve_studio(
     library: Path,
     *,
@@ -165,10 +168,11 @@ def serve_studio(
         writable=bound.loopback,
     )
     path = "/"
+    warming = threading.Thread(target=engine.warm, daemon=True)
     if text is not None:
         path = f"/projects/{opened(text, studio.workshop, note)}"
     else:
-        threading.Thread(target=engine.warm, daemon=True).start()
+        warming.start()
     address = bound.url(path)
     serve(
         create_app(studio),
@@ -177,3 +181,5 @@ def serve_studio(
         browse=address if browser else None,
         ready=lambda: ready(address),
     )
+    if warming.is_alive():  # an interpreter that ends below a thread in torch aborts
+        warming.join(WARMING_S)
