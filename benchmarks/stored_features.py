@@ -61,7 +61,7 @@ def measure(kind, options):
         backbone, width = empty_backbone(options.backbone)
         values = {"data": {"set": "pairs", "batch": options.batch, "vectors": "random"}}
         if kind == "trained along":
-            values["trunk"] = "finetune"
+            values["backbone"] = "finetune"
             rows = FileRows(files, workers=1)
         elif kind == "stored":
             features = rng.standard_normal((options.pictures, width)).astype(np.float16)

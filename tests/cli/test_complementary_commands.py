@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 TOML = """
 system = "cmcm"
 row = "PVSE"
-trunk = "drawings"
+backbone = "drawings"
 [data]
 set = "picturebook"
 vectors = "random"

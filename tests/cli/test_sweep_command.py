@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 TOML = """
 system = "cmcm"
-trunk = "drawings"
+backbone = "drawings"
 [data]
 set = "picturebook"
 vectors = "random"

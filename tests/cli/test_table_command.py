@@ -97,7 +97,7 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
 
     config = tmp_path / "cmcm.toml"
     config.write_text(
-        'system = "cmcm"\nrow = "CMCM"\ntrunk = "drawings"\n'
+        'system = "cmcm"\nrow = "CMCM"\nbackbone = "drawings"\n'
         '[data]\nset = "picturebook"\n[loop]\nmetric = "MRR"\n'
     )
     folder = tmp_path / "runs" / "cmcm"

@@ -110,7 +110,7 @@ def test_options_are_spelt_as_documented(tmp_path, monkeypatch):
             ],
             exit_on_error=False,
         )
-    assert seen == {"words": ["a.b=1", "c=2", "trunk=finetune"], "data": "clue"}
+    assert seen == {"words": ["a.b=1", "c=2", "backbone=finetune"], "data": "clue"}
 
 
 # ``limner`` whose training waits after its n-th step until a signal comes; then it runs on as it would have.

@@ -12,7 +12,7 @@ from limner.datasets.pairs import MissingPicture
 
 TOML = """
 system = "cmcm"
-trunk = "finetune"
+backbone = "finetune"
 [data]
 set = "pairs"
 annotations = "{place}"

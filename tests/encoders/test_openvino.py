@@ -25,10 +25,10 @@ class Words:
 
 @pytest.fixture
 def backbone():
-    """A small network that converts quickly; the class only sees a trunk and a head."""
+    """A small network that converts quickly; the class only sees a backbone and a head."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
-        trunk = nn.Sequential(
+        backbone = nn.Sequential(
             nn.Conv2d(3, 16, 7, stride=4),
             nn.BatchNorm2d(16),
             nn.ReLU(),
@@ -38,7 +38,7 @@ def backbone():
             nn.Flatten(),
         ).eval()
         head = (torch.randn(7, 24), torch.randn(7))
-    return Backbone(trunk, head, 24)
+    return Backbone(backbone, head, 24)
 
 
 def make(kind, backbone, precision):

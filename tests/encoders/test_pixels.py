@@ -138,9 +138,9 @@ def test_weights_of_another_architecture_name_a_few_keys(state):
 
 def test_a_file_without_classifier_gives_features_only(state, pictures):
     bare = {key: value for key, value in state.items() if not key.startswith("fc.")}
-    trunk = PixelEncoder(NAME, build(NAME, bare, "file"), "0", precision="float32")
-    found = trunk.encode_pixels(pictures)
-    assert trunk.spaces == {"visual": 1024}
+    backbone = PixelEncoder(NAME, build(NAME, bare, "file"), "0", precision="float32")
+    found = backbone.encode_pixels(pictures)
+    assert backbone.spaces == {"visual": 1024}
     assert (set(found.spaces), found.labels) == ({"visual"}, [])
     whole = encoder(state, precision="float32").encode_pixels(pictures)
     np.testing.assert_array_equal(found.spaces["visual"], whole.spaces["visual"])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torchvision import models
 
-from limner.encoders.pixels import stages_trunk
+from limner.encoders.pixels import stages
 from limner.errors import ConfigError
 
 STAGES = {
@@ -25,7 +25,7 @@ def test_rows_hold_the_mean_and_deviation_of_each_map(name):
     with torch.no_grad():
         model(values)
         whole, caught[:] = list(caught), []
-        found = stages_trunk(model, name)(values)
+        found = stages(model, name)(values)
     due = []
     for picture in range(2):
         row = []
@@ -44,11 +44,11 @@ def test_rows_hold_the_mean_and_deviation_of_each_map(name):
 def test_one_place_deviates_by_nothing():
     model = models.get_model("resnet18", weights=None).eval()
     with torch.no_grad():
-        found = stages_trunk(model, "resnet18")(torch.randn(1, 3, 32, 32))
+        found = stages(model, "resnet18")(torch.randn(1, 3, 32, 32))
     assert torch.isfinite(found).all()
     assert (found[:, -512:] == 0).all()  # the last map is 1 × 1
 
 
 def test_a_transformer_has_no_stages():
     with pytest.raises(ConfigError, match="vit_b_16 has no maps of features"):
-        stages_trunk(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")
+        stages(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")

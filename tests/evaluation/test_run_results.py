@@ -26,7 +26,7 @@ from limner.training.settings import DataConfig
 TOML = """
 system = "cmcm"
 row = "CMCM"
-{trunk}
+{backbone}
 [data]
 set = "pairs"
 annotations = "{pairs}"
@@ -84,9 +84,9 @@ def weights(tmp_path):
     return tmp_path / "resnet18.safetensors"
 
 
-def settings_file(tmp_path, pairs, trunk=""):
+def settings_file(tmp_path, pairs, backbone=""):
     path = tmp_path / "run.toml"
-    path.write_text(TOML.format(pairs=pairs, features=tmp_path / "features", trunk=trunk))
+    path.write_text(TOML.format(pairs=pairs, features=tmp_path / "features", backbone=backbone))
     return path
 
 
@@ -123,10 +123,10 @@ def test_a_backbone_is_trained_along(tmp_path, pairs, weights):
     words = ("data.limit=10", "data.batch=4", "loop.epochs=1")
     train(settings_file(tmp_path, pairs), to=run, weights=weights, finetune=True, set_=words)
     model, config = SYSTEM.load(run)
-    assert config.trunk == "finetune"
+    assert config.backbone == "finetune"
     file = weight_file("resnet18", weights)
-    before = build("resnet18", read_state(file), "w").trunk.state_dict()["layer4.1.conv2.weight"]
-    after = model.image_head.trunk.state_dict()["trunk.layer4.1.conv2.weight"]
+    before = build("resnet18", read_state(file), "w").network.state_dict()["layer4.1.conv2.weight"]
+    after = model.image_head.backbone.state_dict()["network.layer4.1.conv2.weight"]
     moved = (after - before).abs().max().item()
     # It began at these weights and left them: Adam moves a weight by about lr a step.
     assert 0 < moved < 50 * config.loop.lr

@@ -415,7 +415,7 @@ CASES = (*helped(), *library(), *boards(), *trained(), *told(), *filed(), *studi
 
 FILES = {
     "boards/here": "",
-    "pvse.toml": 'system = "complementary"\nrow = "PVSE"\ntrunk = "drawings"\n'
+    "pvse.toml": 'system = "complementary"\nrow = "PVSE"\nbackbone = "drawings"\n'
     '[data]\nset = "picturebook"\n[loop]\nmetric = "MRR"\n[weights]\nlam = 8\n',
     "board.toml": 'decoder = "chain"\ncontext = 0\npair_weight = 0\n',
     "list.csv": "path,caption\ndemo/pictures/s000/IMG_0001.jpg,a drawing of the list\n",

@@ -11,9 +11,9 @@ STEPS = torch.tensor([3, 1, 2])
 LENGTHS = torch.tensor([4, 2, 3, 5, 1, 2])
 
 
-def encoder(hears="others"):
+def encoder(context="others"):
     torch.manual_seed(0)
-    return ContextualEncoder(20, width=5, hidden=4, keys=6, attention=7, hears=hears)
+    return ContextualEncoder(20, width=5, hidden=4, keys=6, attention=7, context=context)
 
 
 def inputs(seed=1):
@@ -102,9 +102,9 @@ def test_without_context_it_is_a_mean_over_words():
         torch.testing.assert_close(found.vectors[row], due)
 
 
-@pytest.mark.parametrize("hears", ["others", "none"])
-def test_gradients_reach_every_weight_and_no_key(hears):
-    own = encoder(hears)
+@pytest.mark.parametrize("context", ["others", "none"])
+def test_gradients_reach_every_weight_and_no_key(context):
+    own = encoder(context)
     words, lengths, keys, steps = inputs()
     own(words, lengths, keys, steps).vectors.square().sum().backward()
     for name, weight in own.named_parameters():

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 TOML = """
 system = "cmcm"
 row = "Tiny & small"
-trunk = "drawings"
+backbone = "drawings"
 [data]
 set = "picturebook"
 vectors = "random"

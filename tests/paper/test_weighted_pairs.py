@@ -20,7 +20,7 @@ TOML = """
 system = "complementary"
 row = "COMBINED-VAL"
 method = "combined-val"
-trunk = "drawings"
+backbone = "drawings"
 [data]
 set = "picturebook"
 vectors = "random"

@@ -36,7 +36,7 @@ def changed(run, to, change):
 
 def test_drawings_go_in_as_in_training(drawings_run):
     run = Run.for_library(drawings_run)
-    assert (run.system, run.can.trunk, run.backbone) == ("cmcm", "drawings", None)
+    assert (run.system, run.can.backbone, run.backbone) == ("cmcm", "drawings", None)
     encoder = run.encoder({})
     assert encoder.spaces == {MODEL: run.model.dim}
     assert encoder.side_px == 32
@@ -101,7 +101,7 @@ def test_a_damaged_or_unknown_backbone_entry_is_refused(stored_run, backbone_wei
 
 def test_a_tuned_backbone_sees_centre_crops(drawings_run):
     run = Run.for_library(drawings_run)
-    tuned = replace(run, can=replace(run.can, trunk="finetune"))
+    tuned = replace(run, can=replace(run.can, backbone="finetune"))
     encoder = RunEncoder(tuned, None)
     image = Image.effect_noise((300, 240), 80).convert("RGB")
     np.testing.assert_array_equal(encoder.prepare(image), crop(image, (0.5, 0.5)))

@@ -276,7 +276,7 @@ def test_what_is_no_checkpoint_of_cmcm_is_refused(tmp_path):
 
 def test_a_backbone_is_never_trained_from_random_weights():
     with pytest.raises(CheckpointError, match="needs pretrained weights"):
-        prepare(config("trunk=finetune"), corpus(n=8))
+        prepare(config("backbone=finetune"), corpus(n=8))
 
 
 def test_a_run_on_stored_features_says_what_made_them():

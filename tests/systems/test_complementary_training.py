@@ -353,7 +353,7 @@ def test_features_that_are_no_grid_are_refused():
     with pytest.raises(ShapeError, match="expected a grid"):
         prepare(config(), corpus_of(PairSet("made", (), data.pairs), pictures))
     with pytest.raises(CheckpointError, match="needs pretrained weights"):
-        prepare(config("trunk=finetune"), corpus())
+        prepare(config("backbone=finetune"), corpus())
 
 
 def test_presets_are_those_of_the_specification():

@@ -200,7 +200,7 @@ def loop(settings, rows, folder):
     "words",
     [
         ("graph=off", "caption=off"),
-        ("graph=off", "caption=off", "model.hears=none"),
+        ("graph=off", "caption=off", "model.context=none"),
         ("graph=literal_gt", "caption=literal"),
         ("caption=soft",),
         ("graph_model.convolution=triple", "caption=reinforce"),

@@ -6,7 +6,7 @@ import torch
 
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
-from limner.systems.base import Capabilities, drawing_trunk
+from limner.systems.base import Capabilities, drawing_backbone
 from limner.systems.vrss import Vrss, VrssArchitecture
 
 STORIES = [
@@ -158,7 +158,7 @@ def test_pictures_are_constants_of_unit_length():
 
 
 def test_drawn_pictures_are_described_by_their_colours():
-    features, width = drawing_trunk(Capabilities())
+    features, width = drawing_backbone(Capabilities())
     pictures = np.zeros((2, 32, 32, 3), np.uint8)
     pictures[1, :8, :8] = 255
     found = features(torch.from_numpy(pictures))

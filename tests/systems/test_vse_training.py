@@ -79,7 +79,7 @@ def test_the_hardest_candidate_counts_alone_after_the_warm_up():
 
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="needs pretrained weights"):
-        prepare(config("trunk=finetune"), corpus(n=8))
+        prepare(config("backbone=finetune"), corpus(n=8))
     with pytest.raises(ConfigError, match="hinge"):
         config("hinge=hardest")
     checkpoint.save(tmp_path / BEST, {"a": torch.ones(2)}, {"config": {"system": "other"}})

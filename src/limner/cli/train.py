@@ -77,7 +77,7 @@ def train(
 
     device = processes.join(device)
     first = processes.rank() == 0
-    settings = read_config(config, [*set_, *(["trunk=finetune"] if finetune else [])], data)
+    settings = read_config(config, [*set_, *(["backbone=finetune"] if finetune else [])], data)
     if tensorboard and not system(settings.system).capabilities(settings).gradients:
         raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
     try:

@@ -64,7 +64,7 @@ class OpenVinoEncoder(PixelEncoder):
             # Tracing warns about Python branches of torchvision's own checks; shapes are fixed here.
             warnings.simplefilter("ignore")
             graph = openvino.convert_model(
-                backbone.trunk, example_input=example, input=[-1, 3, SIDE_PX, SIDE_PX]
+                backbone.network, example_input=example, input=[-1, 3, SIDE_PX, SIDE_PX]
             )
         steps = PrePostProcessor(graph)
         pixels = steps.input()

@@ -116,7 +116,7 @@ class Stages(nn.Module):
         return torch.cat(found, dim=1)
 
 
-def stages_trunk(model: nn.Module, name: str) -> Stages:
+def stages(model: nn.Module, name: str) -> Stages:
     """The stages of a torchvision classifier; weights are shared with it.
 
     Args:
@@ -132,7 +132,7 @@ def stages_trunk(model: nn.Module, name: str) -> Stages:
         return Stages([nn.Sequential(*stem), *(children[f"layer{number}"] for number in range(1, 5))])
     if "features" in children and "permute" not in children:
         return Stages(list(children["features"].children()))
-    raise ConfigError(f"trunk: {name} has no maps of features to sum up; choose a ResNet or ConvNeXt")
+    raise ConfigError(f"backbone: {name} has no maps of features to sum up; choose a ResNet or ConvNeXt")
 
 
 SMALLEST_PART = 4
@@ -213,33 +213,33 @@ class FromBytes(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, trunk: nn.Module) -> None:
+    def __init__(self, network: nn.Module) -> None:
         """Cover a backbone.
 
         Args:
-            trunk: (B, 3, H, W) normalised → (B, F), or (B, P, F) of a grid.
+            network: (B, 3, H, W) normalised → (B, F), or (B, P, F) of a grid.
         """
         super().__init__()
-        self.trunk = trunk
+        self.network = network
         self.register_buffer("mean", torch.tensor(IMAGENET_MEAN) * 255, persistent=False)
         self.register_buffer("std", torch.tensor(IMAGENET_STD) * 255, persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, H, W, 3) bytes → what the trunk makes of them.
+        """(B, H, W, 3) bytes → what the backbone makes of them.
 
         Raises:
             ShapeError: not such a batch.
         """
         if pixels.ndim != 4 or pixels.shape[-1] != 3 or pixels.dtype != torch.uint8:
             raise ShapeError(
-                f"trunk: pixels are {pixels.dtype} {tuple(pixels.shape)}, expected uint8 (B, H, W, 3)"
+                f"backbone: pixels are {pixels.dtype} {tuple(pixels.shape)}, expected uint8 (B, H, W, 3)"
             )
         values = (pixels.float() - self.mean) / self.std
-        features: Tensor = self.trunk(values.permute(0, 3, 1, 2))
+        features: Tensor = self.network(values.permute(0, 3, 1, 2))
         return features
 
 
-class DrawingTrunk(nn.Module):
+class DrawingNet(nn.Module):
     """Four strided convolutions, then mean and maximum over places; for small drawings, from scratch."""
 
     def __init__(self, widths: tuple[int, ...] = (24, 48, 96, DRAWING_WIDTH // 2)) -> None:
@@ -280,7 +280,7 @@ class Grid(nn.Module):
         return places
 
 
-def grid_trunk(model: nn.Module, name: str) -> Grid:
+def grid_of(model: nn.Module, name: str) -> Grid:
     """A torchvision classifier up to its last map of features; weights are shared with it.
 
     Args:
@@ -296,19 +296,19 @@ def grid_trunk(model: nn.Module, name: str) -> Grid:
     if "features" in children and "permute" not in children:
         return Grid(children["features"])
     raise ConfigError(
-        f"trunk: {name} has no map of features to take places from; choose a ResNet or ConvNeXt"
+        f"backbone: {name} has no map of features to take places from; choose a ResNet or ConvNeXt"
     )
 
 
 class DrawingGrid(nn.Module):
-    """The convolutions of `DrawingTrunk`, every place kept."""
+    """The convolutions of `DrawingNet`, every place kept."""
 
     def __init__(self) -> None:
         """Draw the weights from torch's generator."""
         super().__init__()
-        trunk = DrawingTrunk()
-        self.grid = Grid(trunk.layers)
-        self.width = trunk.width // 2
+        backbone = DrawingNet()
+        self.grid = Grid(backbone.layers)
+        self.width = backbone.width // 2
 
     def forward(self, values: Tensor) -> Tensor:
         """(B, 3, H, W) normalised → (B, H/16 · W/16, F)."""
@@ -348,12 +348,12 @@ class Backbone:
     """A classifier cut before its last layer.
 
     Attributes:
-        trunk: (B, 3, H, W) normalised → (B, F) pooled features, in evaluation mode.
+        network: (B, 3, H, W) normalised → (B, F) pooled features, in evaluation mode.
         head: weight (C, F) and bias (C,) of the last layer in float32, or None where the file has none.
         width: F.
     """
 
-    trunk: nn.Module
+    network: nn.Module
     head: tuple[Tensor, Tensor] | None
     width: int
 
@@ -398,8 +398,7 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
         linear = getattr(owner, leaf)
         head = (linear.weight.detach().clone(), linear.bias.detach().clone())
         setattr(owner, leaf, nn.Identity())
-    trunk = model.eval().requires_grad_(requires_grad=False)
-    return Backbone(trunk, head, int(width))
+    return Backbone(model.eval().requires_grad_(requires_grad=False), head, int(width))
 
 
 class PixelEncoder:
@@ -442,7 +441,7 @@ class PixelEncoder:
         self._precision, self._framing, self._device = precision, framing, device
         self._conse = conse
         self._head = backbone.head if conse is not None else None
-        self._trunk = backbone.trunk.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._network = backbone.network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         described = conse.description if conse else "no labels"
         settings = f"{_METHOD} {name} {sha256} {precision} {framing} {SIDE_PX} {described}"
         self.spaces = {"visual": backbone.width} | ({"labels": conse.dim} if conse else {})
@@ -487,7 +486,7 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such map.
         """
-        return self._run(checked(self.name, batch), grid_trunk(self._trunk, self.name))
+        return self._run(checked(self.name, batch), grid_of(self._network, self.name))
 
     def stages(self, batch: ByteArray) -> FloatArray:
         """(B, 224, 224, 3) bytes → (B, F) means and deviations of the maps of all stages.
@@ -496,19 +495,19 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such maps.
         """
-        return self._run(checked(self.name, batch), stages_trunk(self._trunk, self.name))
+        return self._run(checked(self.name, batch), stages(self._network, self.name))
 
     def _forward(self, batch: ByteArray) -> FloatArray:
         """Bytes → (B, F) features."""
-        return self._run(batch, self._trunk)
+        return self._run(batch, self._network)
 
-    def _run(self, batch: ByteArray, trunk: nn.Module) -> FloatArray:
-        work = partial(self._compute, trunk=trunk)
+    def _run(self, batch: ByteArray, network: nn.Module) -> FloatArray:
+        work = partial(self._compute, network=network)
         return in_parts(work, batch) if self._device == "cpu" else work(batch)
 
-    def _compute(self, batch: ByteArray, trunk: nn.Module) -> FloatArray:
+    def _compute(self, batch: ByteArray, network: nn.Module) -> FloatArray:
         with torch.inference_mode(), products(self._device, self._precision):
-            features: FloatArray = trunk(normalised(batch, self._device)).float().cpu().numpy()
+            features: FloatArray = network(normalised(batch, self._device)).float().cpu().numpy()
         return features
 
 

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from limner.errors import ShapeError
 from limner.nn.words import states
 
-Hears = Literal["others", "literal", "none"]
+Context = Literal["others", "literal", "none"]
 
 
 class ContextualSentences(NamedTuple):
@@ -38,7 +38,7 @@ class ContextualEncoder(nn.Module):
 
     Source: GSDA 2021, Eqs. 1 to 4; docs/methods/gsda.md §2. Departs: attention is over the other sentences
         and weighs their keys. Equation 2 as printed weighs the word's own state, and, as weights sum to 1,
-        returns it: kept as ``hears="literal"``.
+        returns it: kept as ``context="literal"``.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ContextualEncoder(nn.Module):
         hidden: int,
         keys: int,
         attention: int,
-        hears: Hears = "others",
+        context: Context = "others",
         vectors: Tensor | None = None,
     ) -> None:
         """Draw the weights from torch's generator.
@@ -60,13 +60,13 @@ class ContextualEncoder(nn.Module):
             hidden: H of either LSTM, per direction.
             keys: K, width of a sentence key.
             attention: A, width in which words and keys meet.
-            hears: "others", "literal" for Equation 2 as printed, or "none": one LSTM and a mean over words.
+            context: "others", "literal" for Equation 2 as printed, or "none": one LSTM and a mean over words.
             vectors: (V, E) to start from.
         Raises:
             ShapeError: the vectors do not fit.
         """
         super().__init__()
-        self.hears, self.width, self.keys = hears, 2 * hidden, keys
+        self.context, self.width, self.keys = context, 2 * hidden, keys
         self.embedding = nn.Embedding(words, width, padding_idx=0)
         if vectors is not None:
             if tuple(vectors.shape) != (words, width):
@@ -74,11 +74,11 @@ class ContextualEncoder(nn.Module):
             with torch.no_grad():
                 self.embedding.weight.copy_(vectors)
         self.bottom = nn.LSTM(width, hidden, batch_first=True, bidirectional=True)
-        if hears != "none":
+        if context != "none":
             self.of_word = nn.Linear(self.width, attention, bias=False)
             self.of_key = nn.Linear(keys, attention, bias=False)
             self.judge = nn.Linear(attention, 1, bias=False)
-            heard = self.width + (keys if hears == "others" else self.width)
+            heard = self.width + (keys if context == "others" else self.width)
             self.top = nn.LSTM(heard, hidden, batch_first=True, bidirectional=True)
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> ContextualSentences:
@@ -100,12 +100,14 @@ class ContextualEncoder(nn.Module):
                 f" stories of {counts} sentences, expected (S, L), (S,), (S, {self.keys}) and a sum of S"
             )
         read = states(self.bottom, self.embedding(words), lengths)  # (S, L, 2H)
-        if self.hears == "none":
+        if self.context == "none":
             return ContextualSentences(_mean(read, lengths), None, None)
         stories = torch.repeat_interleave(steps).to(words.device)  # (S,)
         others = pad_sequence(list(torch.split(keys, counts)), batch_first=True)[stories]  # (S, T, K)
         attention = self._attention(read, others, _others(steps).to(words.device))
-        context = attention @ others if self.hears == "others" else attention.sum(dim=2, keepdim=True) * read
+        context = (
+            attention @ others if self.context == "others" else attention.sum(dim=2, keepdim=True) * read
+        )
         whole = states(self.top, torch.cat([read, context], dim=2), lengths)
         return ContextualSentences(_mean(whole, lengths), context, attention)
 

@@ -71,7 +71,9 @@ class PieHead(nn.Module):
 class GridTower(nn.Module):
     """Grids of picture features → K embeddings. Source: PVSE 2019; docs/methods/complementary.md §2.1."""
 
-    def __init__(self, width: int, hidden: int, heads: int, dim: int, trunk: nn.Module | None = None) -> None:
+    def __init__(
+        self, width: int, hidden: int, heads: int, dim: int, backbone: nn.Module | None = None
+    ) -> None:
         """Draw the weights from torch's generator.
 
         Args:
@@ -79,21 +81,21 @@ class GridTower(nn.Module):
             hidden: of the attention.
             heads: K.
             dim: H.
-            trunk: bytes of pictures → (B, P, F); None where grids are stored.
+            backbone: bytes of pictures → (B, P, F); None where grids are stored.
         """
         super().__init__()
-        self.trunk = trunk
+        self.backbone = backbone
         self.whole = nn.Linear(width, dim)
         xavier(self.whole)
         self.heads = PieHead(width, hidden, heads, dim)
 
     def forward(self, pictures: Tensor) -> Embedded:
-        """(B, P, F), or what the trunk takes → embeddings.
+        """(B, P, F), or what the backbone takes → embeddings.
 
         Raises:
             ShapeError: no grid of this width.
         """
-        grid = pictures if self.trunk is None else self.trunk(pictures)
+        grid = pictures if self.backbone is None else self.backbone(pictures)
         if grid.ndim != 3 or grid.shape[2] != self.whole.in_features:
             due = self.whole.in_features
             raise ShapeError(f"pvse: picture features have shape {tuple(grid.shape)}, expected (B, P, {due})")

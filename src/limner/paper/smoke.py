@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from limner.runs.measure import Measured
 
-_DRAWN = 'trunk = "drawings"\n[data]\nset = "picturebook"\n'
+_DRAWN = 'backbone = "drawings"\n[data]\nset = "picturebook"\n'
 _COHERENCE = {
     row: f'system = "cmcm"\n{_DRAWN}[model]\npooling = "{pooling}"\nrelations = "{relations}"\n'
     for row, (pooling, relations) in {
@@ -81,7 +81,7 @@ ROWS: Mapping[str, Mapping[str, str]] = {
         "VSE0": f'system = "vse"\nhinge = "sum"\n{_DRAWN}',
         "VSE++": f'system = "vse"\nhinge = "max"\n{_DRAWN}',
         "CNSI": f'system = "cnsi"\n{_DRAWN}',
-        "GSDA w/o CSE": _gsda(model='hears = "none"'),
+        "GSDA w/o CSE": _gsda(model='context = "none"'),
         "GSDA": _gsda(),
         "GSDA w/o graph": _gsda('graph = "off"'),
         "GSDA w/o dual": _gsda('caption = "off"', _GRAPHS),

@@ -158,7 +158,7 @@ class Run:
             MissingError, DataError: see `limner.training.corpus.open_corpus`.
         """
         if files is None:
-            files = self.can.trunk == "finetune" and not plain
+            files = self.can.backbone == "finetune" and not plain
         layer = "pooled" if plain else self.can.layer
         device = str(self.model.device)
         return open_corpus(self.config.data, files=files, layer=layer, weights=weights, device=device)
@@ -178,7 +178,7 @@ class Run:
         Raises:
             CheckpointError: the entry is damaged.
         """
-        if self.can.trunk != "stored":
+        if self.can.backbone != "frozen":
             return None
         older = {
             "backbone": self.config.data.backbone,
@@ -196,7 +196,7 @@ class Run:
     def fingerprint(self) -> str:
         """Hash of the model and of how a picture reaches it; all weights are read once."""
         drawn = self.config.data.picture_px
-        looked = {"finetune": f"crop {SIDE_PX}", "drawings": f"squash {drawn}"}.get(self.can.trunk, "")
+        looked = {"finetune": f"crop {SIDE_PX}", "drawings": f"squash {drawn}"}.get(self.can.backbone, "")
         if self.backbone:
             looked = self.backbone.model_dump_json()
         return hashlib.sha256(f"run {self.model.fingerprint} {looked}".encode()).hexdigest()
@@ -283,13 +283,13 @@ class RunEncoder:
         """Pixels of the shorter side that `prepare` makes use of."""
         if self._pixels:
             return self._pixels.side_px
-        return SIDE_PX if self._run.can.trunk == "finetune" else self._run.config.data.picture_px
+        return SIDE_PX if self._run.can.backbone == "finetune" else self._run.config.data.picture_px
 
     def prepare(self, image: Image.Image) -> ByteArray:
         """One upright RGB picture → (H, W, 3) bytes, as in training."""
         if self._pixels:
             return self._pixels.prepare(image)
-        if self._run.can.trunk == "finetune":
+        if self._run.can.backbone == "finetune":
             return crop(image, (0.5, 0.5))
         return frame(image, self._run.config.data.picture_px, "squash")
 

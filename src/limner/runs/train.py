@@ -13,7 +13,7 @@ from torch import nn
 
 from limner.datasets.missing import write_left_out
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
-from limner.encoders.pixels import FromBytes, build, grid_trunk
+from limner.encoders.pixels import FromBytes, build, grid_of
 from limner.encoders.weights import read_state
 from limner.errors import ConfigError, DataError
 from limner.runs.run import Run
@@ -113,7 +113,7 @@ def train(
     with processes.first_alone():
         found, pictures = open_corpus(
             settings.data,
-            files=can.trunk == "finetune",
+            files=can.backbone == "finetune",
             layer=can.layer,
             mirrored=can.mirrored,
             weights=weights,
@@ -143,7 +143,7 @@ def train(
         report=progress,
         note=note,
         device=device,
-        backbone=_backbone(settings, can.layer, weights) if can.trunk == "finetune" else None,
+        pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
         sentences=text_encoder(SENTENCES) if can.sentences else None,
         multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
     )
@@ -161,7 +161,7 @@ def _backbone(settings: RunConfig, layer: str, weights: Path | None) -> tuple[nn
     name = settings.data.backbone
     file = weight_file(name, weights)
     built = build(name, read_state(file), str(file.path))
-    return FromBytes(grid_trunk(built.trunk, name) if layer == "grid" else built.trunk), built.width
+    return FromBytes(grid_of(built.network, name) if layer == "grid" else built.network), built.width
 
 
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:

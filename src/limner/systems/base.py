@@ -22,7 +22,7 @@ from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import CbowSettings, learn_vectors
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.colour import CellColours
-from limner.encoders.pixels import DrawingGrid, DrawingTrunk, FromBytes, grid_trunk
+from limner.encoders.pixels import DrawingGrid, DrawingNet, FromBytes, grid_of
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
 from limner.training import checkpoint, processes
 from limner.training.batches import Batches
@@ -35,7 +35,7 @@ ENCODE_BATCH, ENCODE_STORIES = 256, 32
 _BLOCK = 1024
 _STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
 
-Trunk = Literal["stored", "drawings", "finetune"]
+BackboneUse = Literal["frozen", "drawings", "finetune"]
 Note = Callable[[str], object]
 C = TypeVar("C", bound=RunConfig)
 M = TypeVar("M", bound="Model")
@@ -53,10 +53,10 @@ class Capabilities:
         words: reads texts by the words of its training texts.
         sentences, multilingual: frozen encoders of texts that training needs.
         keeps_sentences: the trained model still reads texts through the first of them.
-        trunk: what pictures go through: "stored" features, the pixels of "drawings", or a backbone to
+        backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
             "finetune".
         layer: of the features: vectors ("pooled", "stages"), a "grid", or rows of "blocks".
-        trains_trunk: what drawings go through is trained along; else it is fixed.
+        trains_backbone: what drawings go through is trained along; else it is fixed.
         mirrored: features of mirrored training pictures are wanted as well.
         gradients: trains in steps; where False, it is fitted at once.
         relations: predicts relations between texts and pictures, and how these refine scores.
@@ -76,9 +76,9 @@ class Capabilities:
     sentences: bool = False
     multilingual: bool = False
     keeps_sentences: bool = False
-    trunk: Trunk = "stored"
+    backbone: BackboneUse = "frozen"
     layer: Layer = "pooled"
-    trains_trunk: bool = False
+    trains_backbone: bool = False
     mirrored: bool = False
     gradients: bool = True
     relations: Literal["multiply", "add"] | None = None
@@ -329,7 +329,7 @@ class Parts:
     Attributes:
         vocabulary: words of the training texts.
         image_width: F of the picture features.
-        trunk: bytes of pictures → features, trained along or fixed; None where features are stored.
+        backbone: bytes of pictures → features, trained along or fixed; None where features are stored.
         vectors: (V, E) where word vectors start; None draws them.
         sentences, multilingual: frozen encoders of texts.
         about: what a system keeps of a run beside weights and settings, as JSON values.
@@ -341,7 +341,7 @@ class Parts:
 
     vocabulary: Vocabulary
     image_width: int
-    trunk: nn.Module | None = None
+    backbone: nn.Module | None = None
     vectors: Tensor | None = None
     sentences: TextEncoder | None = None
     multilingual: TextEncoder | None = None
@@ -407,7 +407,7 @@ class System(Generic[C, M]):
         corpus: Corpus,
         *,
         device: str = "cpu",
-        backbone: tuple[nn.Module, int] | None = None,
+        pretrained: tuple[nn.Module, int] | None = None,
         sentences: TextEncoder | None = None,
         multilingual: TextEncoder | None = None,
     ) -> Prepared[M]:
@@ -417,11 +417,11 @@ class System(Generic[C, M]):
             config: settings.
             corpus: training and validation rows.
             device: torch device that trains.
-            backbone: for trunk "finetune", pretrained and taking bytes, and its width.
+            pretrained: for backbone "finetune": weights loaded, taking bytes, and its width.
             sentences: frozen encoder of texts, where the system needs one.
             multilingual: likewise, of many languages.
         Raises:
-            CheckpointError: trunk "finetune" without a backbone: it never starts from random weights.
+            CheckpointError: backbone "finetune" without weights: it never starts from random ones.
             ConfigError: an encoder is missing, or the settings do not fit the data.
             ShapeError: the stored features are of another layer.
         """
@@ -440,11 +440,11 @@ class System(Generic[C, M]):
                 seed=config.loop.seed,
             )
             vectors = torch.from_numpy(learn_vectors(texts, vocabulary, learned).matrix)
-        trunk, width = self._picture_side(can, corpus, backbone)
+        backbone, width = self._picture_side(can, corpus, pretrained)
         parts = Parts(
             vocabulary,
             width,
-            trunk,
+            backbone,
             vectors,
             sentences if can.sentences else None,
             multilingual if can.multilingual else None,
@@ -481,8 +481,8 @@ class System(Generic[C, M]):
                 f"{file}: not a checkpoint of {self.name} ({error}); train one with limner train"
             ) from error
         can = self.capabilities(config)
-        trunk, width = self.empty_side(config, width)
-        parts = Parts(vocabulary, width, trunk, about=about, tensors=tensors, where=str(file))
+        backbone, width = self.empty_side(config, width)
+        parts = Parts(vocabulary, width, backbone, about=about, tensors=tensors, where=str(file))
         if can.keeps_sentences:
             parts.sentences = sentences if sentences is not None else text_encoder()
             if about.get("sentences") != parts.sentences.fingerprint:
@@ -539,9 +539,9 @@ class System(Generic[C, M]):
     def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
         """The picture side with weights yet to come from a checkpoint, and F; `width` where it is stored."""
         can = self.capabilities(config)
-        if can.trunk == "drawings":
-            return drawing_trunk(can)
-        return (None, width) if can.trunk == "stored" else empty_backbone(config.data.backbone, can.layer)
+        if can.backbone == "drawings":
+            return drawing_backbone(can)
+        return (None, width) if can.backbone == "frozen" else empty_backbone(config.data.backbone, can.layer)
 
     def saved_with(
         self, config: C, corpus: Corpus, vocabulary: Vocabulary, image_width: int
@@ -553,22 +553,22 @@ class System(Generic[C, M]):
             "image_width": image_width,
             "deviations": config.deviations(),
         }
-        stored = self.capabilities(config).trunk == "stored" and corpus.backbone
+        stored = self.capabilities(config).backbone == "frozen" and corpus.backbone
         return saved | ({"backbone": stored} if stored else {})
 
     def _picture_side(
-        self, can: Capabilities, corpus: Corpus, backbone: tuple[nn.Module, int] | None
+        self, can: Capabilities, corpus: Corpus, pretrained: tuple[nn.Module, int] | None
     ) -> tuple[nn.Module | None, int]:
         """What turns a batch of pictures into features (None where those are stored), and their width F."""
-        if can.trunk == "drawings":
-            return drawing_trunk(can)
-        if can.trunk == "finetune":
-            if backbone is None:
+        if can.backbone == "drawings":
+            return drawing_backbone(can)
+        if can.backbone == "finetune":
+            if pretrained is None:
                 raise CheckpointError(
-                    f"{self.name}: trunk 'finetune' needs pretrained weights of data.backbone;"
+                    f"{self.name}: backbone 'finetune' needs pretrained weights of data.backbone;"
                     " none were given"
                 )
-            return backbone[0].requires_grad_(requires_grad=True), backbone[1]
+            return pretrained[0].requires_grad_(requires_grad=True), pretrained[1]
         shape = corpus.pictures.take(corpus.train.places[:1]).shape
         axes, form = (3, "a grid (P, F)") if can.layer == "grid" else (2, "vectors (F,)")
         if len(shape) != axes:
@@ -596,12 +596,12 @@ def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tu
     return mean.float(), variance.sqrt().masked_fill(still, 1.0).float()
 
 
-def drawing_trunk(can: Capabilities) -> tuple[nn.Module, int]:
+def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
     """What takes the bytes of drawings, a small net or fixed colours, and the width of its features."""
-    if not can.trains_trunk:
+    if not can.trains_backbone:
         return CellColours(), CellColours.width
-    trunk = DrawingGrid() if can.layer == "grid" else DrawingTrunk()
-    return FromBytes(trunk), trunk.width
+    backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
+    return FromBytes(backbone), backbone.width
 
 
 def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
@@ -618,13 +618,13 @@ def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
     from torchvision import models
 
     if name not in models.list_models(module=models):
-        raise ConfigError("trunk: " + unknown("architecture", name, models.list_models(module=models)))
+        raise ConfigError("backbone: " + unknown("architecture", name, models.list_models(module=models)))
     model = models.get_model(name, weights=None)
     last = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
     owner, leaf = model.get_submodule(last.rpartition(".")[0]), last.rpartition(".")[2]
     width = int(getattr(owner, leaf).in_features)
     setattr(owner, leaf, nn.Identity())
-    return FromBytes(grid_trunk(model, name) if layer == "grid" else model), width
+    return FromBytes(grid_of(model, name) if layer == "grid" else model), width
 
 
 def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -> nn.Embedding:

@@ -19,13 +19,13 @@ from limner.losses.relations import Form, class_weights, indifference_loss, rela
 from limner.nn.words import Pooling, WordEncoder
 from limner.systems.base import (
     ENCODE_BATCH,
+    BackboneUse,
     Capabilities,
     Evaluating,
     Model,
     Parts,
     System,
     Task,
-    Trunk,
     to_tensor,
 )
 from limner.training.batches import Batch
@@ -86,7 +86,7 @@ class CmcmConfig(RunConfig):
     Attributes:
         model: see `Architecture`.
         loss: see `LossConfig`.
-        trunk: "stored" features, a small net for "drawings", or "finetune" the backbone along.
+        backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
         refinement: how scores are refined at test time, where relations are predicted.
     """
 
@@ -109,7 +109,7 @@ class CmcmConfig(RunConfig):
     system: Literal["cmcm"] = "cmcm"
     model: Architecture = Architecture()
     loss: LossConfig = LossConfig()
-    trunk: Trunk = "stored"
+    backbone: BackboneUse = "frozen"
     refinement: Literal["multiply", "add"] = "multiply"
 
     @model_validator(mode="after")
@@ -211,31 +211,31 @@ class Joint(NamedTuple):
 
 
 class ImageHead(nn.Module):
-    """Features → batch norm → linear → unit length, over a trunk that trains with it or over stored features.
+    """Features → batch norm → linear → unit length, over a backbone that trains along or stored features.
 
     Source: CMCM 2022; docs/methods/cmcm.md §2.1.
     """
 
-    def __init__(self, width: int, dim: int, trunk: nn.Module | None = None) -> None:
+    def __init__(self, width: int, dim: int, backbone: nn.Module | None = None) -> None:
         """Prepare.
 
         Args:
             width: F of a feature.
             dim: D.
-            trunk: bytes of pictures → (B, F); None where features are stored.
+            backbone: bytes of pictures → (B, F); None where features are stored.
         """
         super().__init__()
-        self.trunk = trunk
+        self.backbone = backbone
         self.norm = nn.BatchNorm1d(width)
         self.project = nn.Linear(width, dim)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """(B, F) features, or what the trunk takes → (B, D).
+        """(B, F) features, or what the backbone takes → (B, D).
 
         Raises:
             ShapeError: features of another width, or one picture alone in training.
         """
-        features = pictures if self.trunk is None else self.trunk(pictures)
+        features = pictures if self.backbone is None else self.backbone(pictures)
         if features.ndim != 2 or features.shape[1] != self.norm.num_features:
             due = self.norm.num_features
             raise ShapeError(
@@ -260,7 +260,7 @@ class Cmcm(Model):
         relations: Sequence[str] = (),
         max_length: int,
         vectors: Tensor | None = None,
-        trunk: nn.Module | None = None,
+        backbone: nn.Module | None = None,
     ) -> None:
         """Draw the weights from torch's generator.
 
@@ -271,7 +271,7 @@ class Cmcm(Model):
             relations: names of the C relations.
             max_length: words of a text that count.
             vectors: (V, E) to start from.
-            trunk: see `ImageHead`.
+            backbone: see `ImageHead`.
         Raises:
             ConfigError: relations are to be predicted and none is named.
             ShapeError: the vectors do not fit.
@@ -292,7 +292,7 @@ class Cmcm(Model):
             bidirectional=architecture.bidirectional,
             pooling=architecture.pooling,
         )
-        self.image_head = ImageHead(image_width, architecture.dim, trunk)
+        self.image_head = ImageHead(image_width, architecture.dim, backbone)
         self.coherence = (
             CoherenceModule(
                 architecture.dim, len(self.relations), architecture.relations, architecture.relations_hidden
@@ -307,7 +307,7 @@ class Cmcm(Model):
         Args:
             ids: (B, T) int64.
             lengths: (B,) int64 in 1…T.
-            pictures: B features, or what the trunk takes.
+            pictures: B features, or what the backbone takes.
         Raises:
             ShapeError: sizes do not fit.
         """
@@ -326,7 +326,7 @@ class Cmcm(Model):
         return vectors
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F) features, or what the trunk takes → (B, D) rows of unit length."""
+        """(B, F) features, or what the backbone takes → (B, D) rows of unit length."""
         found: Tensor = self.image_head(pictures)
         return found
 
@@ -441,10 +441,10 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
     training = CmcmTask
 
     def capabilities(self, config: CmcmConfig) -> Capabilities:
-        """Ranks single texts, predicts relations, weighs words; its trunk can train along."""
+        """Ranks single texts, predicts relations, weighs words; its backbone can train along."""
         return Capabilities(
-            trunk=config.trunk,
-            trains_trunk=True,
+            backbone=config.backbone,
+            trains_backbone=True,
             relations=None if config.model.relations == "none" else config.refinement,
             attention=config.model.pooling != "none",
         )
@@ -462,7 +462,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
             relations=[str(name) for name in parts.about.get("relations", ())],
             max_length=config.data.max_length,
             vectors=parts.vectors,
-            trunk=parts.trunk,
+            backbone=parts.backbone,
         )
 
 

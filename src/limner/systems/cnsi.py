@@ -73,7 +73,7 @@ class CnsiConfig(RunConfig):
             is untrained and validation near chance.
         sentence_batch: pairs per step of the first stage; ``data.batch`` counts stories, in the second.
         sentence_margin, story_margin: m of either stage, energy units.
-        trunk: "stored" features, or fixed colours of "drawings".
+        backbone: "frozen" features, or fixed colours of "drawings".
     Source: CNSI 2018; docs/methods/gsda.md §8.3.
     """
 
@@ -93,7 +93,7 @@ class CnsiConfig(RunConfig):
     sentence_batch: int = Field(default=128, ge=2)
     sentence_margin: float = Field(default=0.005, gt=0)
     story_margin: float = Field(default=0.05, gt=0)
-    trunk: Literal["stored", "drawings"] = "stored"
+    backbone: Literal["frozen", "drawings"] = "frozen"
 
     @model_validator(mode="after")
     def _leaves_epochs(self) -> "CnsiConfig":
@@ -369,7 +369,7 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
 
     def capabilities(self, config: CnsiConfig) -> Capabilities:
         """Reads stories, and scores by energies."""
-        return Capabilities(stories=True, cosine=False, trunk=config.trunk)
+        return Capabilities(stories=True, cosine=False, backbone=config.backbone)
 
     def build(self, config: CnsiConfig, parts: Parts) -> Cnsi:
         """The model of both stages."""
@@ -380,7 +380,7 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
             max_length=config.data.max_length,
             coherence=coherence_vector if config.model.coherence else None,
             vectors=parts.vectors,
-            features=parts.trunk,
+            features=parts.backbone,
         )
 
 

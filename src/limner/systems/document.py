@@ -37,7 +37,7 @@ class DocumentConfig(RunConfig):
     Attributes:
         model: see `DocumentArchitecture`.
         temperature: τ of the softmax.
-        trunk: "stored" features, or fixed colours of "drawings".
+        backbone: "frozen" features, or fixed colours of "drawings".
         features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
     """
 
@@ -52,7 +52,7 @@ class DocumentConfig(RunConfig):
     system: Literal["document"] = "document"
     model: DocumentArchitecture = DocumentArchitecture()
     temperature: float = Field(default=0.1, gt=0)
-    trunk: Literal["stored", "drawings"] = "stored"
+    backbone: Literal["frozen", "drawings"] = "frozen"
     features: Literal["pooled", "stages"] = "stages"
 
 
@@ -105,11 +105,11 @@ class DocumentSystem(System[DocumentConfig, SameDocument]):
 
     def capabilities(self, config: DocumentConfig) -> Capabilities:
         """Compares pictures."""
-        return Capabilities(texts=False, words=False, trunk=config.trunk, layer=config.features)
+        return Capabilities(texts=False, words=False, backbone=config.backbone, layer=config.features)
 
     def build(self, config: DocumentConfig, parts: Parts) -> SameDocument:
         """The projection."""
-        return SameDocument(config.model, image_width=parts.image_width, features=parts.trunk)
+        return SameDocument(config.model, image_width=parts.image_width, features=parts.backbone)
 
     def settle(self, model: SameDocument, corpus: Corpus, config: DocumentConfig) -> None:
         """Mean and deviation of the features."""

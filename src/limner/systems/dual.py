@@ -56,7 +56,7 @@ class DualConfig(RunConfig):
 
     Attributes:
         model: see `DualArchitecture`.
-        trunk: "stored" features, or fixed colours of "drawings".
+        backbone: "frozen" features, or fixed colours of "drawings".
         features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
     """
 
@@ -70,7 +70,7 @@ class DualConfig(RunConfig):
 
     system: Literal["dual"] = "dual"
     model: DualArchitecture = DualArchitecture()
-    trunk: Literal["stored", "drawings"] = "stored"
+    backbone: Literal["frozen", "drawings"] = "frozen"
     features: Literal["pooled", "stages"] = "stages"
 
 
@@ -202,14 +202,14 @@ class DualSystem(System[DualConfig, Dual]):
             words=False,
             sentences=True,
             keeps_sentences=True,
-            trunk=config.trunk,
+            backbone=config.backbone,
             layer=config.features,
         )
 
     def build(self, config: DualConfig, parts: Parts) -> Dual:
         """The layers over both frozen encoders."""
         assert parts.sentences is not None  # noqa: S101  (declared)
-        return Dual(config.model, parts.sentences, image_width=parts.image_width, features=parts.trunk)
+        return Dual(config.model, parts.sentences, image_width=parts.image_width, features=parts.backbone)
 
     def settle(self, model: Dual, corpus: Corpus, config: DualConfig) -> None:
         """Mean and deviation of the features."""

@@ -67,7 +67,7 @@ class LdaConfig(RunConfig):
         topics: every K to try; the best on validation stays.
         passes: over all documents, at most, per K.
         sample: local vectors that visual words are learned from, about.
-        trunk: "stored" grid features, or cells of the pixels of "drawings".
+        backbone: "frozen" grid features, or cells of the pixels of "drawings".
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
 
@@ -85,7 +85,7 @@ class LdaConfig(RunConfig):
     topics: tuple[int, ...] = (50, 100, 200, 500)
     passes: int = Field(default=20, ge=1)
     sample: int = Field(default=30_000, ge=2)
-    trunk: Literal["stored", "drawings"] = "stored"
+    backbone: Literal["frozen", "drawings"] = "frozen"
 
     @field_validator("topics")
     @classmethod
@@ -247,7 +247,7 @@ class LdaSystem(System[LdaConfig, Lda]):
 
     def capabilities(self, config: LdaConfig) -> Capabilities:
         """Ranks single texts by probabilities."""
-        return Capabilities(cosine=False, trunk=config.trunk, layer="grid", gradients=False)
+        return Capabilities(cosine=False, backbone=config.backbone, layer="grid", gradients=False)
 
     def prepare(self, *given: object, **more: object) -> NoReturn:
         """Refuse: there is no task for the loop; `train` fits.

@@ -86,7 +86,7 @@ class VrssConfig(RunConfig):
         anchor: direction of the hinge, see `generated_hinge`.
         kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
         free_nats: KL of a step that costs nothing, against collapse.
-        trunk: "stored" features, or fixed colours of "drawings".
+        backbone: "frozen" features, or fixed colours of "drawings".
     Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
     """
 
@@ -109,7 +109,7 @@ class VrssConfig(RunConfig):
     anchor: Anchor = "both"
     kl_epochs: int = Field(default=10, ge=0)
     free_nats: float = Field(default=0.0, ge=0)
-    trunk: Literal["stored", "drawings"] = "stored"
+    backbone: Literal["frozen", "drawings"] = "frozen"
 
 
 class Generated(NamedTuple):
@@ -337,7 +337,7 @@ class VrssSystem(System[VrssConfig, Vrss]):
             words=not sentences,
             sentences=sentences,
             keeps_sentences=sentences,
-            trunk=config.trunk,
+            backbone=config.backbone,
             topics=config.model.latents,
             attends=config.model.context,
             margin=config.margin,
@@ -351,7 +351,7 @@ class VrssSystem(System[VrssConfig, Vrss]):
             image_width=parts.image_width,
             max_length=config.data.max_length,
             vectors=parts.vectors,
-            features=parts.trunk,
+            features=parts.backbone,
             sentences=parts.sentences,
         )
 

@@ -53,7 +53,7 @@ class VseConfig(RunConfig):
         hinge: on the "sum" of all candidates (VSE0), or on the hardest one, "max" (VSE++).
         margin: score units.
         warm_up_epochs: of the sum hinge before the hardest candidate counts alone.
-        trunk: "stored" features, a small net for "drawings", or "finetune" the backbone along.
+        backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
@@ -66,7 +66,7 @@ class VseConfig(RunConfig):
     hinge: Literal["sum", "max"] = "sum"
     margin: float = Field(default=0.2, gt=0)
     warm_up_epochs: int = Field(default=0, ge=0)
-    trunk: Literal["stored", "drawings", "finetune"] = "stored"
+    backbone: Literal["frozen", "drawings", "finetune"] = "frozen"
 
 
 class JointVectors(NamedTuple):
@@ -94,7 +94,7 @@ class Vse(Model):
         image_width: int,
         max_length: int,
         vectors: Tensor | None = None,
-        trunk: nn.Module | None = None,
+        backbone: nn.Module | None = None,
     ) -> None:
         """Draw the weights from torch's generator.
 
@@ -104,7 +104,7 @@ class Vse(Model):
             image_width: F of the picture features.
             max_length: words of a text that count.
             vectors: (V, E) to start from.
-            trunk: bytes of pictures → (B, F); None where features are stored.
+            backbone: bytes of pictures → (B, F); None where features are stored.
         Raises:
             ShapeError: the vectors do not fit.
         """
@@ -113,7 +113,7 @@ class Vse(Model):
         self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
         self.embedding = word_embedding("vse", len(vocabulary), own.word_width, vectors)
         self.gru = nn.GRU(own.word_width, own.dim, batch_first=True)
-        self.trunk = trunk
+        self.backbone = backbone
         self.project = nn.Linear(image_width, own.dim)
 
     def forward(self, ids: Tensor, lengths: Tensor, pictures: Tensor) -> JointVectors:
@@ -132,12 +132,12 @@ class Vse(Model):
         return normalize(last_states(self.gru, self.embedding(words), lengths.cpu()), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F), or what the trunk takes → (B, D).
+        """(B, F), or what the backbone takes → (B, D).
 
         Raises:
             ShapeError: features of another width.
         """
-        features = pictures if self.trunk is None else self.trunk(pictures)
+        features = pictures if self.backbone is None else self.backbone(pictures)
         self.check_width(features, self.project.in_features)
         made = self.project(normalize(features, dim=1))
         return made if self.architecture.no_imgnorm else normalize(made, dim=1)
@@ -170,8 +170,8 @@ class VseSystem(System[VseConfig, Vse]):
     training = VseTask
 
     def capabilities(self, config: VseConfig) -> Capabilities:
-        """Ranks single texts; its trunk can train along."""
-        return Capabilities(trunk=config.trunk, trains_trunk=True, margin=config.margin)
+        """Ranks single texts; its backbone can train along."""
+        return Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
 
     def build(self, config: VseConfig, parts: Parts) -> Vse:
         """The model."""
@@ -181,7 +181,7 @@ class VseSystem(System[VseConfig, Vse]):
             image_width=parts.image_width,
             max_length=config.data.max_length,
             vectors=parts.vectors,
-            trunk=parts.trunk,
+            backbone=parts.backbone,
         )
 
 

@@ -34,9 +34,9 @@ class ComplementarySystem(System[ComplementaryConfig, Pvse]):
             vectors=config.model.heads,
             cosine=False,
             sentences=config.needs_graph and config.graph.vectors == "sentences",
-            trunk=config.trunk,
+            backbone=config.backbone,
             layer="grid",
-            trains_trunk=True,
+            trains_backbone=True,
             margin=config.margin,
         )
 
@@ -48,7 +48,7 @@ class ComplementarySystem(System[ComplementaryConfig, Pvse]):
             image_width=parts.image_width,
             max_length=config.data.max_length,
             vectors=parts.vectors,
-            trunk=parts.trunk,
+            backbone=parts.backbone,
         )
 
     def task(

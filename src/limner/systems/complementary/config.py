@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from limner.config import Config
-from limner.systems.base import Trunk
+from limner.systems.base import BackboneUse
 from limner.systems.complementary.model import PvseArchitecture
 from limner.training.settings import Preset, RunConfig, every_preset, replaced
 
@@ -135,7 +135,7 @@ class ComplementaryConfig(RunConfig):
         margin: of all hinges, score units.
         diversity_weight, domain_weight: of PVSE's two regularisers.
         weights, graph, rivals: see the classes.
-        trunk: "stored" grids of features, a small net for "drawings", or "finetune" the backbone along.
+        backbone: "frozen" grids of features, a small net for "drawings", or "finetune" the backbone along.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset({"loop": _LOOP}) | {
@@ -160,7 +160,7 @@ class ComplementaryConfig(RunConfig):
     weights: WeightsConfig = WeightsConfig()
     graph: GraphConfig = GraphConfig()
     rivals: RivalConfig = RivalConfig()
-    trunk: Trunk = "stored"
+    backbone: BackboneUse = "frozen"
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -83,7 +83,7 @@ class Pvse(Model):
         image_width: int,
         max_length: int,
         vectors: Tensor | None = None,
-        trunk: nn.Module | None = None,
+        backbone: nn.Module | None = None,
     ) -> None:
         """Draw the weights from torch's generator.
 
@@ -93,7 +93,7 @@ class Pvse(Model):
             image_width: F of a place of the grid.
             max_length: words of a text that count.
             vectors: (V, E) to start from.
-            trunk: bytes of pictures → (B, P, F); None where grids are stored.
+            backbone: bytes of pictures → (B, P, F); None where grids are stored.
         Raises:
             ConfigError: H is odd.
             ShapeError: the vectors do not fit.
@@ -104,7 +104,7 @@ class Pvse(Model):
         self.words = TextTower(
             len(vocabulary), own.word_width, own.text_hidden, own.heads, own.dim, vectors=vectors
         )
-        self.grid = GridTower(image_width, own.image_hidden, own.heads, own.dim, trunk)
+        self.grid = GridTower(image_width, own.image_hidden, own.heads, own.dim, backbone)
 
     def forward(self, ids: Tensor, lengths: Tensor, pictures: Tensor) -> Polysemous:
         """Embed B pairs.
@@ -112,7 +112,7 @@ class Pvse(Model):
         Args:
             ids: (B, L) int64.
             lengths: (B,) int64 in 1…L.
-            pictures: (B, P, F), or what the trunk takes.
+            pictures: (B, P, F), or what the backbone takes.
         Raises:
             ShapeError: sizes do not fit.
         """
@@ -130,7 +130,7 @@ class Pvse(Model):
         return (self.heads, self.dim)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, P, F) grids, or what the trunk takes → (B, K, H) unit rows."""
+        """(B, P, F) grids, or what the backbone takes → (B, K, H) unit rows."""
         found: Tensor = self.grid(pictures).vectors
         return found
 

@@ -47,7 +47,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             stories=True,
             sentences=keys or (config.graph != "off" and not config.label_vectors),
             keeps_sentences=keys,
-            trunk=config.trunk,
+            backbone=config.backbone,
             captions=config.caption != "off",
             margin=config.margin,
         )
@@ -78,12 +78,12 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
         try:
             own = build(vse.VseConfig, kept["config"], parts.where)  # type: ignore[index]
             words = Vocabulary.from_json(json.dumps(kept["vocabulary"]), parts.where)  # type: ignore[index]
-            trunk, width = vse.SYSTEM.empty_side(own, int(kept["image_width"]))  # type: ignore[index]
+            backbone, width = vse.SYSTEM.empty_side(own, int(kept["image_width"]))  # type: ignore[index]
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{parts.where}: holds no keys of VSE0 ({error}); train it again"
             ) from error
-        parts.sentences = vse.SYSTEM.build(own, Parts(words, width, trunk))
+        parts.sentences = vse.SYSTEM.build(own, Parts(words, width, backbone))
 
     def build(self, config: GsdaConfig, parts: Parts) -> Gsda:
         """The retriever, with the graph encoder and the captioner that the settings ask for."""
@@ -112,7 +112,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             image_width=parts.image_width,
             max_length=data.max_length,
             vectors=parts.vectors,
-            features=parts.trunk,
+            features=parts.backbone,
             graphs=graphs,
             captioner=captioner,
             labels=tuple(about.get("labels", ())),

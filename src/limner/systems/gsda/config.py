@@ -27,7 +27,7 @@ _PRESET: Mapping[str, Any] = {"loop": _LOOP}
 
 
 class GsdaConfig(RunConfig):
-    """One run of GSDA, or of GSDA w/o CSE (``model.hears="none"``), w/o graph or w/o dual (their mode "off").
+    """One run of GSDA, GSDA w/o CSE (``model.context="none"``), w/o graph or w/o dual (mode "off").
 
     The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
     cannot work as printed; the modes that begin with "literal" are what is printed. `sound` centres the
@@ -55,7 +55,7 @@ class GsdaConfig(RunConfig):
         caption_min_count: times a word must be seen to be said.
         mixed_epochs: first epochs, in which the true picture is told from with probability one half.
         captioner: see `CaptionerArchitecture`.
-        trunk: "stored" features, or fixed colours of "drawings".
+        backbone: "frozen" features, or fixed colours of "drawings".
     Source: GSDA 2021, Sections 3.5 and 4.1; docs/methods/gsda.md §4, §6.
     """
 
@@ -86,7 +86,7 @@ class GsdaConfig(RunConfig):
     caption_min_count: int = Field(default=10, ge=1)
     mixed_epochs: int = Field(default=5, ge=0)
     captioner: CaptionerArchitecture = CaptionerArchitecture()
-    trunk: Literal["stored", "drawings"] = "stored"
+    backbone: Literal["frozen", "drawings"] = "frozen"
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

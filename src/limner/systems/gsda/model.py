@@ -16,7 +16,7 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.config import Config
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
-from limner.nn.contextual import ContextualEncoder, Hears
+from limner.nn.contextual import Context, ContextualEncoder
 from limner.nn.graphs import Convolution, Graph, GraphEncoder, batch_graphs
 from limner.systems.base import ENCODE_BATCH, Evaluating, StoryModel, to_tensor
 from limner.systems.gsda.captioner import Captioner
@@ -30,7 +30,7 @@ class GsdaArchitecture(Config):
         hidden: of either LSTM, per direction.
         attention: width in which words meet the other sentences.
         dim: D of the joint space.
-        hears: "others", "literal" for Equation 2 as printed, or "none": GSDA w/o CSE.
+        context: "others", "literal" for Equation 2 as printed, or "none": GSDA w/o CSE.
         centre: subtract the training pictures' mean feature before they are projected.
     Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
     """
@@ -39,7 +39,7 @@ class GsdaArchitecture(Config):
     hidden: int = Field(default=512, ge=1)
     attention: int = Field(default=512, ge=1)
     dim: int = Field(default=1024, ge=1)
-    hears: Hears = "others"
+    context: Context = "others"
     centre: bool = False
 
 
@@ -109,7 +109,7 @@ class Gsda(StoryModel):
             hidden=own.hidden,
             keys=keys.dim,
             attention=own.attention,
-            hears=own.hears,
+            context=own.context,
             vectors=vectors,
         )
         self.of_text = nn.Linear(self.sentences.width, own.dim, bias=False)

@@ -1,11 +1,11 @@
-"""Trunks take bytes; an empty backbone has the parameters that a pretrained one has."""
+"""Backbones take bytes; an empty backbone has the parameters that a pretrained one has."""
 
 import pytest
 import torch
 
-from limner.encoders.pixels import FromBytes, build, grid_trunk, normalised
+from limner.encoders.pixels import FromBytes, build, grid_of, normalised
 from limner.errors import ConfigError, ShapeError
-from limner.systems.base import Capabilities, drawing_trunk, empty_backbone
+from limner.systems.base import Capabilities, drawing_backbone, empty_backbone
 
 
 def pixels(n=3, side=32, seed=0):
@@ -16,19 +16,19 @@ def pixels(n=3, side=32, seed=0):
 
 def test_a_drawing_becomes_features_of_the_stated_width():
     torch.manual_seed(0)
-    trunk, width = drawing_trunk(Capabilities(trains_trunk=True))
-    trunk.eval()
-    found = trunk(pixels())
+    backbone, width = drawing_backbone(Capabilities(trains_backbone=True))
+    backbone.eval()
+    found = backbone(pixels())
     assert found.shape == (3, width)
-    assert torch.allclose(trunk(pixels()[1:2])[0], found[1], atol=1e-5)
+    assert torch.allclose(backbone(pixels()[1:2])[0], found[1], atol=1e-5)
     found.sum().backward()
-    assert all(p.grad is not None for p in trunk.parameters())
+    assert all(p.grad is not None for p in backbone.parameters())
 
 
 def test_bytes_are_normalised_as_everywhere():
     seen = []
     cover = FromBytes(torch.nn.Module())
-    cover.trunk.forward = lambda values: seen.append(values) or values.flatten(1)
+    cover.network.forward = lambda values: seen.append(values) or values.flatten(1)
     cover(pixels())
     assert torch.allclose(seen[0], normalised(pixels().numpy()), atol=1e-5)
     for wrong in (pixels().float(), pixels()[0], pixels().permute(0, 3, 1, 2)):
@@ -41,7 +41,7 @@ def test_an_empty_backbone_takes_the_weights_of_a_pretrained_one():
 
     torch.manual_seed(1)
     state = models.get_model("shufflenet_v2_x0_5", weights=None).state_dict()
-    pretrained = FromBytes(build("shufflenet_v2_x0_5", state, "test").trunk)
+    pretrained = FromBytes(build("shufflenet_v2_x0_5", state, "test").network)
     empty, width = empty_backbone("shufflenet_v2_x0_5", "pooled")
     assert width == 1024
     empty.load_state_dict(pretrained.state_dict(), strict=True)
@@ -53,13 +53,13 @@ def test_an_empty_backbone_takes_the_weights_of_a_pretrained_one():
 
 def test_a_drawing_becomes_places_in_reading_order():
     torch.manual_seed(0)
-    trunk, width = drawing_trunk(Capabilities(trains_trunk=True, layer="grid"))
-    trunk.eval()
+    backbone, width = drawing_backbone(Capabilities(trains_backbone=True, layer="grid"))
+    backbone.eval()
     left = torch.zeros(1, 64, 96, 3, dtype=torch.uint8)
     changed = left.clone()
     changed[:, :16, 80:] = 255  # the right end of the first row of 4 × 6 places
     with torch.no_grad():
-        found, other = trunk(left), trunk(changed)
+        found, other = backbone(left), backbone(changed)
     assert found.shape == (1, 24, width)
     moved = (found - other).abs().sum(dim=2)[0].reshape(4, 6)
     assert moved[0].argmax() == 5
@@ -74,7 +74,7 @@ def test_the_mean_of_a_grid_is_what_the_classifier_pools(name):
     whole, width = empty_backbone(name, "pooled")
     grid, same = empty_backbone(name, "grid")
     assert width == same
-    again = FromBytes(grid_trunk(whole.trunk, name))
+    again = FromBytes(grid_of(whole.network, name))
     grid.load_state_dict(again.state_dict(), strict=True)
     with torch.no_grad():
         places = grid.eval()(pixels(2, 64))
@@ -83,7 +83,7 @@ def test_the_mean_of_a_grid_is_what_the_classifier_pools(name):
     assert places.shape == (2, 4, width)
     mean = places.mean(dim=1)
     if name == "convnext_tiny":
-        mean = whole.trunk.classifier[0](mean[:, :, None, None]).flatten(1)
+        mean = whole.network.classifier[0](mean[:, :, None, None]).flatten(1)
     torch.testing.assert_close(mean, pooled, atol=1e-4, rtol=1e-4)
     with pytest.raises(ConfigError, match="no map of features"):
-        grid_trunk(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")
+        grid_of(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")
