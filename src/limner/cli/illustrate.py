@@ -91,12 +91,16 @@ def illustrate(
         Print the storyboard as JSON as well.
     """
     from limner.api import Library
+    from limner.text.read import read_story_report
 
     check(out)
     check_place(out, overwrite=overwrite)
-    board = Library.open(library).illustrate(
-        text,
-        by=by,
+    opened = Library.open(library)
+    reading = read_story_report(text, by=by)
+    for line in reading.summary():
+        say(line)
+    board = opened.illustrate(
+        reading.story,
         pins=dict(_pin(word) for word in pin),
         bans=ban,
         decoder=decoder,
@@ -111,7 +115,7 @@ def illustrate(
         overrides=set,
     )
     written = board.save(out, overwrite=overwrite)
-    for line in (*board.notes, *written.warnings):
+    for line in (*board.notes, *(f"{out.name}: {line}" for line in written.warnings)):
         say(line)
     if json:
         emit_json(board)

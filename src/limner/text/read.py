@@ -152,14 +152,16 @@ class Reading:
         story: the text cut into steps.
         left_out: everything of the text that is in no step and no title, with the reason.
         notes: choices made while reading (guessed encoding, declared steps, fallback to paragraphs).
+        file: name of the file it was read from, or "".
     """
 
     story: Story
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
+    file: str = ""
 
     def summary(self) -> list[str]:
-        """One line per note and per reason something was left out."""
+        """One line per note and per reason something was left out, each with the name of the file."""
         reasons: dict[str, list[LeftOut]] = {}
         for item in self.left_out:
             reasons.setdefault(item.reason, []).append(item)
@@ -168,7 +170,8 @@ class Reading:
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
             lines.append(f"left out: {reason}: {len(items)} ({words} words, {pictures} pictures)")
-        return [*self.notes, *lines]
+        where = f"{self.file}: " if self.file else ""
+        return [f"{where}{line}" for line in (*self.notes, *lines)]
 
 
 def reading_of(
@@ -265,7 +268,7 @@ def read_story_report(
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
     text, note = decode_text(data, where, html=kind == "html")
     reading = _parse(text, kind, by, name=_shown(path.stem), where=where, base=path.parent)
-    return Reading(reading.story, reading.left_out, ((note,) if note else ()) + reading.notes)
+    return Reading(reading.story, reading.left_out, ((note,) if note else ()) + reading.notes, where)
 
 
 def parse_story_report(
