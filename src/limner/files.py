@@ -1,6 +1,7 @@
 """Files that a kill or a full disk leaves old or new, never half; locks between processes; JSON lines."""
 
 import contextlib
+import hashlib
 import os
 import secrets
 from collections.abc import Container, Iterable, Iterator
@@ -76,6 +77,12 @@ def strangers(folder: Path, own: Container[str]) -> list[str]:
     if not folder.is_dir():
         return []
     return [one.name for one in folder.iterdir() if one.name not in own and one.suffix != DRAFT_SUFFIX]
+
+
+def sha256_of(path: Path) -> str:
+    """Hash of a file's bytes, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_folder(folder: Path) -> None:

@@ -8,8 +8,8 @@ from test_corpora import SETS, make
 
 from limner.cli.data import data, span
 from limner.datasets.base import data_sets
+from limner.datasets.fetch import LOCK_NAME
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
-from limner.datasets.transfer import LOCK_NAME
 from limner.errors import ConfigError, LimnerError, MissingError
 
 

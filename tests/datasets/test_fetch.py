@@ -14,10 +14,10 @@ import pytest
 from hostile_server import jpeg
 
 from limner.datasets import fetch as fetch_module
-from limner.datasets.fetch import fetch_pictures
-from limner.datasets.transfer import FILE_NAME, LOCK_NAME, Fetched, FetchSettings, Manifest
+from limner.datasets.fetch import FILE_NAME, LOCK_NAME, fetch_pictures, open_manifest
 from limner.errors import ConfigError, DataError
 from limner.files import DRAFT_SUFFIX
+from limner.transfer import Fetched, FetchSettings
 
 QUICK = FetchSettings(
     parallel=8,
@@ -240,7 +240,7 @@ def test_the_same_bytes_for_many_addresses_are_told(server, tmp_path):
     assert fetch_pictures(wanted, tmp_path, QUICK).same_bytes == 3
 
 
-def test_wrong_wishes_are_refused(server, tmp_path):
+def test_wrong_settings_are_refused(server, tmp_path):
     for name in ("../a.jpg", "/a", "", "..", FILE_NAME, "a\0", "a/b", "a\\b", "b.jpg"):
         with pytest.raises(ConfigError, match="fetch: "):
             fetch_pictures({"http://a": name, "http://b": "b.jpg"}, tmp_path / "x", QUICK)
@@ -265,29 +265,32 @@ def test_a_full_disk_is_one_clear_error(server, tmp_path, monkeypatch):
 
 
 def test_the_manifest_survives_a_torn_line_and_one_process_owns_it(tmp_path):
-    with Manifest(tmp_path) as manifest:
+    with open_manifest(tmp_path) as manifest:
         manifest.add(Fetched(url="http://a", name="a", state="done"))
-        with pytest.raises(DataError, match="another fetch is writing here"):
-            Manifest(tmp_path)
+        with pytest.raises(DataError, match="another fetch is writing here"), open_manifest(tmp_path):
+            pass
     with (tmp_path / FILE_NAME).open("ab") as file:
         file.write(b'{"url": "http://b", "na')
-    with Manifest(tmp_path) as manifest:
+    with open_manifest(tmp_path) as manifest:
         assert list(manifest.known) == ["http://a"]
         manifest.add(Fetched(url="http://c", name="c", state="dead", reason="HTTP 404"))
         manifest.add(Fetched(url="http://a", name="a", state="dead"))
-    with Manifest(tmp_path) as manifest:
+    with open_manifest(tmp_path) as manifest:
         assert list(manifest.known) == ["http://a", "http://c"]
         assert manifest.known["http://a"].state == "dead"
     with (tmp_path / FILE_NAME).open("ab") as file:
         file.write(b"nonsense\n")
-    with pytest.raises(DataError, match=r"manifest.jsonl:4: not a line of a manifest"):
-        Manifest(tmp_path)
+    with (
+        pytest.raises(DataError, match=r"manifest.jsonl:4: not a line of a manifest"),
+        open_manifest(tmp_path),
+    ):
+        pass
 
 
 SCRIPT = """
 import json, sys
 from limner.datasets.fetch import fetch_pictures
-from limner.datasets.transfer import FetchSettings
+from limner.transfer import FetchSettings
 wanted = json.loads(sys.argv[1])
 settings = FetchSettings(parallel=4, per_host=4, host_pause_s=0, retries=0, allow_private=True)
 fetch_pictures(wanted, sys.argv[2], settings)

@@ -23,12 +23,12 @@ from limner.datasets.sets.politics import read_politics
 from limner.datasets.sets.recipeqa import read_recipeqa
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.sets.vist import read_vist
-from limner.datasets.transfer import FetchSettings
 from limner.errors import DataError, LimnerError, MissingError
 from limner.pictures.find import list_rows
 from limner.text.document import Document
 from limner.text.html import read_html
 from limner.text.read import read_story
+from limner.transfer import FetchSettings
 
 DEEP = 100_000
 LONG = "stir well " * 1_050_000  # of 10 MB

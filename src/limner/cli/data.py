@@ -18,10 +18,10 @@ from limner.datasets.audit import render
 from limner.datasets.base import data_sets
 from limner.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
 from limner.datasets.recipes import builder
-from limner.datasets.transfer import FetchSettings
 from limner.errors import ConfigError, LimnerError, unknown
 from limner.progress import Bar, IndexProgress
 from limner.scenes.detect import build_prior as count
+from limner.transfer import FetchSettings
 
 _LINE_EVERY_S = 30.0
 data = App(

@@ -6,29 +6,72 @@ Every file appears whole and checked or not at all.
 
 import asyncio
 import hashlib
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
-from limner.datasets.missing import picture_fault
-from limner.datasets.transfer import (
-    FILE_NAME,
-    LOCK_NAME,
-    FailedError,
-    Fetched,
-    FetchSettings,
-    FullError,
-    Manifest,
-    Transfer,
-)
-from limner.errors import ConfigError, DataError
-from limner.files import DRAFT_SUFFIX, write_bytes
-from limner.records import Record
+from pydantic import ValidationError
 
+from limner.datasets.missing import picture_fault
+from limner.errors import ConfigError, DataError
+from limner.files import DRAFT_SUFFIX, locked, write_bytes
+from limner.records import Record
+from limner.transfer import FailedError, Fetched, FetchSettings, FullError, Transfer
+
+FILE_NAME, LOCK_NAME = "manifest.jsonl", ".manifest.lock"
 _BACKOFF_S = 1.0
+
+
+class Manifest:
+    """An open manifest: what is known so far, and a way to add to it.
+
+    Attributes:
+        known: URL → what became of it.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.known: dict[str, Fetched] = {}
+        self._file = file
+        file.seek(0)
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            file.truncate(whole)
+        for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
+            try:
+                one = Fetched.model_validate_json(line)
+            except ValidationError as error:
+                raise DataError(
+                    f"{path}:{number}: not a line of a manifest ({error.errors()[0]['msg']}); "
+                    "fetch into another folder, or move this file away to check all pictures again"
+                ) from error
+            self.known[one.url] = one
+
+    def add(self, one: Fetched) -> None:
+        """Append a line and wait until it is on disk."""
+        self._file.write(one.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.known[one.url] = one
+
+
+@contextmanager
+def open_manifest(folder: Path) -> Iterator[Manifest]:
+    """The manifest of a folder, for one process at a time; a line torn by a crash is cut off.
+
+    Raises:
+        DataError: a line is not one of a manifest, or another process has it open.
+    """
+    path = folder / FILE_NAME
+    busy = DataError(f"{path}: another fetch is writing here; wait for it or use another folder")
+    with locked(folder / LOCK_NAME, busy), path.open("a+b") as file:
+        yield Manifest(path, file)
 
 
 class FetchReport(Record):
@@ -102,7 +145,7 @@ def fetch_pictures(
     root = Path(folder)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with Manifest(root) as manifest:
+        with open_manifest(root) as manifest:
             for draft in root.glob(f".*{DRAFT_SUFFIX}"):  # what a crash left half written
                 draft.unlink()
             run = _Run(wanted, root, manifest, chosen, again=again, progress=progress, fault=fault)
@@ -149,7 +192,7 @@ class _Run:
     async def all(self) -> None:
         """Fetch everything; the first error that is not one picture's ends all tasks."""
         self._parallel = asyncio.Semaphore(self._settings.parallel)
-        async with self._transfer:
+        async with self._transfer.pool:
             tasks = [
                 asyncio.create_task(self._serve(host, urls))
                 for host, urls in self._queues.items()
@@ -210,8 +253,10 @@ class _Run:
             async with self._parallel:
                 self._requests += 1
                 try:
-                    data, one = await self._transfer.get(url)
-                    fault = await asyncio.to_thread(self._fault, data)
+                    body = bytearray()
+                    one = await self._transfer.get(url, body.extend)
+                    data = bytes(body)
+                    fault = await asyncio.to_thread(self._fault, bytes(data))
                     if fault:
                         raise FailedError(f"not a usable picture: {fault}", lasting=True, status=one.status)
                     await asyncio.to_thread(write_bytes, self._folder / name, data)
@@ -281,12 +326,7 @@ def _check_names(wanted: Mapping[str, str]) -> None:
         raise ConfigError(
             f"fetch: {len(twice)} file names stand for several URLs, first {twice[0]!r}; give each its own"
         )
+    reserved = {"", ".", "..", FILE_NAME, LOCK_NAME}
     for name in wanted.values():
-        if (
-            not name
-            or name != Path(name).name
-            or name in (".", "..", FILE_NAME, LOCK_NAME)
-            or "\0" in name
-            or "\\" in name
-        ):
+        if name in reserved or name != Path(name).name or "\0" in name or "\\" in name:
             raise ConfigError(f"fetch: file name {name!r}, expected a plain name without folders")

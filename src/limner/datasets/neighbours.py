@@ -25,7 +25,7 @@ from limner.errors import (
     ShapeError,
     unknown,
 )
-from limner.files import replacing, write_bytes, write_text
+from limner.files import replacing, sha256_of, write_bytes, write_text
 from limner.records import Record
 
 Method = Literal["auto", "exact", "hnsw"]
@@ -327,7 +327,7 @@ def write_graph(graph: NeighbourGraph, folder: Path, made_from: str) -> None:
     (folder / ABOUT).unlink(missing_ok=True)  # without it there is no graph
     with replacing(folder / TABLE) as draft, draft.open("wb") as file:
         np.save(file, graph.neighbours, allow_pickle=False)
-    about = _About(made_from=made_from, method=graph.method, sha256=_file_hash(folder / TABLE))
+    about = _About(made_from=made_from, method=graph.method, sha256=sha256_of(folder / TABLE))
     write_text(folder / ABOUT, about.model_dump_json(indent=1))
 
 
@@ -348,14 +348,9 @@ def open_graph(folder: Path, made_from: str) -> NeighbourGraph:
         raise CheckpointError(f"{folder}: not a neighbour graph; remove the folder") from error
     if about.made_from != made_from:
         raise CheckpointError(f"{folder}: a graph of other vectors or pairs; use another folder")
-    if about.sha256 != _file_hash(folder / TABLE) or table.dtype != np.int32 or table.ndim != 2:
+    if about.sha256 != sha256_of(folder / TABLE) or table.dtype != np.int32 or table.ndim != 2:
         raise CheckpointError(f"{folder}: the table of neighbours is damaged; remove the folder")
     return NeighbourGraph(table, about.method)
-
-
-def _file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 SCORES_FILE = "pair_scores.safetensors"

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.encoders.weights import (
     PREFIX,
-    Progress,
     WeightFile,
     clip_names,
-    fetch,
     find,
     find_clip,
     hub_folder,
@@ -289,7 +287,9 @@ def available(weights: Mapping[str, Path] | None = None) -> list[Available]:
     return rows
 
 
-def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress | None = None) -> Path:
+def fetch_weights(
+    name: str, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> Path:
     """Download the published weights of an architecture; only ever called on a user's request.
 
     Args:
@@ -297,7 +297,7 @@ def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress |
             open_clip knows several weights of it.
         folder: by default the torch hub cache, where every encoder looks; CLIP goes to the cache of
             Hugging Face.
-        progress: see `limner.encoders.weights.fetch`.
+        progress: see `limner.transfer.fetch_file`.
     Raises:
         ConfigError: no published weights under this name.
         MissingError: the network or the disk refuses.
@@ -312,4 +312,6 @@ def fetch_weights(name: str, folder: Path | None = None, *, progress: Progress |
         return fetch_clip(architecture, tag)
     if name not in TORCHVISION:
         raise ConfigError(unknown("downloadable model", name, TORCHVISION))
-    return fetch(official_url(name), folder or hub_folder(), progress=progress)
+    from limner.transfer import fetch_file
+
+    return fetch_file(official_url(name), folder or hub_folder(), report=progress)

@@ -21,10 +21,10 @@ from limner.export.wording import (
     step_numbers,
     story_credits,
 )
-from limner.files import write_text
+from limner.files import sha256_of, write_text
 from limner.language import ENGLISH
 from limner.pages import carried, forbidden
-from limner.pictures.thumbnails import changed, digest, locate
+from limner.pictures.thumbnails import changed, locate
 from limner.records import Storyboard
 
 FOLDER = "_pictures"
@@ -86,19 +86,19 @@ def _copy(source: Path, folder: Path, number: int, board: Storyboard) -> tuple[P
 
     The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
     """
-    content = digest(source)
+    content = sha256_of(source)
     stem = re.sub(r"[^A-Za-z0-9]+", "-", source.stem).strip("-")[:48] or "picture"
     suffix = source.suffix.lower() if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
     target = folder / f"{number:02d}-{stem}-{content[:8]}{suffix}"
     if target.exists():
-        if target.is_file() and digest(target) == content:
+        if target.is_file() and sha256_of(target) == content:
             return target, content
         raise DataError(f"export: {target} exists with another content; move it away or name another output")
     if is_picture(target, board) is not None:
         raise DataError(f"export: {target} is a picture of the collection; name another output")
     with whole(target) as draft:
         shutil.copyfile(source, draft)
-        if digest(draft) != content:
+        if sha256_of(draft) != content:
             raise DataError(f"export: {source} changed while it was copied; try again")
     return target, content
 

@@ -4,7 +4,6 @@ A shared page must neither carry 12 megapixels per step nor the place where a ph
 """
 
 import base64
-import hashlib
 import io
 import math
 import os
@@ -71,12 +70,6 @@ def _unescaped(path: str) -> str:
     return re.sub(
         r"\\(?:x|udc|uDC)([89a-fA-F][0-9a-fA-F])", lambda found: chr(0xDC00 + int(found[1], 16)), path
     )
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file's bytes, read in pieces, as 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def changed(path: Path, where: str) -> str:

@@ -8,8 +8,8 @@ from PIL import Image
 
 from limner.datasets.recipes.builder import build_recipes, summary
 from limner.datasets.sets.stories import read_stories
-from limner.datasets.transfer import FetchSettings
 from limner.errors import ConfigError, DataError, MissingError
+from limner.transfer import FetchSettings
 
 BOUNDS = FetchSettings(parallel=4, per_host=1, host_pause_s=0, total_s=5, retries=0, allow_private=True)
 WORDS = (

@@ -19,10 +19,10 @@ from limner.datasets.recipes.pages import Page, Piece, Removed, Segment, one_pic
 from limner.datasets.recipes.web import Robots, bring, find_sources
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, text_id
-from limner.datasets.transfer import FetchSettings
 from limner.errors import ConfigError, DataError
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef, Record
+from limner.transfer import FetchSettings
 
 AuthorSplit = Literal["stratified", "disjoint"]
 TEST_SHARE = 0.1

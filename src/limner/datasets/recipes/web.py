@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from limner.datasets.fetch import FetchProgress, fetch_pictures
+from limner.datasets.fetch import FetchProgress, fetch_pictures, open_manifest
 from limner.datasets.missing import picture_fault
-from limner.datasets.transfer import AddressError, Fetched, FetchSettings, Manifest, plain_url
 from limner.errors import DataError, MissingError
+from limner.transfer import AddressError, Fetched, FetchSettings, plain_url
 
 if TYPE_CHECKING:
     from protego import Protego  # type: ignore[import-untyped, unused-ignore]
@@ -134,7 +134,7 @@ class Robots:
         wanted = {f"{site}/robots.txt": str(number) for number, site in enumerate(sorted(sites))}
         with tempfile.TemporaryDirectory() as folder:
             fetch_pictures(wanted, folder, self._settings, fault=lambda data: "")
-            with Manifest(Path(folder)) as manifest:
+            with open_manifest(Path(folder)) as manifest:
                 known = dict(manifest.known)
             for url, name in wanted.items():
                 site, one = url.removesuffix("/robots.txt"), known.get(url)
@@ -218,7 +218,7 @@ def bring(
         )
         fault = page_fault if pages else picture_fault
         fetch_pictures(wanted, folder, bounds, again=again, progress=progress, fault=fault)
-        with Manifest(folder) as manifest:
+        with open_manifest(folder) as manifest:
             known = {url: manifest.known[url] for url in wanted if url in manifest.known}
         # a redirect leads to hosts whose rules are not known before
         met = [one.reason.removeprefix(UNASKED) for one in known.values() if one.reason.startswith(UNASKED)]

@@ -1,4 +1,4 @@
-"""One picture over the web: which addresses may be asked, a request, its redirects, and what became of it.
+"""One file over the web: which addresses may be asked, a request, its redirects, and what became of it.
 
 Every server is taken for one that may stall, lie about lengths, redirect for ever or send something else, and
 lists of URLs were written by strangers.
@@ -8,25 +8,22 @@ import asyncio
 import hashlib
 import ipaddress
 import math
-import os
 import re
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
-from urllib.parse import quote, urljoin, urlsplit
+from typing import Literal
+from urllib.parse import quote, unquote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpcore
-from pydantic import ValidationError
 
-from limner.errors import ConfigError, DataError
-from limner.files import locked
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+from limner.files import replacing, sha256_of
 from limner.records import Record
 
 _SAFE = "%/:=&?~+!$,;'@()*[]"
@@ -47,22 +44,20 @@ def plain_url(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
-        if parts.scheme.lower() not in ("http", "https"):
-            raise AddressError(f"{url[:100]!r}: scheme {parts.scheme!r}, expected http or https")
-        if parts.username is not None or parts.password is not None:
-            raise AddressError(f"{host}: the URL holds a user name or password; expected none")
         name = host if ":" in host else host.encode("idna").decode("ascii")
-        if not _HOST.fullmatch(name):
-            raise AddressError(f"{url[:100]!r}: {name!r} is no host name")
         path = quote(parts.path or "/", safe=_SAFE.replace("?", ""))
         query = f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""
-    except AddressError:
-        raise
     except ValueError as error:  # of which UnicodeError is one
         raise AddressError(f"{url[:100]!r}: not a URL ({error})") from error
+    if parts.scheme not in ("http", "https"):
+        raise AddressError(f"{url[:100]!r}: scheme {parts.scheme!r}, expected http or https")
+    if parts.username is not None or parts.password is not None:
+        raise AddressError(f"{host}: the URL holds a user name or password; expected none")
+    if not _HOST.fullmatch(name):
+        raise AddressError(f"{url[:100]!r}: {name!r} is no host name")
     place = f"[{name}]" if ":" in name else name
     place += f":{port}" if port is not None else ""
-    return f"{parts.scheme.lower()}://{place}{path}{query}"
+    return f"{parts.scheme}://{place}{path}{query}"
 
 
 def is_public(address: str) -> bool:
@@ -77,13 +72,12 @@ def is_public(address: str) -> bool:
     return ip.is_global and not ip.is_multicast
 
 
-class GuardedBackend(httpcore.AsyncNetworkBackend):
+class GuardedBackend(httpcore.AnyIOBackend):
     """Connects to public addresses only, and to the very address that was checked."""
 
     def __init__(self, allow_private: bool = False) -> None:
         """Take addresses of private networks, too, when `allow_private`."""
         self._allow_private = allow_private
-        self._inner = httpcore.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -112,23 +106,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             raise AddressError(
                 f"{host}: address {addresses[0]} is not public; expected a host of the open internet"
             )
-        return await self._inner.connect_tcp(allowed[0], port, timeout, local_address, socket_options)
-
-    async def connect_unix_socket(
-        self,
-        path: str,
-        timeout: float | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Never: a picture does not come from a socket of this machine."""
-        raise AddressError(f"{path}: a local socket; expected a host of the open internet")
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)
-
-
-FILE_NAME, LOCK_NAME = "manifest.jsonl", ".manifest.lock"
+        return await super().connect_tcp(allowed[0], port, timeout, local_address, socket_options)
 
 
 class Fetched(Record):
@@ -159,59 +137,6 @@ class Fetched(Record):
     size_bytes: int = 0
     sha256: str = ""
     attempts: int = 0
-
-
-class Manifest:
-    """An open manifest: what is known so far, and a way to add to it. One process at a time."""
-
-    def __init__(self, folder: Path) -> None:
-        """Read and open the manifest of a folder; a line torn by a crash is cut off.
-
-        Raises:
-            DataError: a line is not one of a manifest, or another process has it open.
-        """
-        self.path = folder / FILE_NAME
-        busy = DataError(f"{self.path}: another fetch is writing here; wait for it or use another folder")
-        with ExitStack() as opened:
-            opened.enter_context(locked(folder / LOCK_NAME, busy))
-            self._file = opened.enter_context(self.path.open("a+b"))
-            self.known = self._read()
-            self._opened = opened.pop_all()
-
-    def add(self, one: Fetched) -> None:
-        """Append a line and wait until it is on disk."""
-        self._file.write(one.model_dump_json(exclude_defaults=True).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.known[one.url] = one
-
-    def __enter__(self) -> Self:
-        """The manifest itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
-        self._opened.close()
-
-    def _read(self) -> dict[str, Fetched]:
-        self._file.seek(0)
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            self._file.truncate(whole)
-        known: dict[str, Fetched] = {}
-        for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
-            try:
-                one = Fetched.model_validate_json(line)
-            except ValidationError as error:
-                raise DataError(
-                    f"{self.path}:{number}: not a line of a manifest ({error.errors()[0]['msg']}); "
-                    "fetch into another folder, or move this file away to check all pictures again"
-                ) from error
-            known[one.url] = one
-        return known
 
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -284,95 +209,47 @@ class FullError(Exception):
 
 
 class Transfer:
-    """Open connections to many hosts.
+    """Requests to many hosts.
 
     Attributes:
         settings: the bounds.
         stored: bytes the folder holds; its owner adds to it.
         arrived: bytes received.
+        pool: of open connections; its owner enters it.
     """
 
-    def __init__(self, settings: FetchSettings, stored: int = 0) -> None:
+    def __init__(self, settings: FetchSettings, stored: int = 0, proxy: httpcore.Proxy | None = None) -> None:
         self.settings, self.stored, self.arrived = settings, stored, 0
-        self._pool = httpcore.AsyncConnectionPool(
+        self.pool = httpcore.AsyncConnectionPool(
             ssl_context=ssl.create_default_context(),
+            proxy=proxy,
             max_connections=settings.parallel,
             max_keepalive_connections=settings.parallel,
             keepalive_expiry=5.0,
             network_backend=GuardedBackend(settings.allow_private),
         )
 
-    async def __aenter__(self) -> Self:
-        """Itself."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close all connections."""
-        await self._pool.aclose()
-
-    async def get(self, url: str) -> tuple[bytes, Fetched]:
+    async def get(
+        self, url: str, write: Callable[[bytes], object], report: Callable[[int, int], None] | None = None
+    ) -> Fetched:
         """One request with its redirects.
 
+        Args:
+            url: whose.
+            write: receives the body piece by piece; of a request that fails, whatever came before.
+            report: called with bytes so far and in all (0 where unknown).
         Returns:
-            the body, and all the manifest says but the file name.
+            all that is known of the file but its name.
         Raises:
-            FailedError: no picture came.
+            FailedError: it did not come.
             FullError: the folder would grow beyond its bound.
         """
         try:
             async with asyncio.timeout(self.settings.total_s):
-                return await self._get(url)
+                return await self._get(url, write, report)
         except TimeoutError as error:
             reason = f"too slow: not whole after {self.settings.total_s:g} s"
             raise FailedError(reason, lasting=False) from error
-
-    async def _get(self, url: str) -> tuple[bytes, Fetched]:
-        settings = self.settings
-        headers = [
-            ("User-Agent", settings.user_agent),
-            (
-                "Accept",
-                ",".join(
-                    [f"{kind}*" if kind.endswith("/") else kind for kind in settings.kinds if kind]
-                    + ["*/*;q=0.1"]
-                ),
-            ),
-            ("Accept-Encoding", "identity"),
-        ]
-        limits = {"connect": settings.connect_s, "read": settings.read_s, "write": settings.read_s}
-        # a place in the pool is certain, since no more requests run than it has
-        extensions = {"timeout": {**limits, "pool": settings.total_s}}
-        place = url
-        try:
-            for _ in range(settings.max_redirects + 1):
-                place = plain_url(place)
-                if settings.permit and (refusal := settings.permit(place)):
-                    raise FailedError(refusal, lasting=False, wait_s=math.inf)
-                async with self._pool.stream(
-                    "GET", place, headers=headers, extensions=extensions
-                ) as response:
-                    said = {
-                        key.decode("latin-1").lower(): value.decode("latin-1")
-                        for key, value in response.headers
-                    }
-                    if response.status in _REDIRECTS and "location" in said:
-                        place = urljoin(place, said["location"])
-                        continue
-                    kind = _check_head(response.status, said, settings)
-                    data = await self._body(response)
-                    one = Fetched(
-                        url=url,
-                        name="",
-                        state="done",
-                        status=response.status,
-                        final_url="" if place == plain_url(url) else place,
-                        content_type=kind,
-                        size_bytes=len(data),
-                        sha256=hashlib.sha256(data).hexdigest(),
-                    )
-                    return data, one
         except AddressError as error:
             raise FailedError(f"address refused: {error}", lasting=True) from error
         except ValueError as error:
@@ -385,42 +262,81 @@ class Transfer:
             httpcore.UnsupportedProtocol,
             ssl.SSLError,
         ) as error:
-            said_why = " ".join(str(error).split()) or type(error).__name__
-            raise FailedError(f"connection failed: {said_why}", lasting=False) from error
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise FailedError(f"connection failed: {why}", lasting=False) from error
+
+    async def _get(
+        self, url: str, write: Callable[[bytes], object], report: Callable[[int, int], None] | None
+    ) -> Fetched:
+        settings = self.settings
+        kinds = [f"{kind}*" if kind.endswith("/") else kind for kind in settings.kinds if kind]
+        headers = [
+            ("User-Agent", settings.user_agent),
+            ("Accept", ",".join([*kinds, "*/*;q=0.1"])),
+            ("Accept-Encoding", "identity"),
+        ]
+        limits = {"connect": settings.connect_s, "read": settings.read_s, "write": settings.read_s}
+        # a place in the pool is certain, since no more requests run than it has
+        extensions = {"timeout": {**limits, "pool": settings.total_s}}
+        place = url
+        for _ in range(settings.max_redirects + 1):
+            place = plain_url(place)
+            if settings.permit and (refusal := settings.permit(place)):
+                raise FailedError(refusal, lasting=False, wait_s=math.inf)
+            async with self.pool.stream("GET", place, headers=headers, extensions=extensions) as response:
+                said = {
+                    key.decode("latin-1").lower(): value.decode("latin-1") for key, value in response.headers
+                }
+                if response.status in _REDIRECTS and "location" in said:
+                    place = urljoin(place, said["location"])
+                    continue
+                kind, due = _check_head(response.status, said, settings)
+                size, digest = 0, hashlib.sha256()
+                async for chunk in response.aiter_stream():
+                    size += len(chunk)
+                    self.arrived += len(chunk)
+                    if size > settings.max_bytes:
+                        reason = f"too large: more than {settings.max_bytes:,} bytes"
+                        raise FailedError(reason, lasting=True, status=response.status)
+                    if self.stored + size > settings.max_total_bytes:
+                        raise FullError
+                    digest.update(chunk)
+                    write(chunk)
+                    if report:
+                        report(size, due)
+                return Fetched(
+                    url=url,
+                    name="",
+                    state="done",
+                    status=response.status,
+                    final_url="" if place == plain_url(url) else place,
+                    content_type=kind,
+                    size_bytes=size,
+                    sha256=digest.hexdigest(),
+                )
         raise FailedError(f"redirects: more than {settings.max_redirects}", lasting=True)
 
-    async def _body(self, response: httpcore.Response) -> bytes:
-        """The body, as long as it stays inside the bounds."""
-        data = bytearray()
-        async for chunk in response.aiter_stream():
-            data += chunk
-            self.arrived += len(chunk)
-            if len(data) > self.settings.max_bytes:
-                raise FailedError(
-                    f"too large: more than {self.settings.max_bytes:,} bytes",
-                    lasting=True,
-                    status=response.status,
-                )
-            if self.stored + len(data) > self.settings.max_total_bytes:
-                raise FullError
-        return bytes(data)
 
-
-def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -> str:
-    """The content type of an answer that may be a picture; anything else fails before its body is read."""
+def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -> tuple[str, int]:
+    """Content type and length (0: unknown) of an answer that is wanted; any other fails before its body."""
     if status != 200:
         passing = status in _PASSING
         wait_s = _retry_after(said.get("retry-after", "")) if passing else None
         raise FailedError(f"HTTP {status}", lasting=not passing, status=status, wait_s=wait_s)
     kind = said.get("content-type", "").partition(";")[0].strip().lower()
-    if not kind.startswith(settings.kinds) and kind not in _OPAQUE_TYPES:
-        raise FailedError(f"content type {kind}", lasting=True, status=status)
-    if said.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise FailedError(f"content encoding {said['content-encoding']}", lasting=True, status=status)
+    encoding = said.get("content-encoding", "").strip()
     length = said.get("content-length", "")
-    if length.isdecimal() and int(length) > settings.max_bytes:
-        raise FailedError(f"too large: {int(length):,} bytes", lasting=True, status=status)
-    return kind
+    due = int(length) if length.isdecimal() else 0
+    reason = ""
+    if not kind.startswith(settings.kinds) and kind not in _OPAQUE_TYPES:
+        reason = f"content type {kind}"
+    elif encoding.lower() not in ("", "identity"):
+        reason = f"content encoding {encoding}"
+    elif due > settings.max_bytes:
+        reason = f"too large: {due:,} bytes"
+    if reason:
+        raise FailedError(reason, lasting=True, status=status)
+    return kind, due
 
 
 def _retry_after(value: str) -> float | None:
@@ -431,3 +347,89 @@ def _retry_after(value: str) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (TypeError, ValueError):
         return None
+
+
+ONE_FILE = FetchSettings(
+    read_s=30.0,
+    total_s=3600.0,
+    max_bytes=4 << 30,
+    allow_private=True,
+    user_agent="limner/0.1",
+    kinds=("",),
+)
+"""Bounds of a file that the user asks for by name."""
+
+
+def fetch_file(
+    url: str,
+    folder: Path,
+    settings: FetchSettings = ONE_FILE,
+    report: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Download a file into a folder under its published name, through the proxy that the environment names.
+
+    A file of that name with the right hash is kept and nothing is fetched.
+
+    Args:
+        url: http or https; its last part names the file and holds the beginning of its SHA-256, as in
+            ``resnet50-0676ba61.pth``.
+        folder: created if need be.
+        settings: bounds; a failure is not tried again.
+        report: called with bytes so far and bytes in all (0 where unknown).
+    Returns:
+        Path of the complete file.
+    Raises:
+        DataError: the address is not http or https, or names no hash.
+        MissingError: the server refuses, stalls, is too slow, or sends too much.
+        CheckpointError: the hash differs, of the download or of a file already there.
+    """
+    plain_url(url)
+    name = urlsplit(url).path.rpartition("/")[2]
+    due = re.search(r"-([0-9a-f]{8,64})\.[a-z]+$", name)
+    if due is None:
+        raise DataError(
+            f"{url}: no SHA-256 is known for it; expected a file name that holds its first digits"
+        )
+    target = folder / name
+    try:
+        if target.exists():
+            if sha256_of(target).startswith(due[1]):
+                return target
+            raise CheckpointError(f"{target}: SHA-256 does not begin with {due[1]}; remove it and run again")
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as draft, draft.open("wb") as out:
+            found = asyncio.run(_download(url, settings, out.write, report))
+            if not found.startswith(due[1]):
+                raise CheckpointError(
+                    f"{url}: SHA-256 is {found[:16]}…, expected {due[1]}; nothing kept, run again"
+                )
+    except FailedError as error:
+        raise MissingError(f"{url}: {error.reason}; nothing kept, try again later") from error
+    except OSError as error:
+        raise MissingError(
+            f"{target}: cannot be written ({error.strerror or error}); choose another folder"
+        ) from error
+    return target
+
+
+async def _download(
+    url: str,
+    settings: FetchSettings,
+    write: Callable[[bytes], object],
+    report: Callable[[int, int], None] | None,
+) -> str:
+    """SHA-256 of what came."""
+    transfer = Transfer(settings, proxy=_proxy_for(url))
+    async with transfer.pool:
+        return (await transfer.get(url, write, report)).sha256
+
+
+def _proxy_for(url: str) -> httpcore.Proxy | None:
+    """What ``$HTTP_PROXY`` and its kin name for an address."""
+    parts = urlsplit(url)
+    named = getproxies().get(parts.scheme, "")
+    if not named or proxy_bypass(parts.hostname or ""):
+        return None
+    proxy = urlsplit(named if "://" in named else f"http://{named}")
+    auth = (unquote(proxy.username), unquote(proxy.password or "")) if proxy.username else None
+    return httpcore.Proxy(f"{proxy.scheme}://{proxy.netloc.rpartition('@')[2]}", auth)
