@@ -126,7 +126,7 @@ class Ours:
     """The studio, asked over HTTP in process."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
-        studio = Studio.of(engine, folder / f"projects-{os.getpid()}", folder / f"thumbnails-{os.getpid()}")
+        studio = Studio(engine, folder / f"projects-{os.getpid()}", folder / f"thumbnails-{os.getpid()}")
         self.client = TestClient(create_app(studio))
         album = sorted((folder / "photographs").glob("*.jpg"))
         self.photographs = [hashlib.sha256(one.read_bytes()).hexdigest() for one in album]

@@ -17,7 +17,8 @@ from limner.storyboard import calibration
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.lattice import Decoding
-from limner.studio.engine import Constraints, made
+from limner.studio.engine import made
+from limner.studio.projects import Constraints
 from limner.text.read import parse_story_report
 from limner.worlds import PictureBook
 from limner.worlds.files import write
@@ -65,7 +66,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder)
     words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--decoder", decoder]
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
     told = Storyboard.model_validate_json(out.read_text(), strict=False)
-    constraints = Constraints({1: pinned}, {}, (banned,))
+    constraints = Constraints(pins={1: pinned}, bans=(banned,))
     drafted = made(opened, told.story, BoardOptions(decoder=decoder), constraints)
     assert drafted == told
     assert drafted.steps[1].chosen.picture.id == pinned

@@ -58,7 +58,7 @@ def workshop(drawn_engine, tmp_path) -> Workshop:
 @pytest.fixture
 def studio(drawn_engine, tmp_path) -> Studio:
     """A studio of this test."""
-    return Studio.of(drawn_engine, tmp_path / "projects", tmp_path / "thumbnails")
+    return Studio(drawn_engine, tmp_path / "projects", tmp_path / "thumbnails")
 
 
 @pytest.fixture

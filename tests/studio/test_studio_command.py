@@ -134,7 +134,7 @@ def test_without_the_extra_it_says_how_to_get_it(drawn_library):
 
 
 def test_the_openapi_document_names_every_path_and_loads_nothing(drawn_engine, tmp_path):
-    with TestClient(create_app(Studio.of(drawn_engine, tmp_path / "p", tmp_path / "t"))) as client:
+    with TestClient(create_app(Studio(drawn_engine, tmp_path / "p", tmp_path / "t"))) as client:
         document = client.get("/openapi.json").json()
         assert document["openapi"].startswith("3.")
         paths = {

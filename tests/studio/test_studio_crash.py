@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 
 from limner import files
-from limner.studio.projects import Blank, Projects, Retext, Retitle
+from limner.studio.projects import Fix, Projects, Retext, Retitle
 from limner.studio.workshop import Workshop
 
 
@@ -46,7 +46,7 @@ def dying_after(calls, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "edit", [Blank(kind="blank", step=1), Retext(kind="retext", text="New words.")], ids=str
+    "edit", [Fix(kind="blank", step=1), Retext(kind="retext", text="New words.")], ids=str
 )
 def test_dying_at_any_moment_of_an_edit_leaves_the_old_or_the_new(workshop, text, edit, drawn_engine):
     made = workshop.create(text, format="markdown")

@@ -20,7 +20,7 @@ from limner.records import Picture
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, considered
-from limner.studio.jobs import Job, Jobs, told
+from limner.studio.jobs import Job, Jobs, report_line
 from limner.studio.routes import Studio
 
 
@@ -218,7 +218,7 @@ def photographs(folder, count, first=0):
 def growing(drawn_library, tmp_path):
     """A studio over a library of the test's own."""
     shutil.copytree(drawn_library, tmp_path / "lib")
-    studio = Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "thumbnails")
+    studio = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "thumbnails")
     with TestClient(create_app(studio)) as client:
         client.studio = studio
         yield client
@@ -329,7 +329,7 @@ def test_the_library_is_no_folder_of_pictures(growing, tmp_path):
 
 
 def test_beyond_this_machine_nobody_adds_folders(drawn_engine, tmp_path):
-    studio = Studio.of(drawn_engine, tmp_path / "projects", tmp_path / "cache", writable=False)
+    studio = Studio(drawn_engine, tmp_path / "projects", tmp_path / "cache", writable=False)
     with TestClient(create_app(studio)) as client:
         answer = client.post("/api/library/folders", json={"path": str(tmp_path)})
         assert answer.status_code == 403
@@ -356,14 +356,14 @@ def test_the_rest_is_estimated_once_there_is_something_to_go_by(tmp_path, monkey
     assert job.status.seconds_left == pytest.approx(40.0)
     job.end("done", "all")
     assert job.status.seconds_left is None
-    assert told(IndexReport(new=3, pictures=9)) == (
+    assert report_line(IndexReport(new=3, pictures=9)) == (
         "3 new and 0 changed files, 0 unchanged, 0 left out; 9 pictures in the library"
     )
 
 
 def test_an_empty_library_says_so_and_takes_its_first_folder(tmp_path):
     Library(tmp_path / "lib")
-    studio = Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache")
+    studio = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache")
     with TestClient(create_app(studio)) as client:
         held = client.get("/api/library").json()
         assert (held["pictures"], held["channels"], held["duplicates"]) == (0, [], [])

@@ -48,7 +48,7 @@ def asking(album, tmp_path):
     """A studio over the album, without the guard."""
     index([album], tmp_path / "lib")
     with TestClient(
-        create_app(Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache"))
+        create_app(Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache"))
     ) as client:
         yield client
 
@@ -167,7 +167,7 @@ def test_a_second_copy_serves_where_the_first_is_gone(album, tmp_path):
     index([album], tmp_path / "lib")
     (album / "IMG_0.png").unlink()
     with TestClient(
-        create_app(Studio.of(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache"))
+        create_app(Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache"))
     ) as asking:
         picture = hashlib.sha256((album / "copy" / "IMG_0.png").read_bytes()).hexdigest()
         assert asking.get(f"/api/pictures/{picture}/file").status_code == 200

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from limner.records import Storyboard
-from limner.studio.engine import Constraints, made
-from limner.studio.projects import Projects
+from limner.studio.engine import made
+from limner.studio.projects import Constraints, Projects
 
 
 def shown(project):
@@ -58,7 +58,7 @@ def test_choosing_locks_and_the_others_are_decoded_around_it(guarded, project, e
         studio.engine.illustrator(),
         Storyboard.model_validate(project["board"]).story,
         studio.workshop.projects.read(project["id"]).state.options,
-        Constraints({1: picture}, {}),
+        Constraints(pins={1: picture}),
     )
     assert Storyboard.model_validate(changed["board"]) == due
     assert changed["board"]["steps"][1]["origin"] == "pinned"

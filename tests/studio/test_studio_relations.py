@@ -18,7 +18,8 @@ from limner.storyboard.trained import (
     run_channels,
 )
 from limner.studio.app import create_app
-from limner.studio.engine import Constraints, Engine, made
+from limner.studio.engine import Engine, made
+from limner.studio.projects import Constraints
 from limner.studio.routes import Studio
 from limner.text.read import parse_story_report
 
@@ -33,7 +34,7 @@ def engine(library, drawings_run):
 
 @pytest.fixture
 def client(engine, tmp_path):
-    with TestClient(create_app(Studio.of(engine, tmp_path / "projects", tmp_path / "cache"))) as client:
+    with TestClient(create_app(Studio(engine, tmp_path / "projects", tmp_path / "cache"))) as client:
         yield client
 
 
@@ -70,7 +71,7 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
     run, story = Run.for_library(drawings_run), parse_story_report(TEXT, format="markdown").story
     name = run.model.relations[0]
     every = dict.fromkeys(range(3), name)
-    board = made(engine.illustrator(), story, BoardOptions(), Constraints({}, every))
+    board = made(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))
     index = Index(Library.open(library).gallery([MODEL]))
     channels = run_channels(run, Library.open(library), name)
     scored = index.score(

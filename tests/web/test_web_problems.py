@@ -16,7 +16,7 @@ from limner.errors import (
     NumericsError,
 )
 from limner.records import Record
-from limner.web.security import ProblemError, details_of, install
+from limner.web.security import ProblemError, install
 
 
 class Body(Record):
@@ -97,6 +97,18 @@ def test_the_unforeseen_shows_no_more_than_its_kind(client, caplog):
     assert "a secret path" in caplog.text
 
 
+def answered(error, kinds=None):
+    """What an application says of an error of limner."""
+    app = FastAPI()
+    install(app, kinds)
+
+    @app.get("/")
+    def fails():
+        raise error
+
+    return told(TestClient(app).get("/"))
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -109,4 +121,9 @@ def test_the_unforeseen_shows_no_more_than_its_kind(client, caplog):
     ],
 )
 def test_statuses(error, status):
-    assert details_of(error).status == status
+    assert answered(error)["status"] == status
+
+
+def test_an_application_names_its_own_errors():
+    found = answered(NumericsError("x"), {NumericsError: (418, "teapot", "Out of numbers")})
+    assert found == {"type": "urn:limner:teapot", "title": "Out of numbers", "status": 418, "detail": "x"}

@@ -12,24 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from limner.errors import DataError, MissingError
+from limner.pages import environment
 from limner.records import limner_version
 from limner.studio import routes
 from limner.studio.engine import Engine
+from limner.studio.jobs import UnknownJobError
 from limner.studio.pictures import cache_folder
-from limner.studio.projects import TextFormat, digest
+from limner.studio.projects import TextFormat, UnknownProjectError, digest
 from limner.studio.routes import Studio
-from limner.studio.workshop import Workshop
+from limner.studio.workshop import StaleError, Workshop
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story
 from limner.web import security as problems
 from limner.web.security import ProblemDetails
 from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
+REFUSED = {
+    UnknownJobError: (404, "unknown-job", ""),
+    UnknownProjectError: (404, "unknown-project", ""),
+    StaleError: (409, "stale-revision", "Stale revision"),
+}
 PAGES = {"/": "index.html", "/library": "library.html", "/projects/{project}": "project.html"}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     "default": {
@@ -57,21 +64,19 @@ def create_app(studio: Studio) -> FastAPI:
         lifespan=lifespan,
         responses=RESPONSES,
     )
-    problems.install(app)
+    problems.install(app, REFUSED)
     app.include_router(routes.library_router(studio))
     app.include_router(routes.search_router(studio))
     app.include_router(routes.project_router(studio))
     for path, name in PAGES.items():
-        app.add_api_route(path, _page(name), include_in_schema=False, response_class=FileResponse)
+        app.add_api_route(path, _page(path, name), include_in_schema=False)
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
     return app
 
 
-def _page(name: str) -> Any:  # noqa: ANN401
-    def page() -> FileResponse:
-        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
-
-    return page
+def _page(path: str, name: str) -> Callable[[], HTMLResponse]:
+    text = environment("limner.studio").get_template(name).render(path=path)
+    return lambda: HTMLResponse(text, headers={"cache-control": "no-cache"})
 
 
 class _Static(StaticFiles):
@@ -110,7 +115,7 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
         note(f"{file.name}: {guessed}")
     projects = workshop.projects
     for project in projects.ids():
-        if projects.read(project).state.text == digest(text.encode("utf-8")):
+        if projects.read(project).state.text == digest(text):
             return project
     given = {}
     story = read_story(file)
@@ -160,7 +165,7 @@ def serve_studio(
     """
     engine = Engine(library, model=model, metric=metric)
     bound = bind(host, port)
-    studio = Studio.of(
+    studio = Studio(
         engine,
         projects or library / "projects",
         cache_folder(engine.illustrator().library),

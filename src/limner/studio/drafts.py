@@ -5,7 +5,6 @@ Pure: a state in, a state out, whose storyboard is still to be made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 from limner.errors import DataError
@@ -13,10 +12,10 @@ from limner.records import Segmentation, Story, Storyboard
 from limner.storyboard.illustrator import Illustrator
 from limner.studio.projects import (
     Ban,
-    Blank,
     Choose,
     Edit,
-    Lock,
+    Fix,
+    OfStep,
     Relation,
     Retext,
     Retitle,
@@ -24,8 +23,6 @@ from limner.studio.projects import (
     State,
     Swap,
     TextFormat,
-    Unban,
-    Unlock,
     digest,
 )
 from limner.text.read import Reading, parse_story_report
@@ -69,9 +66,10 @@ def changed(state: State, edit: Edit, board: Storyboard, library: Illustrator) -
     Raises:
         DataError: a step or picture that is not there.
     """
-    for step in _steps_of(edit):
+    steps = (edit.a, edit.b) if isinstance(edit, Swap) else (edit.step,) if isinstance(edit, OfStep) else ()
+    for step in steps:
         check_step(step, board)
-    if isinstance(edit, Choose | Ban):
+    if isinstance(edit, Choose | Ban) and edit.kind != "unban":
         library.catalogue.pictures([edit.picture])
     made = state.model_copy(update=_changes(state, edit, board))
     gone = {step for step, one in made.pins.items() if one is not None and one not in library.catalogue}
@@ -84,37 +82,33 @@ def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
     """Fields of the state that an edit sets anew."""
     pins, relations = dict(state.pins), dict(state.relations)
     fields: dict[str, object] = {"pins": pins, "relations": relations}
-    shown = {one.position: None if one.chosen is None else one.chosen.picture.id for one in board.steps}
+    shown = {one.position: None if one.picture is None else one.picture.id for one in board.steps}
+    if isinstance(edit, Choose | Ban):
+        # The latest word counts: whoever puts a banned picture somewhere wants it back.
+        banned = (edit.picture,) if edit.kind == "ban" else ()
+        fields["bans"] = (*(one for one in state.bans if one != edit.picture), *banned)
     match edit:
         case Choose(step=step, picture=picture):
             pins[step] = picture
-            # The latest word counts: whoever puts a banned picture somewhere wants it back.
-            fields["bans"] = tuple(one for one in state.bans if one != picture)
-        case Lock(step=step):
-            pins[step] = shown[step]
-        case Unlock(step=step):
+        case Fix(kind="unlock", step=step):
             pins.pop(step, None)
-        case Blank(step=step):
-            pins[step] = None
+        case Fix(kind=kind, step=step):
+            pins[step] = shown[step] if kind == "lock" else None
         case Relation(step=step, relation=None):
             relations.pop(step, None)
         case Relation(step=step, relation=str(relation)):
             relations[step] = relation
         case Swap(a=a, b=b):
             pins[a], pins[b] = shown[b], shown[a]
-        case Ban(picture=picture):
+        case Ban(kind="ban", picture=picture):
             fields["pins"] = {step: one for step, one in pins.items() if one != picture}
-            fields["bans"] = tuple(dict.fromkeys((*state.bans, picture)))
-        case Unban(picture=picture):
-            fields["bans"] = tuple(one for one in state.bans if one != picture)
         case SetOptions(options=options):
             fields["options"] = options
         case Retitle(title=title):
             fields["title"] = title.strip() or UNTITLED
         case Retext(text=text):
             by = edit.by if "by" in edit.model_fields_set else state.by
-            text = digest(text.encode("utf-8"))
-            fields |= {"text": text, "format": edit.format or state.format, "by": by}
+            fields |= {"text": digest(text), "format": edit.format or state.format, "by": by}
     return fields
 
 
@@ -134,15 +128,6 @@ def carried(state: State, before: Story, reading: Reading) -> State:
         for name, own in (("pins", state.pins), ("relations", state.relations), ("given", state.given))
     }
     return state.model_copy(update={**fixed, "notes": tuple(notes)})
-
-
-def _steps_of(edit: Edit) -> Iterable[int]:
-    match edit:
-        case Swap(a=a, b=b):
-            return (a, b)
-        case Choose() | Lock() | Unlock() | Blank() | Relation():
-            return (edit.step,)
-    return ()
 
 
 def check_step(step: int, board: Storyboard) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from limner.errors import LimnerError
@@ -18,26 +18,9 @@ from limner.storyboard.decode import Decoder
 from limner.storyboard.illustrate import CANDIDATES, BoardOptions
 from limner.storyboard.illustrator import Illustrator, Shown
 from limner.storyboard.trained import TrainedRun
+from limner.studio.projects import Constraints, State
 
-
-@dataclass(frozen=True)
-class Constraints:
-    """What a user fixed on a storyboard.
-
-    Attributes:
-        pins: 0-based step → picture id, or None to keep it blank.
-        relations: 0-based step → relation that its picture should have.
-        bans: pictures that must not be shown.
-        given: 0-based step → picture of the library that the text itself shows there.
-    """
-
-    pins: Mapping[int, str | None]
-    relations: Mapping[int, str]
-    bans: Sequence[str] = ()
-    given: Mapping[int, str] | None = None
-
-
-NOTHING = Constraints({}, {})
+NOTHING = Constraints()
 # The work of chain grows with the square of candidates.
 FEWEST, CANDIDATES_IN_ALL = 20, 4_000
 
@@ -63,11 +46,8 @@ def made(
         LimnerError: as `Illustrator.options` and `Illustrator.board`.
     """
     bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
-    given = {
-        step: one
-        for step, one in (constraints.given or {}).items()
-        if one in asked.catalogue and one not in bans
-    }
+    there = constraints.given.items()
+    given = {step: one for step, one in there if one in asked.catalogue and one not in bans}
     # A page sends all options back: those as they were at first are for the calibration to say.
     chosen = asked.options(options.model_dump(exclude_defaults=True)).model_copy(
         update={
@@ -79,38 +59,34 @@ def made(
     return asked.board(story, chosen, shown=Shown(given, {}, ()), relations=constraints.relations)
 
 
-def strip_of(
-    asked: Illustrator,
-    board: Storyboard,
-    options: BoardOptions,
-    constraints: Constraints,
-    *,
-    step: int,
-    limit: int,
-) -> list[Candidate]:
+def strip_of(asked: Illustrator, board: Storyboard, state: State, step: int, limit: int) -> list[Candidate]:
     """Candidates for one step, all others staying as they are; the one it would show first.
 
     Args:
         asked: the library.
         board: as it is.
-        options: of the project.
-        constraints: of the project; its relation for this step counts.
+        state: of the project; its relation for this step counts.
         step: 0-based.
         limit: candidates at most.
     Raises:
         LimnerError: as `made`.
     """
+    shown = {one.position: one.picture for one in board.steps if one.position != step}
     pins = {
-        one.position: None if one.chosen is None else one.chosen.picture.id
-        for one in board.steps
-        if one.position != step and (one.chosen is None or one.chosen.picture.id in asked.catalogue)
+        position: None if one is None else one.id
+        for position, one in shown.items()
+        if one is None or one.id in asked.catalogue
     }
-    bans = [one for one in constraints.bans if one not in pins.values()]
+    fixed = Constraints(
+        pins=pins,
+        relations=state.relations,
+        bans=tuple(one for one in state.bans if one not in pins.values()),
+    )
     # What looks like the other steps' pictures comes on top, so a long text needs no more of its own.
-    usual = considered(len(board.steps), options.decoder)
-    candidates = max(options.candidates or usual, min(limit, usual))
-    wider = options.model_copy(update={"runners_up": limit, "candidates": candidates})
-    found = made(asked, board.story, wider, Constraints(pins, constraints.relations, bans)).steps[step]
+    usual = considered(len(board.steps), state.options.decoder)
+    candidates = max(state.options.candidates or usual, min(limit, usual))
+    wider = state.options.model_copy(update={"runners_up": limit, "candidates": candidates})
+    found = made(asked, board.story, wider, fixed).steps[step]
     chosen = () if found.chosen is None else (found.chosen,)
     return [*chosen, *found.runners_up][:limit]
 
@@ -140,7 +116,7 @@ class Engine:
 
             self.model, self.metric = library_runs(model, metric)
         self._lock = threading.Lock()
-        self._holds = 0
+        self._held = False
         self._version, self._illustrator = self._read()
         self._looked = time.monotonic()
 
@@ -148,30 +124,28 @@ class Engine:
         """The library as it is, or as it was before indexing that is under way."""
         with self._lock:
             now = time.monotonic()
-            if not self._holds and now - self._looked >= LOOK_S:
+            if not self._held and now - self._looked >= LOOK_S:
                 if Library.open(self.folder).version() != self._version:
                     self._version, self._illustrator = self._read()
                 self._looked = time.monotonic()
             return self._illustrator
 
-    def hold(self) -> None:
-        """Keep the illustrator while indexing changes the library bit by bit."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the illustrator while indexing changes the library bit by bit, and look again afterwards."""
         with self._lock:
-            self._holds += 1
-
-    def release(self) -> None:
-        """Indexing is over: look again at once."""
-        with self._lock:
-            self._holds -= 1
-            self._looked = -LOOK_S
+            self._held = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held, self._looked = False, -LOOK_S
 
     def warm(self) -> None:
         """Load what the first storyboard would have to wait for; trouble is left for it to tell."""
         story = Story(id="warm", steps=(Step(text="warm"),))
-        try:
+        with suppress(LimnerError):
             made(self.illustrator(), story, BoardOptions())
-        except LimnerError:
-            return
 
     def _read(self) -> tuple[tuple[int, ...], Illustrator]:
         library = Library.open(self.folder)

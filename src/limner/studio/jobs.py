@@ -9,18 +9,18 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from limner.arrays import ImageEncoder, SentenceEncoder
-from limner.encoders import catalogue
-from limner.encoders.catalogue import image_encoders, sentence_encoder, text_encoder
+from limner.arrays import ImageEncoder, TextEncoder
+from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
 from limner.library.ingest import index
 from limner.library.known import IndexReport
 from limner.library.library import Library
+from limner.library.store import SpaceInfo
 from limner.library.write import CAPTION_SPACES, CAPTIONS, MULTILINGUAL
-from limner.storyboard.equipment import AUTO, picture_encoders
+from limner.storyboard.equipment import AUTO, multilingual_encoder, picture_encoders
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.studio.engine import Engine
 from limner.studio.schemas import JobStatus
@@ -42,47 +42,34 @@ class UnknownJobError(DataError):
 
 
 class Job:
-    """One folder being indexed; a `limner.progress.Progress` whose state can be read at any time."""
+    """One folder being indexed; a `limner.progress.Progress` whose state can be read at any time.
+
+    Attributes:
+        id: random.
+        source: the folder.
+        stop: set by whoever wishes that it stops; what was read is kept.
+        thread: in which it runs, once begun.
+    """
 
     def __init__(self, source: Path) -> None:
         """Take what it will index."""
         self.id = secrets.token_hex(8)
         self.source = source
-        self.changed = threading.Condition()
         self.thread: threading.Thread | None = None
-        self._stop = threading.Event()
-        self._status = JobStatus(
-            job=self.id,
-            state="running",
-            stage="start",
-            done=0,
-            total=None,
-            seconds_left=None,
-            left_out=0,
-            message=f"Reading {source}",
-        )
+        self._lock = threading.RLock()
+        self.stop = threading.Event()
+        self._status = JobStatus(job=self.id, message=f"Reading {source}")
         self._began = time.monotonic()
 
     @property
     def status(self) -> JobStatus:
         """How far it is."""
-        with self.changed:
-            status = self._status
-            if status.state != "running" or not status.total or not status.done:
-                return status
-            spent = time.monotonic() - self._began
-            if spent < RATE_S:
-                return status
-            left = spent * max(status.total - status.done, 0) / status.done
-            return status.model_copy(update={"seconds_left": round(left, 1)})
-
-    def cancel(self) -> None:
-        """Wish that it stops; what was read is kept."""
-        self._stop.set()
-
-    def stopped(self) -> bool:
-        """Whether somebody wished it to stop."""
-        return self._stop.is_set()
+        with self._lock:
+            status, spent = self._status, time.monotonic() - self._began
+        if status.state != "running" or not status.total or not status.done or spent < RATE_S:
+            return status
+        left = spent * max(status.total - status.done, 0) / status.done
+        return status.model_copy(update={"seconds_left": round(left, 1)})
 
     def stage(self, name: str, total: int | None) -> None:
         """A new part begins."""
@@ -95,22 +82,20 @@ class Job:
 
     def advance(self, count: int) -> None:
         """So many more are done."""
-        with self.changed:
+        with self._lock:
             self._update(done=self._status.done + count)
 
     def note(self, line: str) -> None:
         """A line to show."""
         self._update(message=line)
 
-    def end(self, state: str, message: str, left_out: int | None = None) -> None:
+    def end(self, state: str, message: str, left_out: int = 0) -> None:
         """It is over."""
-        more = {} if left_out is None else {"left_out": left_out}
-        self._update(state=state, message=message, seconds_left=None, **more)
+        self._update(state=state, message=message, left_out=left_out)
 
     def _update(self, **changes: object) -> None:
-        with self.changed:
+        with self._lock:
             self._status = self._status.model_copy(update=changes)
-            self.changed.notify_all()
 
 
 class Jobs:
@@ -128,16 +113,15 @@ class Jobs:
         Raises:
             UnknownJobError: there is none.
         """
-        with self._lock:
-            if job not in self._jobs:
-                raise UnknownJobError(job)
-            return self._jobs[job]
+        if job not in self._jobs:
+            raise UnknownJobError(job)
+        return self._jobs[job]
 
     @property
     def running(self) -> Job | None:
-        """The job that is under way."""
-        with self._lock:
-            return next((one for one in self._jobs.values() if one.status.state == "running"), None)
+        """The job that is under way; as only the last can be, that is the last one or none."""
+        last = next(reversed(self._jobs.values()), None)
+        return last if last is not None and last.status.state == "running" else None
 
     def add_folder(self, folder: Path) -> Job:
         """Begin to index a folder.
@@ -157,106 +141,88 @@ class Jobs:
         home = self._engine.folder.resolve()
         if place == home or home in place.parents:
             raise DataError(f"{place}: lies in the library's own folder; name a folder of pictures")
-        running = self.running
-        if running is not None:
-            raise DataError(f"{running.source} is being read; wait for it to end, or cancel it")
-        job = Job(place)
-        job.thread = threading.Thread(target=self._run, args=(job,), name=f"limner-job-{job.id}", daemon=True)
         with self._lock:
-            self._jobs[job.id] = job
-            while len(self._jobs) > KEPT:
-                self._jobs.pop(next(iter(self._jobs)))
+            running = self.running
+            if running is not None:
+                raise DataError(f"{running.source} is being read; wait for it to end, or cancel it")
+            job = Job(place)
+            self._jobs = dict([*self._jobs.items(), (job.id, job)][-KEPT:])
+        job.thread = threading.Thread(target=self._run, args=(job,), name=f"limner-job-{job.id}", daemon=True)
         job.thread.start()
         return job
 
     def stop(self, wait_s: float = 10.0) -> None:
         """Let the running job end, as when the studio does."""
         job = self.running
-        if job is not None:
-            job.cancel()
-            if job.thread is not None:
-                job.thread.join(wait_s)
+        if job is not None and job.thread is not None:
+            job.stop.set()
+            job.thread.join(wait_s)
 
     def _run(self, job: Job) -> None:
-        ended: tuple[str, str, int | None]
-        self._engine.hold()
         try:
-            library = Library.open(self._engine.folder)
-            sentences = text_encoder()
-            report = index(
-                [job.source],
-                library,
-                image_encoders=self._encoders(library, job),
-                text_encoder=sentences if _captioned(library, sentences.fingerprint) else None,
-                multilingual=_multilingual(library),
-                progress=job,
-                stop=job.stopped,
-            )
+            with self._engine.held():
+                report = self._index(job)
         except (LimnerError, OSError) as error:
-            ended = ("failed", str(error), None)
+            ended = ("failed", str(error), 0)
         except Exception as error:  # a thread has nobody else to tell, and the page would wait for ever
-            ended = ("failed", f"{type(error).__name__}: {error}", None)
+            ended = ("failed", f"{type(error).__name__}: {error}", 0)
         else:
             state = "cancelled" if report.interrupted else "done"
-            ended = (state, told(report), len(report.skipped))
-        finally:
-            self._engine.release()
+            ended = (state, report_line(report), len(report.skipped))
         # Loaded before it says that it is done, so that the next storyboard does not wait for it.
         self._engine.warm()
         job.end(*ended)
 
-    def _encoders(self, library: Library, job: Job) -> list[ImageEncoder]:
-        """Those that made the vectors the library has, so that nothing there is made anew.
+    def _index(self, job: Job) -> IndexReport:
+        """Read the folder with the encoders that the library was made with, or the usual ones if it is empty.
 
         Raises:
             MissingError: their weights are not installed.
-            CheckpointError: they are not those that made them.
+            CheckpointError: they are not those that made its vectors, so that all would be made anew.
         """
-        spaces = {name: made for name, made in library.settings.spaces.items() if name not in CAPTION_SPACES}
+        library = Library.open(self._engine.folder)
+        made, sentences = library.settings.spaces, text_encoder()
+        if CAPTIONS in made and made[CAPTIONS].fingerprint != sentences.fingerprint:
+            raise CheckpointError(
+                f"{library.folder}: its captions were encoded by another version;"
+                " add folders with 'limner index'"
+            )
+        return index(
+            [job.source],
+            library,
+            image_encoders=self._encoders(made, sentences, job),
+            text_encoder=sentences if CAPTIONS in made or not made else None,
+            multilingual=multilingual_encoder(library.folder) if MULTILINGUAL in made or not made else None,
+            progress=job,
+            stop=job.stop.is_set,
+        )
+
+    def _encoders(
+        self, made: Mapping[str, SpaceInfo], sentences: TextEncoder, job: Job
+    ) -> list[ImageEncoder]:
+        spaces = {name: space for name, space in made.items() if name not in CAPTION_SPACES}
         runs = [run for run in (self._engine.model, self._engine.metric) if run is not None]
         if not spaces:
-            return picture_encoders([AUTO], self._weights, sentences=text_encoder(), runs=runs)
+            return picture_encoders([AUTO], self._weights, sentences=sentences, runs=runs)
         trained = [run for run in runs if run.space in spaces]
-        plain = dict.fromkeys(made.encoder for name, made in spaces.items() if name not in (MODEL, DOCUMENT))
-        known = [name for name in plain if name in image_encoders() or name.startswith("clip")]
-        unknown = [name for name in plain if name not in known]
-        if unknown:
-            raise MissingError(f"the library was made with {unknown[0]!r}; add folders with 'limner index'")
-        for name in (MODEL, DOCUMENT):
-            if name in spaces and name not in {run.space for run in trained}:
-                job.note("new pictures get no vectors of the trained run: the studio was started without it")
-        made_now = picture_encoders(known, self._weights, sentences=text_encoder(), runs=trained)
-        for encoder in made_now:
-            for space in encoder.spaces:
-                if space in spaces and spaces[space].fingerprint != encoder.fingerprint:
+        names = dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT))
+        for name in names:
+            if name not in image_encoders() and not name.startswith(CLIP):
+                raise MissingError(f"the library was made with {name!r}; add folders with 'limner index'")
+        if spaces.keys() & {MODEL, DOCUMENT} > {run.space for run in trained}:
+            job.note("new pictures get no vectors of the trained run: the studio was started without it")
+        encoders = picture_encoders(list(names), self._weights, sentences=sentences, runs=trained)
+        for encoder in encoders:
+            for space in spaces.keys() & encoder.spaces:
+                if spaces[space].fingerprint != encoder.fingerprint:
                     raise CheckpointError(
                         f"{space}: made by other weights of {spaces[space].encoder} or in another way;"
                         " start the studio with --weights, or add folders with 'limner index'"
                     )
-        return made_now
+        return encoders
 
 
-def _multilingual(library: Library) -> SentenceEncoder | None:
-    """What encodes captions in all languages: what the library has, and the usual one in an empty library."""
-    made = library.settings.spaces.get(MULTILINGUAL)
-    if made is not None:
-        return sentence_encoder(made.encoder)
-    return None if library.settings.spaces else sentence_encoder(catalogue.MULTILINGUAL)
-
-
-def _captioned(library: Library, fingerprint: str) -> bool:
-    """Whether captions are encoded: as the library does, and always in an empty one."""
-    made = library.settings.spaces.get(CAPTIONS)
-    if made is None:
-        return not library.settings.spaces
-    if made.fingerprint != fingerprint:
-        raise CheckpointError(
-            f"{library.folder}: its captions were encoded by another version; add folders with 'limner index'"
-        )
-    return True
-
-
-def told(report: IndexReport) -> str:
+def report_line(report: IndexReport) -> str:
     """One line on what a run of indexing did."""
     kept = "stopped; what was read is kept: " if report.interrupted else ""
     return (

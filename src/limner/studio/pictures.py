@@ -14,10 +14,13 @@ import tempfile
 import threading
 import unicodedata
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
+
+from PIL import Image
 
 from limner.errors import DataError
 from limner.export import export
@@ -28,38 +31,33 @@ from limner.pictures.thumbnails import locate, shrink
 from limner.records import Picture, Storyboard
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
-MEDIA_TYPES = {
-    "JPEG": "image/jpeg",
-    "MPO": "image/jpeg",
-    "PNG": "image/png",
-    "WEBP": "image/webp",
-    "GIF": "image/gif",
-    "TIFF": "image/tiff",
-    "AVIF": "image/avif",
-    "BMP": "image/bmp",
-    "DIB": "image/bmp",
-    "JPEG2000": "image/jp2",
-    "ICO": "image/x-icon",
-}
 MEDIA_TYPE = "image/webp"
 
 
 @dataclass(frozen=True)
-class PictureFile:
-    """A picture as it goes over the wire.
+class Download:
+    """A file to send.
 
     Attributes:
         data: bytes.
         media_type: of them.
         name: to save it under.
+        warnings: what the reader of the file should know, one line each.
     """
 
     data: bytes
     media_type: str
     name: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def disposition(self) -> str:
+        """The header that makes a browser save it: the name in ASCII, and whole for those who read it."""
+        plain = unicodedata.normalize("NFKD", self.name).encode("ascii", "ignore").decode() or "storyboard"
+        return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(self.name)}"
 
 
-def original(picture: Picture) -> PictureFile:
+def original(picture: Picture) -> Download:
     """The file itself.
 
     Raises:
@@ -74,7 +72,10 @@ def original(picture: Picture) -> PictureFile:
         raise _changed(picture)
     suffix = Path(picture.path).suffix.lower()
     name = f"{picture.id[:12]}{suffix if suffix.isascii() else ''}"
-    return PictureFile(file.data, MEDIA_TYPES.get(picture.format, "application/octet-stream"), name)
+    Image.init()
+    # The first picture of a file of several is a plain JPEG to browsers.
+    kind = Image.MIME.get("JPEG" if picture.format == "MPO" else picture.format, "application/octet-stream")
+    return Download(file.data, kind, name)
 
 
 def side_for(asked: int) -> int:
@@ -85,24 +86,11 @@ def side_for(asked: int) -> int:
 class Thumbnails:
     """Small copies of pictures, made once and kept."""
 
-    def __init__(self, folder: Path, *, at_once: int | None = None) -> None:
-        """Use a folder, made when the first copy is.
-
-        Args:
-            folder: of the cache.
-            at_once: copies made at a time; None for one per core, since each holds a decoded picture.
-        """
+    def __init__(self, folder: Path) -> None:
+        """Use a folder, made when the first copy is."""
         self.folder = folder
-        self._room = threading.BoundedSemaphore(at_once or max(1, os.cpu_count() or 1))
-
-    def place(self, picture: str, side: int) -> Path:
-        """Where a copy is kept.
-
-        Args:
-            picture: 64 hex digits.
-            side: one of `SIDES`.
-        """
-        return self.folder / picture[:2] / f"{picture}-{side}.webp"
+        # One per core, since each holds a decoded picture.
+        self._room = threading.BoundedSemaphore(os.cpu_count() or 1)
 
     def get(self, picture: Picture, side: int) -> bytes:
         """A copy in WebP, upright, with its longer side as asked for or less, without metadata.
@@ -113,17 +101,13 @@ class Thumbnails:
         Raises:
             DataError: the picture is not there, cannot be read, or is no longer what was indexed.
         """
-        place = self.place(picture.id, side)
-        try:
+        place = self.folder / picture.id[:2] / f"{picture.id}-{side}.webp"
+        with suppress(OSError):
             return place.read_bytes()
-        except OSError:
-            made = self._make(picture, side)
-        try:
+        made = self._make(picture, side)
+        with suppress(OSError):  # a full disk or a read-only folder costs speed, not the picture
             place.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(place, made)
-        except OSError:
-            # A full disk or a read-only folder costs speed, not the picture.
-            return made
         return made
 
     def _make(self, picture: Picture, side: int) -> bytes:
@@ -163,29 +147,6 @@ EXPORT_TYPES: dict[ExportFormat, str] = {
     "pdf": "application/pdf",
     "json": "application/json",
 }
-
-
-@dataclass(frozen=True)
-class Download:
-    """A file to send.
-
-    Attributes:
-        data: bytes.
-        media_type: of them.
-        name: to save it under.
-        warnings: what the reader of the file should know, one line each.
-    """
-
-    data: bytes
-    media_type: str
-    name: str
-    warnings: tuple[str, ...]
-
-    @property
-    def disposition(self) -> str:
-        """The header that makes a browser save it: the name in ASCII, and whole for those who read it."""
-        plain = unicodedata.normalize("NFKD", self.name).encode("ascii", "ignore").decode() or "storyboard"
-        return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(self.name)}"
 
 
 def exported(board: Storyboard, title: str, kind: ExportFormat) -> Download:

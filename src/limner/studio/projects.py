@@ -19,11 +19,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError
 
 from limner.errors import DataError
-from limner.files import first_fault, locked, sync_folder, write_bytes
+from limner.files import first_fault, locked, sync_folder, write_text
 from limner.records import Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 
-SCHEMA_VERSION: Literal[1] = 1
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -52,47 +51,35 @@ def _bounded(options: BoardOptions) -> BoardOptions:
 Options = Annotated[BoardOptions, AfterValidator(_bounded)]
 
 
-class Choose(Record):
+class OfStep(Record):
+    """An edit of one step, counted from 0."""
+
+    step: Position
+
+
+class Choose(OfStep):
     """Show this picture at a step, and keep it there.
 
     Attributes:
-        step: 0-based, as in all edits.
         picture: of the library.
         seen: candidates the user had in view, best first; the server knows the last strip it sent.
     """
 
     kind: Literal["choose"]
-    step: Position
     picture: PictureId
     seen: tuple[PictureId, ...] = Field(default=(), max_length=1000)
 
 
-class Lock(Record):
-    """Keep what a step shows now, be it a picture or a blank."""
+class Fix(OfStep):
+    """Keep what a step shows now (lock), let it be chosen for again (unlock), or show nothing (blank)."""
 
-    kind: Literal["lock"]
-    step: Position
-
-
-class Unlock(Record):
-    """Let a step be chosen for again."""
-
-    kind: Literal["unlock"]
-    step: Position
+    kind: Literal["lock", "unlock", "blank"]
 
 
-class Blank(Record):
-    """Show no picture at a step."""
-
-    kind: Literal["blank"]
-    step: Position
-
-
-class Relation(Record):
+class Relation(OfStep):
     """Ask that a step's picture stands in a relation to its text; None asks for none."""
 
     kind: Literal["relation"]
-    step: Position
     relation: RelationName | None
 
 
@@ -105,16 +92,9 @@ class Swap(Record):
 
 
 class Ban(Record):
-    """Never show a picture in this project; a step that was locked to it is let go."""
+    """Never show a picture here (ban), letting go steps locked to it; or allow it again (unban)."""
 
-    kind: Literal["ban"]
-    picture: PictureId
-
-
-class Unban(Record):
-    """Allow a picture again."""
-
-    kind: Literal["unban"]
+    kind: Literal["ban", "unban"]
     picture: PictureId
 
 
@@ -148,7 +128,7 @@ class Retext(Record):
 
 
 Edit = Annotated[
-    Choose | Lock | Unlock | Blank | Relation | Swap | Ban | Unban | SetOptions | Retitle | Retext,
+    Choose | Fix | Relation | Swap | Ban | SetOptions | Retitle | Retext,
     Field(discriminator="kind"),
 ]
 
@@ -187,7 +167,23 @@ class Choice(Record):
     withdrawn: bool = False
 
 
-class State(Record):
+class Constraints(Record):
+    """What a user fixed on a storyboard.
+
+    Attributes:
+        pins: 0-based step → picture id, or None for a step kept blank.
+        relations: 0-based step → relation that its picture should have.
+        bans: pictures that must not be shown.
+        given: 0-based step → picture of the library that the text itself shows there.
+    """
+
+    pins: dict[int, str | None] = Field(default_factory=dict)
+    relations: dict[int, str] = Field(default_factory=dict)
+    bans: tuple[str, ...] = ()
+    given: dict[int, str] = Field(default_factory=dict)
+
+
+class State(Constraints):
     """A project at one point of its history.
 
     Attributes:
@@ -198,10 +194,6 @@ class State(Record):
         text: hash of the text.
         format, by: how the text is read; None of `by` means explicit steps, else paragraphs.
         options: how it is illustrated.
-        pins: 0-based step → picture id, or None for a step kept blank.
-        relations: 0-based step → relation asked for.
-        bans: pictures never to show.
-        given: 0-based step → picture of the library that the text itself shows.
         board: hash of the storyboard.
         notes: what reading the text cost, and what could not be kept, one line each.
     """
@@ -214,10 +206,6 @@ class State(Record):
     format: TextFormat
     by: Segmentation | None = None
     options: BoardOptions
-    pins: dict[int, str | None] = Field(default_factory=dict)
-    relations: dict[int, str] = Field(default_factory=dict)
-    bans: tuple[str, ...] = ()
-    given: dict[int, str] = Field(default_factory=dict)
     board: str
     notes: tuple[str, ...] = ()
 
@@ -244,7 +232,7 @@ class ProjectFile(Record):
         choices: replacements, oldest first.
     """
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     id: str
     created: datetime
     revision: int = Field(ge=1)
@@ -262,6 +250,12 @@ class ProjectFile(Record):
     def updated_at(self) -> datetime:
         """When it was changed last."""
         return self.log[-1].time if self.log else self.created
+
+    def after(self, act: str, time: datetime, **changes: object) -> ProjectFile:
+        """The next revision, with an act in its record and other fields changed."""
+        number = self.revision + 1
+        log = (*self.log, Entry(revision=number, time=time, act=act))
+        return self.model_copy(update={"revision": number, "log": log, **changes})
 
 
 class Projects:
@@ -304,22 +298,26 @@ class Projects:
             raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
         return found
 
-    def text(self, project: str, state: State) -> str:
-        """The text of a state."""
-        return self._part(project, state.text, "txt").decode("utf-8")
+    def text(self, project: ProjectFile) -> str:
+        """The text of a project.
 
-    def board(self, project: str, state: State) -> Storyboard:
-        """The storyboard of a state.
+        Raises:
+            DataError: it is not there.
+        """
+        return self._part(project.id, f"{project.state.text}.txt").decode("utf-8")
+
+    def board(self, project: ProjectFile) -> Storyboard:
+        """The storyboard of a project.
 
         Raises:
             DataError: it is not there, or damaged.
         """
-        data = self._part(project, state.board, "json")
+        name = project.state.board
         try:
-            return Storyboard.model_validate_json(data)
+            return Storyboard.model_validate_json(self._part(project.id, f"{name}.json"))
         except ValidationError as error:
             why = error.errors()[0]["msg"]
-            raise DataError(f"project {project}: storyboard {state.board}: {why}") from error
+            raise DataError(f"project {project.id}: storyboard {name}: {why}") from error
 
     def editing(self, project: str) -> AbstractContextManager[None]:
         """Keep everybody else from changing a project, in this process and in others.
@@ -342,14 +340,19 @@ class Projects:
         """
         folder = self._place(project.id)
         (folder / PARTS).mkdir(parents=True, exist_ok=True)
-        if text is not None:
-            self._keep(folder, text.encode("utf-8"), "txt")
-        if board is not None:
-            self._keep(folder, board.model_dump_json().encode("utf-8"), "json")
-        write_bytes(folder / FILE, project.model_dump_json().encode("utf-8"))
+        new = {"txt": text, "json": None if board is None else board.model_dump_json()}
+        for suffix, content in new.items():
+            if content is not None:
+                file = folder / PARTS / f"{digest(content)}.{suffix}"
+                if not file.exists():
+                    write_text(file, content)
+        write_text(folder / FILE, project.model_dump_json())
         if project.revision == 1:
             sync_folder(self.folder)
-        self._forget(folder, project)
+        shown = {name for state in project.states for name in (f"{state.text}.txt", f"{state.board}.json")}
+        for file in (folder / PARTS).iterdir():
+            if file.name not in shown:
+                file.unlink(missing_ok=True)
 
     def remove(self, project: str) -> Path:
         """Move a project to the trash; nothing is destroyed.
@@ -381,24 +384,12 @@ class Projects:
             raise UnknownProjectError(project)
         return self.folder / project
 
-    def _part(self, project: str, name: str, suffix: str) -> bytes:
-        file = self._place(project) / PARTS / f"{name}.{suffix}"
+    def _part(self, project: str, name: str) -> bytes:
+        file = self._place(project) / PARTS / name
         try:
             return file.read_bytes()
         except FileNotFoundError:
             raise DataError(f"{file}: not there; put it back from a copy of the project's folder") from None
-
-    def _keep(self, folder: Path, data: bytes, suffix: str) -> None:
-        file = folder / PARTS / f"{digest(data)}.{suffix}"
-        if not file.exists():
-            write_bytes(file, data)
-
-    def _forget(self, folder: Path, project: ProjectFile) -> None:
-        """Remove parts that no state shows any more."""
-        kept = {name for state in project.states for name in (f"{state.text}.txt", f"{state.board}.json")}
-        for file in (folder / PARTS).iterdir():
-            if file.name not in kept:
-                file.unlink(missing_ok=True)
 
 
 class UnknownProjectError(DataError):
@@ -412,6 +403,6 @@ class UnknownProjectError(DataError):
         super().__init__(f"no project {project[:40]!r}; it was removed, or is in another folder of projects")
 
 
-def digest(data: bytes) -> str:
-    """Name of a part: the first 128 bits of its SHA-256."""
-    return hashlib.sha256(data).hexdigest()[:32]
+def digest(content: str) -> str:
+    """Name of a part: the first 128 bits of the SHA-256 of its UTF-8."""
+    return hashlib.sha256(content.encode("utf-8")).hexdigest()[:32]

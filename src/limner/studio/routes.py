@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from fastapi import Path as Part
@@ -21,39 +19,18 @@ from fastapi.responses import Response, StreamingResponse
 from limner.errors import DataError
 from limner.export.wording import CHANNELS, PULL, sentence
 from limner.library.store import SETTINGS_FILE
-from limner.records import Picture, Storyboard
+from limner.records import Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
+from limner.studio import schemas
 from limner.studio.drafts import read_text
 from limner.studio.engine import Engine, made
-from limner.studio.jobs import Job, Jobs, UnknownJobError
+from limner.studio.jobs import Job, Jobs
 from limner.studio.pictures import MEDIA_TYPE, ExportFormat, Thumbnails, exported, original, side_for
 from limner.studio.preferences import read_preferences
-from limner.studio.projects import Choice, Projects, UnknownProjectError
-from limner.studio.schemas import (
-    AddFolder,
-    CandidateList,
-    DuplicateGroup,
-    DuplicatePage,
-    EditRequest,
-    Found,
-    IllustrateRequest,
-    JobStarted,
-    JobStatus,
-    LeftOut,
-    LeftOutPage,
-    LibraryInfo,
-    PictureItem,
-    PicturePage,
-    Project,
-    ProjectRequest,
-    ProjectSummary,
-    RevisionRequest,
-    SearchAnswer,
-    SearchRequest,
-    Wording,
-)
-from limner.studio.workshop import StaleError, Workshop
+from limner.studio.projects import Choice, Projects
+from limner.studio.schemas import DuplicateGroup, Page, PictureItem, Project, ProjectSummary
+from limner.studio.workshop import Workshop
 from limner.web.security import ProblemError
 
 LEFT_OUT, DUPLICATES = 1000, 100
@@ -64,34 +41,18 @@ Offset = Annotated[int, Query(ge=0, le=10**9)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
-@dataclass(frozen=True)
 class Studio:
-    """What the routes work with.
+    """What the routes work with: a library, its projects, small copies of its pictures, and indexing."""
 
-    Attributes:
-        engine: the library.
-        workshop: the projects.
-        thumbnails: small copies of pictures.
-        jobs: indexing that is under way.
-        writable: whether folders may be added: only where this machine alone can ask.
-    """
-
-    engine: Engine
-    workshop: Workshop
-    thumbnails: Thumbnails
-    jobs: Jobs
-    writable: bool
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         engine: Engine,
         projects: Path,
         thumbnails: Path,
         *,
-        weights: tuple[str, ...] = (),
+        weights: Sequence[str] = (),
         writable: bool = True,
-    ) -> Studio:
+    ) -> None:
         """A studio over a library.
 
         Args:
@@ -99,15 +60,12 @@ class Studio:
             projects: folder of the projects.
             thumbnails: folder of the cache.
             weights: as of ``limner index --weights``, for folders that are added.
-            writable: whether folders may be added.
+            writable: whether folders may be added: only where this machine alone can ask.
         """
-        return cls(
-            engine,
-            Workshop(engine, Projects(projects)),
-            Thumbnails(thumbnails),
-            Jobs(engine, weights),
-            writable,
-        )
+        self.engine, self.writable = engine, writable
+        self.workshop = Workshop(engine, Projects(projects))
+        self.thumbnails = Thumbnails(thumbnails)
+        self.jobs = Jobs(engine, weights)
 
 
 def library_router(studio: Studio) -> APIRouter:
@@ -115,33 +73,29 @@ def library_router(studio: Studio) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["library"])
 
     @routes.get("/library")
-    def library() -> LibraryInfo:
+    def library() -> schemas.LibraryInfo:
         """What the library holds, what was left out and why, and what shows the same."""
-        running = studio.jobs.running
-        return _info(
-            studio.engine.illustrator(), writable=studio.writable, job=running.id if running else None
-        )
+        return _info(studio)
 
     @routes.get("/library/pictures")
     def pictures(
         offset: Offset = 0, limit: Limit = 200, q: Annotated[str, Query(max_length=500)] = ""
-    ) -> PicturePage:
+    ) -> Page[PictureItem]:
         """A part of the list of pictures, by path; `q` is looked for in file names and captions."""
         total, found = studio.engine.illustrator().catalogue.page(offset, limit, q)
-        return PicturePage(total=total, items=tuple(PictureItem.of(one) for one in found))
+        return Page(total=total, items=tuple(map(PictureItem.of, found)))
 
     @routes.get("/library/left-out")
-    def left_out(offset: Offset = 0, limit: Limit = 200) -> LeftOutPage:
+    def left_out(offset: Offset = 0, limit: Limit = 200) -> Page[Problem]:
         """A part of the list of files that are not in the library, with the reasons."""
         every = studio.engine.illustrator().left_out
-        items = tuple(LeftOut(path=one.path, reason=one.reason) for one in every[offset : offset + limit])
-        return LeftOutPage(total=len(every), items=items)
+        return Page(total=len(every), items=every[offset : offset + limit])
 
     @routes.get("/library/duplicates")
-    def duplicates(offset: Offset = 0, limit: Limit = 100) -> DuplicatePage:
+    def duplicates(offset: Offset = 0, limit: Limit = 100) -> Page[DuplicateGroup]:
         """A part of the list of groups of pictures that show the same."""
         asked = studio.engine.illustrator()
-        return DuplicatePage(total=len(asked.catalogue.alike), items=_groups(asked, offset, limit))
+        return Page(total=len(asked.catalogue.alike), items=_groups(asked, offset, limit))
 
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
@@ -156,8 +110,8 @@ def library_router(studio: Studio) -> APIRouter:
     ) -> Response:
         """A small copy, its longer side as asked for or a little more."""
         found, side = _picture(studio, picture), side_for(side)
-        headers, known = _cached(f'"{picture[:32]}-{side}"', if_none_match)
-        if known:
+        headers = _cached(f'"{picture[:32]}-{side}"')
+        if headers["etag"] in (if_none_match or ""):
             return Response(status_code=304, headers=headers)
         return Response(studio.thumbnails.get(found, side), media_type=MEDIA_TYPE, headers=headers)
 
@@ -165,8 +119,8 @@ def library_router(studio: Studio) -> APIRouter:
     def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:
         """The picture itself, as it is on the disk."""
         found = _picture(studio, picture)
-        headers, known = _cached(f'"{picture}"', if_none_match)
-        if known:
+        headers = _cached(f'"{picture}"')
+        if headers["etag"] in (if_none_match or ""):
             return Response(status_code=304, headers=headers)
         sent = original(found)
         headers |= {
@@ -177,7 +131,7 @@ def library_router(studio: Studio) -> APIRouter:
         return Response(sent.data, media_type=sent.media_type, headers=headers)
 
     @routes.post("/library/folders", status_code=202)
-    def add_folder(folder: AddFolder) -> JobStarted:
+    def add_folder(folder: schemas.AddFolder) -> schemas.JobStarted:
         """Index a folder of this machine; its progress is told by the job."""
         if not studio.writable:
             raise ProblemError(
@@ -185,18 +139,18 @@ def library_router(studio: Studio) -> APIRouter:
                 "folders can be added only where the studio is bound to this machine alone (127.0.0.1)",
                 kind="not-local",
             )
-        return JobStarted(job=studio.jobs.add_folder(Path(folder.path)).id)
+        return schemas.JobStarted(job=studio.jobs.add_folder(Path(folder.path)).id)
 
     @routes.get("/jobs/{job}")
-    def job_status(job: str) -> JobStatus:
+    def job_status(job: str) -> schemas.JobStatus:
         """How far a job is."""
-        return _job(studio, job).status
+        return studio.jobs.get(job).status
 
     @routes.post("/jobs/{job}/cancel")
-    def cancel(job: str) -> JobStatus:
+    def cancel(job: str) -> schemas.JobStatus:
         """Wish that a job stops; what it has read is kept."""
-        found = _job(studio, job)
-        found.cancel()
+        found = studio.jobs.get(job)
+        found.stop.set()
         return found.status
 
     @routes.get(
@@ -206,15 +160,14 @@ def library_router(studio: Studio) -> APIRouter:
     )
     async def events(job: str) -> StreamingResponse:
         """The status of a job, sent whenever it changes, until the job ends."""
-        return StreamingResponse(_status_events(_job(studio, job)), media_type="text/event-stream")
+        return StreamingResponse(_status_events(studio.jobs.get(job)), media_type="text/event-stream")
 
     return routes
 
 
-def _cached(tag: str, if_none_match: str | None) -> tuple[dict[str, str], bool]:
-    """Headers of what never changes, and whether the browser has it already."""
-    headers = {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
-    return headers, if_none_match is not None and tag in if_none_match
+def _cached(tag: str) -> dict[str, str]:
+    """Headers of what never changes."""
+    return {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
 
 
 async def _status_events(job: Job) -> AsyncIterator[str]:
@@ -229,13 +182,6 @@ async def _status_events(job: Job) -> AsyncIterator[str]:
         await asyncio.sleep(EVENT_S)
 
 
-def _job(studio: Studio, job: str) -> Job:
-    try:
-        return studio.jobs.get(job)
-    except UnknownJobError as error:
-        raise ProblemError(404, str(error), kind="unknown-job") from error
-
-
 def _picture(studio: Studio, picture: str) -> Picture:
     """The record of a picture of the library; nothing else has an address here."""
     if not _ID.fullmatch(picture):
@@ -248,18 +194,19 @@ def _picture(studio: Studio, picture: str) -> Picture:
 
 def _groups(asked: Illustrator, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
     return tuple(
-        DuplicateGroup(group=group, pictures=tuple(PictureItem.of(one) for one in pictures))
+        DuplicateGroup(group=group, pictures=tuple(map(PictureItem.of, pictures)))
         for group, pictures in asked.catalogue.duplicates(offset, limit)
     )
 
 
-def _info(asked: Illustrator, *, writable: bool, job: str | None) -> LibraryInfo:
+def _info(studio: Studio) -> schemas.LibraryInfo:
+    asked, running = studio.engine.illustrator(), studio.jobs.running
     library, left_out = asked.library, asked.left_out
     changed = max(
         one.stat().st_mtime
         for one in (library.folder / SETTINGS_FILE, *(library.folder / "tables").glob("*.lance/_versions"))
     )
-    return LibraryInfo(
+    return schemas.LibraryInfo(
         name=asked.name,
         pictures=len(asked.catalogue),
         files=asked.catalogue.files,
@@ -269,37 +216,18 @@ def _info(asked: Illustrator, *, writable: bool, job: str | None) -> LibraryInfo
         spaces=tuple(sorted(library.settings.spaces)),
         channels=asked.channel_names,
         relations=asked.relations,
-        left_out=tuple(LeftOut(path=one.path, reason=one.reason) for one in left_out[:LEFT_OUT]),
+        left_out=left_out[:LEFT_OUT],
         left_out_count=len(left_out),
         duplicates=_groups(asked, 0, DUPLICATES),
         duplicate_groups=len(asked.catalogue.alike),
         model=None if asked.model is None else asked.model.folder.resolve().name,
         metric=None if asked.metric is None else asked.metric.folder.resolve().name,
-        writable=writable,
-        job=job,
-        wording=Wording(
+        writable=studio.writable,
+        job=running.id if running else None,
+        wording=schemas.Wording(
             channels=CHANNELS, relations={name: sentence(name) for name in asked.relations}, pull=PULL
         ),
     )
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _refusing(act: Callable[P, T]) -> Callable[P, T]:
-    """Tell an unknown project and a stale revision by statuses of their own."""
-
-    @wraps(act)
-    def done(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return act(*args, **kwargs)
-        except UnknownProjectError as error:
-            raise ProblemError(404, str(error), kind="unknown-project") from error
-        except StaleError as error:
-            raise ProblemError(409, str(error), kind="stale-revision", title="Stale revision") from error
-
-    return done
 
 
 def project_router(studio: Studio) -> APIRouter:
@@ -313,7 +241,7 @@ def project_router(studio: Studio) -> APIRouter:
         return workshop.summaries()
 
     @routes.post("/projects", status_code=201)
-    def create(request: ProjectRequest) -> Project:
+    def create(request: schemas.ProjectRequest) -> Project:
         """Illustrate a text and keep it."""
         return workshop.create(
             request.text,
@@ -324,48 +252,41 @@ def project_router(studio: Studio) -> APIRouter:
         )
 
     @routes.get("/projects/{project}")
-    @_refusing
     def get(project: str) -> Project:
         """A project as it is."""
         return workshop.get(project)
 
     @routes.delete("/projects/{project}", status_code=204)
-    @_refusing
     def remove(project: str) -> None:
         """Move a project to the trash folder; nothing is destroyed."""
         workshop.projects.remove(project)
 
     @routes.post("/projects/{project}/edits")
-    @_refusing
-    def edit(project: str, request: EditRequest) -> Project:
+    def edit(project: str, request: schemas.EditRequest) -> Project:
         """Change a project; the steps that are free are chosen for anew."""
         return workshop.edit(project, request.revision, request.edit)
 
     @routes.post("/projects/{project}/undo")
-    @_refusing
-    def undo(project: str, request: RevisionRequest) -> Project:
+    def undo(project: str, request: schemas.RevisionRequest) -> Project:
         """Take the last change back."""
         return workshop.undo(project, request.revision)
 
     @routes.post("/projects/{project}/redo")
-    @_refusing
-    def redo(project: str, request: RevisionRequest) -> Project:
+    def redo(project: str, request: schemas.RevisionRequest) -> Project:
         """Do again what was taken back last."""
         return workshop.redo(project, request.revision)
 
     @routes.get("/projects/{project}/steps/{step}/candidates")
-    @_refusing
     def candidates(
         project: str,
         step: int,
         limit: Annotated[int, Query(ge=1, le=200)] = 40,
         relation: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
-    ) -> CandidateList:
+    ) -> schemas.CandidateList:
         """Pictures for one step, the others staying as they are; best first."""
-        return CandidateList(items=tuple(workshop.strip(project, step, limit, relation)))
+        return schemas.CandidateList(items=tuple(workshop.strip(project, step, limit, relation)))
 
     @routes.get("/projects/{project}/export", response_class=Response)
-    @_refusing
     def export(project: str, format: ExportFormat = "html") -> Response:  # noqa: A002
         """The storyboard as a file, with alt text and credits; Markdown comes as a ZIP with its pictures."""
         found = workshop.get(project)
@@ -376,7 +297,6 @@ def project_router(studio: Studio) -> APIRouter:
         return Response(made.data, media_type=made.media_type, headers=headers)
 
     @routes.get("/projects/{project}/preferences")
-    @_refusing
     def preferences(project: str) -> list[Choice]:
         """Replacements the user made here and did not take back; they stay on this machine."""
         return [one for one in workshop.projects.read(project).choices if not one.withdrawn]
@@ -406,7 +326,7 @@ def search_router(studio: Studio) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["search"])
 
     @routes.post("/search")
-    def search(question: SearchRequest) -> SearchAnswer:
+    def search(question: schemas.SearchRequest) -> schemas.SearchAnswer:
         """Find pictures by words, or more like a picture."""
         asked = studio.engine.illustrator()
         note = None
@@ -415,9 +335,9 @@ def search_router(studio: Studio) -> APIRouter:
         else:
             found = asked.search(question.text or "", question.limit, question.relation)
             note = asked.language_note(question.text or "")
-        return SearchAnswer(
+        return schemas.SearchAnswer(
             items=tuple(
-                Found(
+                schemas.Found(
                     picture=PictureItem.of(one.picture),
                     score=one.score,
                     channels=one.channels,
@@ -429,7 +349,7 @@ def search_router(studio: Studio) -> APIRouter:
         )
 
     @routes.post("/illustrate")
-    def illustrate(request: IllustrateRequest) -> Storyboard:
+    def illustrate(request: schemas.IllustrateRequest) -> Storyboard:
         """Choose a picture for every step of a text; nothing is kept."""
         story = read_text(request.text, request.format, request.by).story
         return made(studio.engine.illustrator(), story, request.options or BoardOptions())

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints, model_validator
 
-from limner.records import Candidate, Picture, Record, Segmentation, Storyboard
+from limner.records import Candidate, Picture, Problem, Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.studio.projects import (
     Edit,
@@ -64,32 +64,6 @@ class PictureItem(Record):
         )
 
 
-class PicturePage(Record):
-    """A part of the list of pictures.
-
-    Attributes:
-        total: pictures in the whole list.
-        items: those of this part.
-    """
-
-    total: int
-    items: tuple[PictureItem, ...]
-
-
-class LeftOut(Record):
-    """A file that is not in the library, and why."""
-
-    path: str
-    reason: str
-
-
-class LeftOutPage(Record):
-    """A part of the list of files left out."""
-
-    total: int
-    items: tuple[LeftOut, ...]
-
-
 class DuplicateGroup(Record):
     """Pictures that show the same, or one picture that several files hold."""
 
@@ -97,11 +71,19 @@ class DuplicateGroup(Record):
     pictures: tuple[PictureItem, ...]
 
 
-class DuplicatePage(Record):
-    """A part of the list of groups of duplicates."""
+Listed = TypeVar("Listed")
+
+
+class Page(Record, Generic[Listed]):
+    """A part of a list.
+
+    Attributes:
+        total: length of the whole list.
+        items: those of this part.
+    """
 
     total: int
-    items: tuple[DuplicateGroup, ...]
+    items: tuple[Listed, ...]
 
 
 class Wording(Record):
@@ -150,7 +132,7 @@ class LibraryInfo(Record):
     spaces: tuple[str, ...]
     channels: tuple[str, ...]
     relations: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[Problem, ...]
     left_out_count: int
     duplicates: tuple[DuplicateGroup, ...]
     duplicate_groups: int
@@ -188,12 +170,12 @@ class JobStatus(Record):
     """
 
     job: str
-    state: Literal["running", "done", "cancelled", "failed"]
-    stage: str
-    done: int
-    total: int | None
-    seconds_left: float | None
-    left_out: int
+    state: Literal["running", "done", "cancelled", "failed"] = "running"
+    stage: str = "start"
+    done: int = 0
+    total: int | None = None
+    seconds_left: float | None = None
+    left_out: int = 0
     message: str
 
 
@@ -275,22 +257,16 @@ class ProjectRequest(IllustrateRequest):
     title: Title = ""
 
 
-class EditRequest(Record):
-    """A change of a project.
-
-    Attributes:
-        revision: that it is meant for.
-        edit: the change.
-    """
-
-    revision: int
-    edit: Edit
-
-
 class RevisionRequest(Record):
-    """The revision that an undo or redo is meant for."""
+    """The revision that an edit, undo or redo is meant for."""
 
     revision: int
+
+
+class EditRequest(RevisionRequest):
+    """A change of a project."""
+
+    edit: Edit
 
 
 class CandidateList(Record):
@@ -313,14 +289,27 @@ class StepState(Record):
     relation: str | None
 
 
-class Project(Record):
-    """A project as it is now.
+class ProjectHead(Record):
+    """What lists and pages show of a project.
 
     Attributes:
         id: of the project.
         title: its name.
-        schema_version: of this form.
         revision: to be named by the next change.
+        updated_at: of the last change, UTC.
+    """
+
+    id: str
+    title: str
+    revision: int
+    updated_at: datetime
+
+
+class Project(ProjectHead):
+    """A project as it is now.
+
+    Attributes:
+        schema_version: of this form.
         text: the text.
         format, by: how it is read; None of `by` means explicit steps, else paragraphs.
         options: how it is illustrated.
@@ -328,14 +317,10 @@ class Project(Record):
         steps: what is fixed, one per step.
         bans: pictures never to show.
         can_undo, can_redo: whether there is something to.
-        updated_at: of the last change, UTC.
         notes: what reading the text cost, and what could not be kept, one line each.
     """
 
-    id: str
-    title: str
     schema_version: Literal[1] = 1
-    revision: int
     text: str
     format: TextFormat
     by: Segmentation | None
@@ -345,26 +330,20 @@ class Project(Record):
     bans: tuple[str, ...]
     can_undo: bool
     can_redo: bool
-    updated_at: datetime
     notes: tuple[str, ...]
 
 
-class ProjectSummary(Record):
+class ProjectSummary(ProjectHead):
     """A project in a list.
 
     Attributes:
-        id, title, updated_at, revision: as of `Project`.
         steps: number of steps.
         cover: ids of the first pictures it shows, six at most.
         damaged: why it cannot be opened, or "".
     """
 
-    id: str
-    title: str
-    steps: int
-    updated_at: datetime
-    revision: int
-    cover: tuple[str, ...]
+    steps: int = 0
+    cover: tuple[str, ...] = ()
     damaged: str = ""
 
 
@@ -372,9 +351,7 @@ def shown(found: ProjectFile, text: str, board: Storyboard) -> Project:
     """A project as read from the disk, for those who ask."""
     state = found.state
     return Project(
-        id=found.id,
-        title=state.title,
-        revision=found.revision,
+        **_head(found),
         text=text,
         format=state.format,
         by=state.by,
@@ -391,22 +368,14 @@ def shown(found: ProjectFile, text: str, board: Storyboard) -> Project:
         bans=state.bans,
         can_undo=found.cursor > 0,
         can_redo=found.cursor < len(found.states) - 1,
-        updated_at=found.updated_at,
         notes=state.notes,
     )
 
 
 def summary(found: ProjectFile, board: Storyboard) -> ProjectSummary:
     """A project as a line of a list."""
-    cover = dict.fromkeys(step.chosen.picture.id for step in board.steps if step.chosen is not None)
-    return ProjectSummary(
-        id=found.id,
-        title=found.state.title,
-        steps=len(board.steps),
-        updated_at=found.updated_at,
-        revision=found.revision,
-        cover=tuple(cover)[:6],
-    )
+    cover = dict.fromkeys(step.picture.id for step in board.steps if step.picture is not None)
+    return ProjectSummary(**_head(found), steps=len(board.steps), cover=tuple(cover)[:6])
 
 
 def broken(project: str, why: str) -> ProjectSummary:
@@ -414,9 +383,12 @@ def broken(project: str, why: str) -> ProjectSummary:
     return ProjectSummary(
         id=project,
         title="Damaged project",
-        steps=0,
         updated_at=datetime.min.replace(tzinfo=UTC),
         revision=0,
-        cover=(),
         damaged=why,
     )
+
+
+def _head(found: ProjectFile) -> dict[str, Any]:
+    title, changed = found.state.title, found.updated_at
+    return {"id": found.id, "title": title, "revision": found.revision, "updated_at": changed}

@@ -13,7 +13,7 @@ from limner.records import Candidate, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
 from limner.studio.drafts import carried, changed, check_step, named, read_text
-from limner.studio.engine import Constraints, Engine, made, strip_of
+from limner.studio.engine import Engine, made, strip_of
 from limner.studio.projects import (
     UNDO_STEPS,
     Choice,
@@ -79,11 +79,11 @@ class Workshop:
         """
         reading = read_text(text, format, by)
         library = self.engine.illustrator()
-        draft = State(
+        state = State(
             revision=1,
             time=datetime.now(UTC),
             title=title.strip() or named(reading.story),
-            text=digest(text.encode("utf-8")),
+            text=digest(text),
             format=format,
             by=by,
             options=options or BoardOptions(),
@@ -91,12 +91,10 @@ class Workshop:
             board="",
             notes=(*reading.summary(), *_unread(library, reading.story)),
         )
-        board = _decoded(library, reading.story, draft)
-        now = datetime.now(UTC)
-        state = draft.model_copy(update={"time": now, "board": _name_of(board)})
-        entry = Entry(revision=1, time=now, act="create")
+        state, board = _decoded(library, reading.story, state)
+        entry = Entry(revision=1, time=state.time, act="create")
         made = ProjectFile(
-            id=secrets.token_hex(8), created=now, revision=1, states=(state,), cursor=0, log=(entry,)
+            id=secrets.token_hex(8), created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
         )
         self.projects.save(made, text=text, board=board)
         return shown(made, text, board)
@@ -108,8 +106,7 @@ class Workshop:
             UnknownProjectError: there is none.
         """
         found = self.projects.read(project)
-        text = self.projects.text(project, found.state)
-        return shown(found, text, self.projects.board(project, found.state))
+        return shown(found, self.projects.text(found), self.projects.board(found))
 
     def summaries(self) -> list[ProjectSummary]:
         """All projects, the one changed last first; a damaged one says so in place of its title."""
@@ -117,13 +114,11 @@ class Workshop:
         for project in self.projects.ids():
             try:
                 one = self.projects.read(project)
-                board = self.projects.board(project, one.state)
+                found.append(summary(one, self.projects.board(one)))
             except UnknownProjectError:
                 continue  # moved to the trash meanwhile
             except DataError as error:
                 found.append(broken(project, str(error)))
-            else:
-                found.append(summary(one, board))
         return sorted(found, key=lambda one: one.updated_at, reverse=True)
 
     def edit(self, project: str, revision: int, edit: Edit) -> Project:
@@ -140,36 +135,28 @@ class Workshop:
         """
         with self.projects.editing(project):
             found = self._current(project, revision)
-            text, board = self.projects.text(project, found.state), self.projects.board(project, found.state)
+            text, board = self.projects.text(found), self.projects.board(found)
             library = self.engine.illustrator()
-            story, kept = board.story, edit
-            draft = changed(found.state, edit, board, library)
+            story, kept, fresh = board.story, edit, board
+            state = changed(found.state, edit, board, library)
             if isinstance(edit, Retext):
                 text = edit.text
-                reading = read_text(text, draft.format, draft.by)
-                draft = carried(draft, story, reading)
+                reading = read_text(text, state.format, state.by)
+                state = carried(state, story, reading)
                 story = reading.story
-                draft = draft.model_copy(update={"notes": (*draft.notes, *_unread(library, story))})
+                state = state.model_copy(update={"notes": (*state.notes, *_unread(library, story))})
                 kept = edit.model_copy(update={"text": ""})
-            fresh = board if isinstance(edit, Retitle) else _decoded(library, story, draft)
-            number, now = found.revision + 1, datetime.now(UTC)
-            made_now = {"revision": number, "time": now, "edit": kept, "board": _name_of(fresh)}
-            state = draft.model_copy(update=made_now)
+            if not isinstance(edit, Retitle):
+                state, fresh = _decoded(library, story, state)
+            now = datetime.now(UTC)
+            state = state.model_copy(update={"revision": found.revision + 1, "time": now, "edit": kept})
             choices = found.choices
             if isinstance(edit, Choose):
                 made = self._choice(found, state, edit, board)
                 choices = (*choices, *([made] if made.shown != made.chosen else []))
             # What was undone before this change can no longer be redone.
             states = (*found.states[: found.cursor + 1], state)[-UNDO_STEPS:]
-            saved = found.model_copy(
-                update={
-                    "revision": number,
-                    "states": states,
-                    "cursor": len(states) - 1,
-                    "log": (*found.log, Entry(revision=number, time=now, act=edit.kind)),
-                    "choices": choices,
-                }
-            )
+            saved = found.after(edit.kind, now, states=states, cursor=len(states) - 1, choices=choices)
             self.projects.save(saved, text=text, board=fresh)
         return shown(saved, text, fresh)
 
@@ -199,45 +186,31 @@ class Workshop:
             LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
         found = self.projects.read(project)
-        board = self.projects.board(project, found.state)
+        board, state = self.projects.board(found), found.state
         check_step(step, board)
-        constraints = _constraints(found.state)
         if relation is not None:
-            constraints = Constraints(
-                constraints.pins, {**constraints.relations, step: relation}, constraints.bans
-            )
-        strip = strip_of(
-            self.engine.illustrator(), board, found.state.options, constraints, step=step, limit=limit
-        )
+            state = state.model_copy(update={"relations": {**state.relations, step: relation}})
+        strip = strip_of(self.engine.illustrator(), board, state, step, limit)
         while len(self._strips) >= STRIPS_KEPT:
             self._strips.pop(next(iter(self._strips)), None)
         self._strips[project, found.revision, step] = tuple(one.picture.id for one in strip)
         return strip
 
     def _step(self, project: str, revision: int, by: int) -> Project:
+        act = "undo" if by < 0 else "redo"
         with self.projects.editing(project):
             found = self._current(project, revision)
             cursor = found.cursor + by
             if not 0 <= cursor < len(found.states):
-                raise ConfigError(f"nothing to {'undo' if by < 0 else 'redo'}")
+                raise ConfigError(f"nothing to {act}")
             # The state whose effect comes or goes is the later of the two.
             turned = found.states[max(cursor, found.cursor)].revision
-            number, now = found.revision + 1, datetime.now(UTC)
-            saved = found.model_copy(
-                update={
-                    "revision": number,
-                    "cursor": cursor,
-                    "log": (
-                        *found.log,
-                        Entry(revision=number, time=now, act="undo" if by < 0 else "redo"),
-                    ),
-                    "choices": tuple(
-                        one.model_copy(update={"withdrawn": by < 0}) if one.revision == turned else one
-                        for one in found.choices
-                    ),
-                }
+            choices = tuple(
+                one.model_copy(update={"withdrawn": by < 0}) if one.revision == turned else one
+                for one in found.choices
             )
-            text, board = self.projects.text(project, saved.state), self.projects.board(project, saved.state)
+            saved = found.after(act, datetime.now(UTC), cursor=cursor, choices=choices)
+            text, board = self.projects.text(saved), self.projects.board(saved)
             self.projects.save(saved)
         return shown(saved, text, board)
 
@@ -254,15 +227,14 @@ class Workshop:
         if not seen:
             chosen = () if step.chosen is None else (step.chosen,)
             seen = tuple(one.picture.id for one in (*chosen, *step.runners_up))
-        around = texts[max(0, edit.step - CONTEXT_STEPS) : edit.step + CONTEXT_STEPS + 1]
         return Choice(
             time=state.time,
             project=before.id,
             revision=state.revision,
             step=edit.step,
             text=texts[edit.step],
-            context=tuple(around),
-            shown=None if step.chosen is None else step.chosen.picture.id,
+            context=tuple(texts[max(0, edit.step - CONTEXT_STEPS) : edit.step + CONTEXT_STEPS + 1]),
+            shown=None if step.picture is None else step.picture.id,
             chosen=edit.picture,
             seen=seen,
             relation=state.relations.get(edit.step),
@@ -277,13 +249,7 @@ def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def _decoded(library: Illustrator, story: Story, state: State) -> Storyboard:
-    return made(library, story, state.options, _constraints(state))
-
-
-def _name_of(board: Storyboard) -> str:
-    return digest(board.model_dump_json().encode("utf-8"))
-
-
-def _constraints(state: State) -> Constraints:
-    return Constraints(state.pins, state.relations, state.bans, state.given)
+def _decoded(library: Illustrator, story: Story, state: State) -> tuple[State, Storyboard]:
+    """The storyboard that a state asks for, and the state that names it."""
+    board = made(library, story, state.options, state)
+    return state.model_copy(update={"board": digest(board.model_dump_json())}), board

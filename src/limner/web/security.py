@@ -9,16 +9,15 @@ from __future__ import annotations
 import ipaddress
 import logging
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,12 +27,15 @@ from limner.records import Record
 
 MEDIA_TYPE = "application/problem+json"
 BLANK = "about:blank"
-_STATUS: tuple[tuple[type[LimnerError], int], ...] = (
-    (ConfigError, 400),
-    (DataError, 422),
-    (CheckpointError, 409),
-    (MissingError, 503),
-)
+Kinds = Mapping[type[LimnerError], tuple[int, str, str]]
+"""Errors → status, kind and title as of `ProblemError`; the first that fits counts."""
+_KINDS: Kinds = {
+    ConfigError: (400, "", ""),
+    DataError: (422, "", ""),
+    CheckpointError: (409, "", ""),
+    MissingError: (503, "", ""),
+    LimnerError: (500, "", ""),
+}
 
 
 class ProblemDetails(Record):
@@ -77,20 +79,21 @@ def answer(details: ProblemDetails, headers: dict[str, str] | None = None) -> JS
     return JSONResponse(details.model_dump(), details.status, headers, media_type=MEDIA_TYPE)
 
 
-def details_of(error: LimnerError) -> ProblemDetails:
-    """An error of limner as a problem."""
-    if isinstance(error, ProblemError):
-        return error.details
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    return ProblemDetails(title=HTTPStatus(status).phrase, status=status, detail=str(error))
+def install(app: FastAPI, kinds: Kinds | None = None) -> None:
+    """Let an application answer every error with a problem.
 
-
-def install(app: FastAPI) -> None:
-    """Let an application answer every error with a problem."""
+    Args:
+        app: the application.
+        kinds: errors of its own.
+    """
+    rules = {**(kinds or {}), **_KINDS}
 
     @app.exception_handler(LimnerError)
     def known(request: Request, error: LimnerError) -> JSONResponse:
-        return answer(details_of(error))
+        if not isinstance(error, ProblemError):
+            status, kind, title = next(rule for own, rule in rules.items() if isinstance(error, own))
+            error = ProblemError(status, str(error), kind=kind, title=title)
+        return answer(error.details)
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> JSONResponse:
@@ -167,23 +170,23 @@ class Guarded:
             return
         if scope["type"] != "http":
             return  # no websockets here: the server closes the connection
-        respond = _with_headers(send)
+        request, respond = Request(scope, receive), _with_headers(send)
         try:
-            self._check(scope)
-            admitted = self._admit(scope)
+            self._check(request)
+            admitted = self._admit(request)
             if admitted is not None:
                 await admitted(scope, receive, respond)
                 return
-            if scope["method"] not in SAFE:
-                receive = await self._bounded(scope, receive)
+            if request.method not in SAFE:
+                receive = await self._bounded(request)
         except ProblemError as problem:
             await answer(problem.details)(scope, receive, respond)
             return
         await self.app(scope, receive, respond)
 
-    def _check(self, scope: Scope) -> None:
+    def _check(self, request: Request) -> None:
         """Host and origin."""
-        headers = Headers(scope=scope)
+        headers = request.headers
         hosts = headers.getlist("host")
         host = hosts[0] if len(hosts) == 1 else ""
         if not self._ours(host):
@@ -192,7 +195,7 @@ class Guarded:
                 f"this server is not {host[:80]!r}; open it under the address that it printed",
                 kind="host",
             )
-        if scope["method"] in SAFE:
+        if request.method in SAFE:
             return
         origin = headers.get("origin")
         if origin is not None:
@@ -205,9 +208,9 @@ class Guarded:
         name, port = _split(host)
         if self.guard.port not in (None, 80 if port is None else port):
             return False
-        return name in self.guard.hosts or (self.guard.addresses and _is_address(name))
+        return name in self.guard.hosts or (self.guard.addresses and _address(name) is not None)
 
-    def _admit(self, scope: Scope) -> Response | None:
+    def _admit(self, request: Request) -> Response | None:
         """None to pass on; a redirect that puts the token of the address into a cookie.
 
         Raises:
@@ -216,80 +219,58 @@ class Guarded:
         token = self.guard.token
         if token is None:
             return None
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        shown = [value for name, value in query if name == "token"]
-        if shown and scope["method"] in SAFE and _same(shown[-1], token):
-            rest = urlencode([(name, value) for name, value in query if name != "token"])
+        query = request.query_params
+        if request.method in SAFE and _same(query.get("token", ""), token):
+            rest = urlencode([(name, value) for name, value in query.multi_items() if name != "token"])
             # One slash: an address that begins with two would lead to another server.
-            path = "/" + scope["path"].lstrip("/")
+            path = "/" + request.scope["path"].lstrip("/")
             response = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
             response.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict", path="/")
             return response
-        headers = Headers(scope=scope)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if _same(_cookie(headers, self.guard.cookie), token) or _same(bearer, token):
+        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if _same(request.cookies.get(self.guard.cookie, ""), token) or _same(bearer, token):
             return None
         raise ProblemError(
             401, "the token is missing or wrong; open the address that the server printed", kind="token"
         )
 
-    async def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+    async def _bounded(self, request: Request) -> Receive:
         """The body, read whole within the limit.
 
         Raises:
             ProblemError: it is larger, or its stated length is no number.
         """
         limit = self.guard.body_bytes
-        stated = Headers(scope=scope).get("content-length", "0")
+        refusal = ProblemError(
+            413, f"the request is larger than {limit:,} bytes; send less", kind="too-large"
+        )
+        stated = request.headers.get("content-length", "0")
         if not stated.isdecimal() or int(stated) > limit:
-            raise _too_large(limit)
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                break
-            part = message.get("body", b"")
-            size += len(part)
-            if size > limit:
-                raise _too_large(limit)
-            parts.append(part)
-            if not message.get("more_body", False):
-                break
-        body: Message | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+            raise refusal
+        body, more = bytearray(), True
+        while more:
+            message = await request.receive()
+            body += message.get("body", b"")
+            if len(body) > limit:
+                raise refusal
+            more = message.get("more_body", False)
+        left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:
-            nonlocal body
-            if body is not None:
-                message, body = body, None
-                return message
-            return await receive()
+            return left.pop() if left else await request.receive()
 
         return replay
 
 
-def new_token() -> str:
-    """256 random bits that fit into an address."""
-    return secrets.token_urlsafe(32)
-
-
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a server that is bound to a host."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def hosts_of(bound: str, others: Iterable[str] = ()) -> frozenset[str]:
     """Names under which a server may be asked: loopback, what it is bound to, and others."""
     return LOOPBACK_NAMES | {name.lower().strip("[]") for name in (bound, *others) if name}
-
-
-def _too_large(limit: int) -> ProblemError:
-    return ProblemError(413, f"the request is larger than {limit:,} bytes; send less", kind="too-large")
 
 
 def _split(host: str) -> tuple[str, int | None]:
@@ -303,20 +284,11 @@ def _split(host: str) -> tuple[str, int | None]:
     return name.rstrip("."), int(port) if port.isascii() and port.isdecimal() else None
 
 
-def _is_address(name: str) -> bool:
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(name)
     except ValueError:
-        return False
-    return True
-
-
-def _cookie(headers: Headers, name: str) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
+        return None
 
 
 def _same(found: str, due: str) -> bool:

@@ -6,6 +6,7 @@ The bind rule is here: beyond this machine only with a token.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import socket
 import threading
 import time
@@ -17,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from limner.errors import ConfigError
-from limner.web.security import Guard, Guarded, hosts_of, is_loopback, new_token
+from limner.web.security import Guard, Guarded, hosts_of, is_loopback
 
 ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
 PORT = 8420
@@ -83,32 +84,23 @@ def bind(host: str, port: int | None, default: int = PORT) -> Bound:
     """
     if port is not None and not 0 <= port <= 65_535:
         raise ConfigError(f"--port {port}: expected 0 to 65535")
-    try:
-        listener = _listen(host, default if port is None else port)
-    except OSError as error:
-        try:
-            if port is not None:
-                raise error
-            listener = _listen(host, 0)
-        except OSError as refused:
-            raise ConfigError(
-                f"cannot listen on {host} port {default if port is None else port}:"
-                f" {refused.strerror or refused}; give another --host or --port (0 takes a free one)"
-            ) from error
-    return Bound(listener, host, listener.getsockname()[1], None if is_loopback(host) else new_token())
-
-
-def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(128)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    both = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
+    wished = (default, 0) if port is None else (port,)
+    for number in wished:
+        try:
+            listener = socket.create_server((host, number), family=family, backlog=128, dualstack_ipv6=both)
+            break
+        except OSError as error:
+            refused = error
+    else:
+        reason = (refused.strerror or str(refused)).partition(" (while")[0]
+        raise ConfigError(
+            f"cannot listen on {host} port {wished[0]}: {reason};"
+            " give another --host or --port (0 takes a free one)"
+        ) from refused
+    token = None if is_loopback(host) else secrets.token_urlsafe(32)
+    return Bound(listener, host, listener.getsockname()[1], token)
 
 
 def serve(
