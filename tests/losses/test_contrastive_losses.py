@@ -102,7 +102,7 @@ def many_by_loop(logits, owners, neg):
     return 0.5 * (first + second)
 
 
-def test_texts_of_one_picture_are_neither_wrong_nor_rivals():
+def test_texts_of_one_picture_are_neither_wrong_nor_right():
     torch.manual_seed(0)
     owners = torch.tensor([0, 0, 0, 1, 2, 2])
     logits = torch.randn(6, 3, dtype=torch.float64)

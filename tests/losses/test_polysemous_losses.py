@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.errors import ConfigError, NumericsError, ShapeError
+from limner.errors import NumericsError, ShapeError
 from limner.losses.ranking import diversity_loss, domain_loss
 
 
@@ -25,9 +25,9 @@ def diversity_by_loop(residuals):
     return total / len(residuals) / residuals.shape[1] ** 2
 
 
-def domain_by_loop(x, y, gamma):
+def domain_by_loop(x, y):
     def kernel(one, other):
-        values = [math.exp(-gamma * math.dist(a, b)) for a in one.tolist() for b in other.tolist()]
+        values = [math.exp(-0.5 * math.dist(a, b)) for a in one.tolist() for b in other.tolist()]
         return sum(values) / len(values)
 
     return kernel(x, x) - 2 * kernel(x, y) + kernel(y, y)
@@ -41,12 +41,12 @@ def test_diversity_is_the_loop(batch, heads, width, seed):
     assert float(diversity_loss(residuals)) == pytest.approx(diversity_by_loop(residuals), abs=1e-9)
 
 
-@given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 4), st.floats(0.1, 2), st.integers(0, 99))
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 4), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
-def test_domain_is_the_loop(n, m, width, gamma, seed):
+def test_domain_is_the_loop(n, m, width, seed):
     rng = np.random.default_rng(seed)
     x, y = (torch.from_numpy(rng.standard_normal((size, width))) for size in (n, m))
-    assert float(domain_loss(x, y, gamma)) == pytest.approx(domain_by_loop(x, y, gamma), abs=1e-6)
+    assert float(domain_loss(x, y)) == pytest.approx(domain_by_loop(x, y), abs=1e-6)
 
 
 def test_values_by_hand():
@@ -93,7 +93,3 @@ def test_what_cannot_be_is_refused():
         diversity_loss(torch.tensor([[[1.0]], [[math.nan]]]))
     with pytest.raises(ShapeError):
         domain_loss(torch.zeros(2, 3), torch.zeros(2, 4))
-    with pytest.raises(ConfigError):
-        domain_loss(torch.zeros(2, 3), torch.zeros(2, 3), 0)
-    with pytest.raises(ConfigError):
-        domain_loss(torch.zeros(2, 3), torch.zeros(0, 3))

@@ -190,7 +190,7 @@ def test_the_losses_are_those_of_the_preset(preset):
     out = task.model(batch.words, batch.lengths, batch.pictures)
     labels = torch.from_numpy(rows.train.labels)
     if preset == "paper":
-        ranking = max_hinge(out.texts @ out.images.t(), 0.3, batch.neg, "mean")
+        ranking = max_hinge(out.texts @ out.images.t(), 0.3, batch.neg)
         form = "paper"
     else:
         ranking = batch_hard(out.texts, out.images, 0.3, batch.neg)

@@ -1,36 +1,29 @@
 """What every loss demands of its arguments before it trusts them.
 
-Kept in one place so that all losses refuse the same things with the same words. It computes no loss.
+Kept in one place so that all losses refuse the same things with the same words. Margins, temperatures and
+forms are settings, checked where settings are read.
 """
 
 import torch
 from torch import Tensor
 
 from limner.arrays import expect
-from limner.errors import ConfigError, NumericsError, ShapeError
+from limner.errors import NumericsError, ShapeError
 
 
-def score_table(where: str, scores: Tensor, margin: float, neg: Tensor) -> Tensor:
-    """Scores of a batch in at least single precision, once they, the margin and the mask hold.
+def score_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
+    """Scores of a batch in at least single precision, once they and the mask hold.
 
     Args:
         where: the loss, for the message.
         scores: (B, B) text rows, image columns; true pairs on the diagonal.
-        margin: score units, > 0.
         neg: (B, B) bool, False on the diagonal.
     Returns:
         (B, B) float32, or float64 where that was given.
     Raises:
         ShapeError: not square, or the mask is no such mask.
         NumericsError: a score is not finite.
-        ConfigError: margin not positive.
     """
-    positive(where, "margin", margin)
-    return masked_table(where, scores, neg)
-
-
-def masked_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
-    """As `score_table`, for losses without a margin."""
     size = expect(where, scores=(scores, "B B"), neg=(neg, "B B"))["B"]
     if neg.dtype != torch.bool or bool(neg.diagonal().any()):
         raise ShapeError(f"{where}: mask must be bool and False on the diagonal of its {size} true pairs")
@@ -57,16 +50,6 @@ def finite(where: str, what: str, values: Tensor) -> None:
     if not bool(fine.all()):
         row = int((~fine).nonzero()[0])
         raise NumericsError(f"{where}: {what} in row {row} of {len(values)} is not finite; check that sample")
-
-
-def positive(where: str, what: str, value: float) -> None:
-    """Refuse a setting that is not more than 0 (NaN too).
-
-    Raises:
-        ConfigError: it is not.
-    """
-    if not value > 0:
-        raise ConfigError(f"{where}: {what} {value}, expected more than 0")
 
 
 def pair_weights(where: str, alpha: Tensor, size: int) -> Tensor:

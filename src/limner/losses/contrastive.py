@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.losses.checks import finite, masked_table, positive, wide
+from limner.losses.checks import finite, score_table, wide
 
 
 def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
     Source: van den Oord et al. 2018; in both directions as CLIP (Radford et al. 2021). Departs: duplicates
         are left out.
     """
-    table = masked_table("info_nce", logits, neg)
+    table = score_table("info_nce", logits, neg)
     kept = neg | torch.eye(len(table), dtype=torch.bool, device=table.device)
     masked = table.masked_fill(~kept, -torch.inf)
     due = torch.arange(len(table), device=table.device)
@@ -117,18 +117,13 @@ def sentence_order(texts: Tensor, images: Tensor, margin: float, neg: Tensor) ->
     Raises:
         ShapeError: sizes do not fit.
         NumericsError: a value is not finite.
-        ConfigError: margin not positive.
     Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 1. Departs: duplicates are no
     candidates.
     """
     where = "sentence_order"
-    positive(where, "margin", margin)
-    size = expect(where, texts=(texts, "B D"), images=(images, "B D"), neg=(neg, "B B"))["B"]
-    if neg.dtype != torch.bool or bool(neg.diagonal().any()):
-        raise ShapeError(f"{where}: mask must be bool and False on the diagonal of its {size} true pairs")
     finite(where, "text vector", texts)
     finite(where, "picture vector", images)
-    energy = order_energy(wide(texts), wide(images))
+    energy = score_table(where, order_energy(wide(texts), wide(images)), neg)
     true = energy.diagonal()
     of_texts = (margin - energy + true[:, None]).clamp(min=0)
     of_images = (margin - energy + true).clamp(min=0)
@@ -155,12 +150,10 @@ def story_order(
     Raises:
         ShapeError: sizes do not fit.
         NumericsError: a value is not finite.
-        ConfigError: margin not positive.
     Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2. Departs: stories of any lengths, and
     duplicates are no candidates.
     """
     where = "story_order"
-    positive(where, "margin", margin)
     expect(where, made=(made, "S D"), images=(images, "S D"), shuffled=(shuffled, "S"), neg=(neg, "S S"))
     if int(steps.sum()) != len(made) or int(steps.min()) < 1:
         raise ShapeError(

@@ -4,13 +4,13 @@ All are per step, so that steps of padding can be left out by whoever calls. The
 """
 
 import math
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from limner.arrays import expect
-from limner.errors import ConfigError, ShapeError, unknown
+from limner.errors import ShapeError
 from limner.losses.checks import finite, score_table, wide
 from limner.losses.ranking import pair_costs
 
@@ -89,13 +89,11 @@ def generated_hinge(
     Returns:
         (S,); 0 for a step without a wrong one.
     Raises:
-        ShapeError, NumericsError, ConfigError: as `limner.losses.ranking.sum_hinge`; or no such anchor.
+        ShapeError, NumericsError: as `limner.losses.ranking.sum_hinge`.
     Source: VRSS 2020, Eq. 5; docs/methods/vrss.md §3.2. Departs: s is a similarity, where the paper says
         distance, and duplicates are not wrong.
     """
-    if anchor not in get_args(Anchor):
-        raise ConfigError("generated_hinge: " + unknown("anchor", anchor, get_args(Anchor)))
-    table = score_table("generated_hinge", scores, margin, neg)
+    table = score_table("generated_hinge", scores, neg)
     of_rows, of_columns = pair_costs(table, margin, neg)
     found = table.new_zeros(len(table))
     if anchor in ("both", "gen_anchor"):

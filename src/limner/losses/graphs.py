@@ -11,7 +11,6 @@ from torch.nn.functional import cosine_similarity
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.losses.checks import positive
 
 
 class Chosen(NamedTuple):
@@ -26,29 +25,19 @@ class Chosen(NamedTuple):
     best: Tensor
 
 
-def straight_through(
-    scores: Tensor, values: Tensor, temperature: float, among: Tensor | None = None
-) -> Chosen:
+def straight_through(scores: Tensor, values: Tensor, temperature: float) -> Chosen:
     """The best candidate's values forward, the softmax mean's gradient backward.
 
     Args:
         scores: (S, M), unitless.
         values: (M, W) of the candidates; constants here, so that only scores learn from the choice.
         temperature: τ > 0, score units.
-        among: (S, M) bool, candidates that count; None for all. Every row has at least one.
     Raises:
-        ShapeError: sizes do not fit, or a row has no candidate.
-        ConfigError: temperature not positive.
+        ShapeError: sizes do not fit.
     Source: docs/methods/gsda.md §4.2, §4.4, mode `soft`. Departs: GSDA 2021 takes the arg max, which has no
     gradient.
     """
     expect("straight_through", scores=(scores, "S M"), values=(values, "M W"))
-    positive("straight_through", "temperature", temperature)
-    if among is not None:
-        expect("straight_through", scores=(scores, "S M"), among=(among, "S M"))
-        if not bool(among.any(dim=1).all()):
-            raise ShapeError("straight_through: a row has no candidate, expected at least one")
-        scores = scores.masked_fill(~among, -torch.inf)
     fixed = values.detach()
     best = scores.argmax(dim=1)
     soft = (scores / temperature).softmax(dim=1) @ fixed
@@ -92,10 +81,8 @@ def contrastive_neighbours(
         (S,) at least 0; 0 for the first step of a story.
     Raises:
         ShapeError: sizes do not fit, or a row of `others` is of the same story.
-        ConfigError: margin not positive.
     Source: docs/methods/gsda.md §4.2, ours.
     """
-    positive("contrastive_neighbours", "margin", margin)
     later = _later(graphs, steps, known)
     expect("contrastive_neighbours", graphs=(graphs, "S G"), others=(others, "S"))
     stories = torch.repeat_interleave(steps).to(graphs.device)

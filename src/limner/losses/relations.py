@@ -3,14 +3,15 @@
 Relations are not exclusive, so each is a yes-or-no of its own. It predicts nothing and draws no batches.
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from limner.arrays import expect
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.errors import DataError
+from limner.losses.checks import finite, wide
 
 Form = Literal["release", "paper"]
 _SMALLEST, _LARGEST = 1e-3, 1e3
@@ -26,12 +27,10 @@ def class_weights(labels: Tensor, form: Form) -> Tensor:
         (C,) float32 in [10⁻³, 10³].
     Raises:
         DataError: no rows, or a label that is neither 0 nor 1.
-        ConfigError: no such form.
     Source: CMCM 2022, below Eq. 2, and its release; docs/methods/cmcm.md §3.2. Departs: 1/p is clipped too,
     since a relation may be absent from a small training set.
     """
     expect("class_weights", labels=(labels, "N C"))
-    _known(form)
     if not len(labels) or not bool(((labels == 0) | (labels == 1)).all()):
         raise DataError(f"class weights: {len(labels)} rows of labels, expected at least one and only 0 or 1")
     rate = labels.double().mean(dim=0)
@@ -51,28 +50,19 @@ def relation_loss(logits: Tensor, labels: Tensor, weights: Tensor, form: Form = 
     Returns:
         (): at least 0, in nats.
     Raises:
-        ShapeError: sizes differ, or no rows or relations.
+        ShapeError: sizes differ.
         NumericsError: a logit or label is not finite.
-        ConfigError: no such form.
     Source: CMCM 2022, Eq. 2; docs/methods/cmcm.md §3.2. Departs: the minus sign that Equation 2 lacks.
     """
-    sizes = expect("relation_loss", logits=(logits, "B C"), labels=(labels, "B C"), weights=(weights, "C"))
-    _known(form)
-    if not sizes["B"] or not sizes["C"]:
-        raise ShapeError(
-            f"relation_loss: {sizes['B']} rows of {sizes['C']} relations, expected at least 1 of 1"
-        )
-    wide = logits if logits.dtype == torch.float64 else logits.float()
-    due, by = labels.to(wide.dtype), weights.to(wide.dtype)
-    for what, values in (("logit", wide), ("label", due)):
-        finite = values.isfinite().all(dim=1)
-        if not bool(finite.all()):
-            row = int((~finite).nonzero()[0])
-            raise NumericsError(f"relation_loss: a {what} in row {row} is not finite; check that sample")
+    expect("relation_loss", logits=(logits, "B C"), labels=(labels, "B C"), weights=(weights, "C"))
+    finite("relation_loss", "logit", logits)
+    finite("relation_loss", "label", labels)
+    table = wide(logits)
+    due, by = labels.to(table.dtype), weights.to(table.dtype)
     if form == "paper":
-        each = functional.binary_cross_entropy_with_logits(wide, due, reduction="none")
+        each = functional.binary_cross_entropy_with_logits(table, due, reduction="none")
         return (each * by).sum(dim=1).mean()
-    return functional.binary_cross_entropy_with_logits(wide, due, pos_weight=by)
+    return functional.binary_cross_entropy_with_logits(table, due, pos_weight=by)
 
 
 def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
@@ -89,15 +79,8 @@ def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
     Source: docs/methods/cmcm.md §3.4, ours: mismatched pairs with target one half.
     """
     expect("indifference_loss", logits=(logits, "B B C"), neg=(neg, "B B"))
-    wide = logits if logits.dtype == torch.float64 else logits.float()
-    if not bool(wide.isfinite().all()):
-        raise NumericsError("indifference_loss: a logit is not finite; lower the learning rate")
-    wrong = wide[neg]  # (pairs, C)
+    finite("indifference_loss", "logit", logits)
+    wrong = wide(logits)[neg]  # (pairs, C)
     if not len(wrong):
-        return wide.sum() * 0
+        return logits.sum() * 0
     return functional.binary_cross_entropy_with_logits(wrong, torch.full_like(wrong, 0.5))
-
-
-def _known(form: str) -> None:
-    if form not in get_args(Form):
-        raise ConfigError("relation loss: " + unknown("form", form, get_args(Form)))

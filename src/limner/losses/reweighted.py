@@ -1,21 +1,22 @@
-"""HAL: log-sum-exp over wrong candidates, with weights that push away hubs.
+"""Baselines of complementary samples: HAL, THOMAS, distance-weighted sampling, AMRANI and MITHUN.
 
-A rival that looks for hubs in the whole set through a bank of embeddings. It keeps no bank; it gets the
-similarities with one.
+Similarities with a bank of the whole set are arguments; none is kept here.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from limner.arrays import expect
-from limner.errors import ConfigError, DataError, ShapeError, unknown
-from limner.losses.checks import finite, masked_table, pair_weights, positive, score_table, wide
-from limner.losses.ranking import Reduction, hardest_costs, pair_costs, reduced
+from limner.errors import DataError
+from limner.losses.checks import finite, pair_weights, score_table, wide
+from limner.losses.ranking import hardest_costs, pair_costs
 
 HalForm = Literal["release", "correct"]
+SHARPNESS = 40.0  # α and β of HAL's weights
+TRUE_OFFSET, WRONG_OFFSET = 0.2, 0.1  # ε of true and of wrong pairs
 
 
 class HalWeights(NamedTuple):
@@ -51,12 +52,10 @@ def hal_loss(
     Raises:
         ShapeError: sizes differ, or no such mask.
         NumericsError: a score or weight is not finite, or a weight negative.
-        ConfigError: gamma not positive.
     Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: true pairs and duplicates
     are left out of the sums, which the release only sets to 0 and so lets contribute.
     """
-    positive("hal_loss", "gamma", gamma)
-    table = masked_table("hal_loss", scores, neg)
+    table = score_table("hal_loss", scores, neg)
     if weights is None:
         weighted, true = table - epsilon, table.diagonal()
     else:
@@ -75,11 +74,7 @@ def hal_weights(
     image_bank: Tensor,
     usable: Tensor,
     *,
-    nearest: int = 250,
-    alpha: float = 40.0,
-    beta: float = 40.0,
-    true_epsilon: float = 0.2,
-    wrong_epsilon: float = 0.1,
+    nearest: int,
     form: HalForm = "release",
 ) -> HalWeights:
     """Weights from how near a batch's items are to the wrong items of the whole set.
@@ -90,26 +85,16 @@ def hal_weights(
         image_bank: (B, M) the batch's pictures with the bank's texts; cosine.
         usable: (B, M) bool, bank pairs that are truly wrong for the batch's pair: another text and picture.
         nearest: bank items that count, the most similar ones; all where fewer are usable.
-        alpha: sharpness for true pairs, > 0.
-        beta: sharpness for wrong pairs, > 0.
-        true_epsilon: score offset for true pairs.
-        wrong_epsilon: offset for wrong pairs.
         form: "release" adds exp(βS − ε); "correct" exp(β(S − ε)), with the parentheses of the true branch.
     Returns:
         Weights for `hal_loss`; near 1 where an item has many near bank items.
     Raises:
-        ShapeError: sizes differ, `usable` not bool.
+        ShapeError: sizes differ.
         NumericsError: a score is not finite.
-        ConfigError: a sharpness or `nearest` not positive, or no such form.
         DataError: a row has no usable bank pair.
     Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: `nearest` is bound by the
     bank's size, not by the batch's.
     """
-    positive("hal_weights", "alpha", alpha)
-    positive("hal_weights", "beta", beta)
-    positive("hal_weights", "nearest", nearest)
-    if form not in get_args(HalForm):
-        raise ConfigError("hal_weights: " + unknown("form", form, get_args(HalForm)))
     expect(
         "hal_weights",
         scores=(scores, "B B"),
@@ -117,54 +102,52 @@ def hal_weights(
         image_bank=(image_bank, "B M"),
         usable=(usable, "B M"),
     )
-    if usable.dtype != torch.bool:
-        raise ShapeError(f"hal_weights: usable is {usable.dtype}, expected bool")
-    if not bool(usable.any(dim=1).all()):
-        row = int((~usable.any(dim=1)).nonzero()[0])
-        raise DataError(f"hal_weights: the bank holds no wrong pair for row {row}; use a larger bank")
     for name, values in (("score", scores), ("text_bank", text_bank), ("image_bank", image_bank)):
         finite("hal_weights", name, values)
     # Logarithms in double precision: the sums themselves span more than single precision holds.
     true = scores.detach().diagonal().double()
-    of_text = _nearest(text_bank, usable, nearest)
-    of_image = _nearest(image_bank, usable, nearest)
-    offset = wrong_epsilon if form == "release" else beta * wrong_epsilon
-    q = (beta * of_text - offset).logsumexp(dim=1)
-    p = (beta * of_image - offset).logsumexp(dim=1)
-    hubs = torch.logaddexp(q[:, None], p)  # (B, B)
-    own = torch.logaddexp(beta * true[:, None], beta * true)
-    around = torch.logaddexp(
-        (alpha * (of_text - true_epsilon)).logsumexp(dim=1),
-        (alpha * (of_image - true_epsilon)).logsumexp(dim=1),
+    of_text, of_image = (
+        _nearest("hal_weights", bank, usable, nearest).double() for bank in (text_bank, image_bank)
     )
-    return HalWeights((hubs - own).sigmoid(), (around - alpha * (true - true_epsilon)).sigmoid())
+    offset = WRONG_OFFSET if form == "release" else SHARPNESS * WRONG_OFFSET
+    q = (SHARPNESS * of_text - offset).logsumexp(dim=1)
+    p = (SHARPNESS * of_image - offset).logsumexp(dim=1)
+    hubs = torch.logaddexp(q[:, None], p)  # (B, B)
+    own = torch.logaddexp(SHARPNESS * true[:, None], SHARPNESS * true)
+    around = torch.logaddexp(
+        (SHARPNESS * (of_text - TRUE_OFFSET)).logsumexp(dim=1),
+        (SHARPNESS * (of_image - TRUE_OFFSET)).logsumexp(dim=1),
+    )
+    return HalWeights((hubs - own).sigmoid(), (around - SHARPNESS * (true - TRUE_OFFSET)).sigmoid())
 
 
-def hal_alpha(true: Tensor, total: float) -> Tensor:
-    """HAL's weights of the true pairs for the weighted hinge.
+def in_proportion(values: Tensor, total: float) -> Tensor:
+    """Weights for the weighted hinge that sum to a total: HAL's of true pairs, or AMRANI's of densities.
 
     Args:
-        true: (B,) as `HalWeights.true`; ones without a bank.
-        total: λ, what the weights sum to, > 0.
+        values: (B,) as `HalWeights.true` or `pair_density`.
+        total: λ, what the weights sum to, > 0; λ = B gives weights of mean 1.
     Returns:
         (B,) without gradient.
     Raises:
-        NumericsError: a weight is not finite or negative.
-        ConfigError: total not positive.
-        DataError: all weights are 0.
-    Source: docs/methods/complementary.md §8.3, `alpha`.
+        NumericsError: a value is not finite or negative.
+        DataError: all are 0.
+    Source: docs/methods/complementary.md §8.3, `alpha`; §8.5, AMRANI 2021, reconstructed.
     """
-    positive("hal_alpha", "total", total)
-    held = pair_weights("hal_alpha", true, len(true))
+    held = pair_weights("in_proportion", values, len(values))
     if not bool(held.sum() > 0):
-        raise DataError("hal_alpha: all weights are 0; lower alpha of hal_weights")
+        raise DataError("weights: all are 0, expected one above; the embeddings have collapsed")
     return total * held / held.sum()
 
 
-def _nearest(similarities: Tensor, usable: Tensor, nearest: int) -> Tensor:
-    """(B, k) the largest usable ones; −∞, which adds nothing, where there are fewer."""
+def _nearest(where: str, similarities: Tensor, usable: Tensor, nearest: int) -> Tensor:
+    """(B, k) the largest usable ones; −∞ where there are fewer."""
+    some = usable.any(dim=1)
+    if not bool(some.all()):
+        row = int((~some).nonzero()[0])
+        raise DataError(f"{where}: the bank holds no other pair for row {row}; use a larger bank")
     held = wide(similarities.detach()).masked_fill(~usable, -torch.inf)
-    return held.topk(min(nearest, held.shape[1]), dim=1).values.double()
+    return held.topk(min(nearest, held.shape[1]), dim=1).values
 
 
 def _log_1_plus_sum(exponents: Tensor, wrong: Tensor) -> Tensor:
@@ -175,6 +158,7 @@ def _log_1_plus_sum(exponents: Tensor, wrong: Tensor) -> Tensor:
 
 ThomasForm = Literal["triplet", "angular"]
 ANGULAR = 1.0  # tan² 45°
+IMAGES_WEIGHT, TEXTS_WEIGHT = 0.3, 0.2  # of the neighbourhoods
 
 
 class Neighbourhood(NamedTuple):
@@ -182,15 +166,13 @@ class Neighbourhood(NamedTuple):
 
     Attributes:
         among: (B, B) item i with item j; the diagonal is not read.
-        near: (B,) item i with its neighbour i′.
-        from_near: (B, B) neighbour i′ of item i with item j; "angular" only.
+        from_near: (B, B) neighbour i′ of item i with item j.
         neg: (B, B) bool, wrong items j for anchor i: other ids than i and than i′. Need not be symmetric.
     """
 
     among: Tensor
-    near: Tensor
+    from_near: Tensor
     neg: Tensor
-    from_near: Tensor | None = None
 
 
 def neighbour_loss(items: Neighbourhood, margin: float, form: ThomasForm = "triplet") -> Tensor:
@@ -206,20 +188,14 @@ def neighbour_loss(items: Neighbourhood, margin: float, form: ThomasForm = "trip
     Raises:
         ShapeError: sizes differ, or the mask is not bool and False on its diagonal.
         NumericsError: a similarity is not finite.
-        ConfigError: no such form, margin not positive, or `from_near` missing.
     Source: THOMAS 2020; docs/methods/complementary.md §8.2.
     """
-    _known(form)
-    positive("neighbour_loss", "margin", margin)
-    expect("neighbour_loss", among=(items.among, "B B"), near=(items.near, "B"))
-    finite("neighbour_loss", "neighbour similarity", items.near)
-    among = masked_table("neighbour_loss", items.among, items.neg)
-    near = wide(items.near)
+    among = score_table("neighbour_loss", items.among, items.neg)
+    from_near = score_table("neighbour_loss", items.from_near, items.neg)
+    near = from_near.diagonal()
     if form == "triplet":
         return _mean((margin - near[:, None] + among).clamp(min=0), items.neg)
-    if items.from_near is None:
-        raise ConfigError("neighbour_loss: 'angular' needs from_near, the neighbours against the batch")
-    return _angular(near, among, masked_table("neighbour_loss", items.from_near, items.neg), items.neg)
+    return _angular(near, among, from_near, items.neg)
 
 
 def thomas_loss(
@@ -229,10 +205,9 @@ def thomas_loss(
     margin: float,
     neg: Tensor,
     *,
-    weights: tuple[float, float, float] = (1.0, 0.3, 0.2),
     form: ThomasForm = "triplet",
 ) -> Tensor:
-    """Both retrieval directions and both neighbourhoods.
+    """Both retrieval directions, and 0.3 of the pictures' and 0.2 of the texts' neighbourhoods.
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
@@ -240,7 +215,6 @@ def thomas_loss(
         images: its pictures and their neighbours.
         margin: score units, > 0.
         neg: (B, B) bool, as `ranking.negatives` gives it.
-        weights: of text-to-image, of the pictures' and of the texts' neighbourhood; image-to-text has 1.
         form: as in `neighbour_loss`, for all four terms; "angular" takes `among` of the other modality as
             the similarity of positives with wrong items.
     Returns:
@@ -248,28 +222,23 @@ def thomas_loss(
     Raises:
         ShapeError: sizes differ, or no such masks.
         NumericsError: a similarity is not finite.
-        ConfigError: no such form, margin not positive, a weight below 0, or `from_near` missing.
     Source: THOMAS 2020; T&K 2022 replace its angular loss by the triplet; docs/methods/complementary.md §8.2.
     Departs: each mean is over the truly wrong pairs, duplicates left out.
     """
-    _known(form)
-    if not all(weight >= 0 for weight in weights):
-        raise ConfigError(f"thomas_loss: weights {weights}, expected at least 0")
-    table = score_table("thomas_loss", scores, margin, neg)
+    table = score_table("thomas_loss", scores, neg)
     expect("thomas_loss", scores=(scores, "B B"), texts=(texts.among, "B B"), images=(images.among, "B B"))
     if form == "triplet":
         by_text, by_image = pair_costs(table, margin, neg)
         to_image, to_text = _mean(by_text, neg), _mean(by_image, neg.t())
     else:
         true = table.diagonal()
-        to_image = _angular(true, table, masked_table("thomas_loss", images.among, neg), neg)
-        to_text = _angular(true, table.t(), masked_table("thomas_loss", texts.among, neg), neg)
-    by_t2i, by_images, by_texts = weights
+        to_image = _angular(true, table, score_table("thomas_loss", images.among, neg), neg)
+        to_text = _angular(true, table.t(), score_table("thomas_loss", texts.among, neg), neg)
     return (
         to_text
-        + by_t2i * to_image
-        + by_images * neighbour_loss(images, margin, form)
-        + by_texts * neighbour_loss(texts, margin, form)
+        + to_image
+        + IMAGES_WEIGHT * neighbour_loss(images, margin, form)
+        + TEXTS_WEIGHT * neighbour_loss(texts, margin, form)
     )
 
 
@@ -289,13 +258,10 @@ def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
     return costs.masked_fill(~wrong, 0).sum() / wrong.sum().clamp(min=1)
 
 
-def _known(form: str) -> None:
-    if form not in get_args(ThomasForm):
-        raise ConfigError("thomas_loss: " + unknown("form", form, get_args(ThomasForm)))
-
-
 NOTHING = -1  # in place of a candidate, for a query without a wrong one
-_CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
+CLOSEST, FARTHEST = 0.5, 1.4  # nearer candidates are taken to be so near; none is drawn from so far on
+BOUNDARY, HALF_GAP = 1.2, 0.2  # of the margin loss, distances between unit vectors
+_SMALLEST = 1e-12  # squared distance below which the gradient of the root is cut
 
 
 class Drawn(NamedTuple):
@@ -310,36 +276,26 @@ class Drawn(NamedTuple):
     texts: Tensor
 
 
-def log_weights(
-    scores: Tensor, neg: Tensor, dim: int, *, closest: float = 0.5, farthest: float = 1.4
-) -> Tensor:
+def log_weights(scores: Tensor, neg: Tensor, dim: int) -> Tensor:
     """Logarithm of how likely each candidate of each row is to be drawn, up to a constant per row.
 
     Args:
         scores: (B, B) queries by candidates, true pairs on the diagonal; cosine.
         neg: (B, B) bool, as `ranking.negatives` gives it.
         dim: n, the sphere's dimension, at least 2; large ones draw almost only the closest distance.
-        closest: distance that nearer candidates are taken to have, > 0.
-        farthest: distance from which on candidates are not drawn, below 2.
     Returns:
         (B, B) float64 without gradient: −∞ for what is never drawn; 0 for all wrong candidates of a row none
         of which is near enough.
     Raises:
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
-        ConfigError: dim below 2, or not 0 < closest < farthest < 2.
     Source: Wu 2017; docs/methods/complementary.md §8.6:
     (2 − n) ln d − ((n − 3)/2) ln(1 − d²/4), with d = √(2 − 2s).
     """
-    if dim < 2 or not 0 < closest < farthest < 2:
-        raise ConfigError(
-            f"distance_weighted: dim {dim}, distances {closest} to {farthest}, "
-            "expected at least 2 and 0 < closest < farthest < 2"
-        )
-    table = masked_table("distance_weighted", scores, neg).detach().double()
+    table = score_table("distance_weighted", scores, neg).detach().double()
     apart = (2 - 2 * table).clamp(min=0).sqrt()
-    near = neg & (apart < farthest)
-    held = apart.clamp(closest, farthest)
+    near = neg & (apart < FARTHEST)
+    held = apart.clamp(CLOSEST, FARTHEST)
     weights = (2 - dim) * held.log() - (dim - 3) / 2 * (1 - held * held / 4).log()
     weights = weights.masked_fill(~near, -torch.inf)
     fallback = torch.zeros_like(weights).masked_fill(~neg, -torch.inf)
@@ -351,8 +307,6 @@ def draw(
     neg: Tensor,
     dim: int,
     *,
-    closest: float = 0.5,
-    farthest: float = 1.4,
     generator: torch.Generator | None = None,
 ) -> Drawn:
     """One wrong candidate per text and per picture.
@@ -360,21 +314,18 @@ def draw(
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         neg: (B, B) bool; also rules the transposed direction.
-        dim: as in `log_weights`, and so `closest` and `farthest`.
-        closest: as in `log_weights`.
-        farthest: as in `log_weights`.
+        dim: as in `log_weights`.
         generator: on the CPU; None takes torch's global one.
     Returns:
         Candidates; equally likely ones where none is near enough.
     Raises:
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
-        ConfigError: as in `log_weights`.
     Source: Wu 2017; docs/methods/complementary.md §8.6.
     """
     found = []
     for table in (scores, scores.t()):
-        weights = log_weights(table, neg, dim, closest=closest, farthest=farthest)
+        weights = log_weights(table, neg, dim)
         # Adding Gumbel noise and taking the largest draws from the softmax without leaving the logarithms.
         waits = torch.empty(weights.shape, dtype=torch.float64).exponential_(generator=generator)
         noisy = weights - waits.to(weights.device).log()
@@ -393,59 +344,45 @@ def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Te
     Returns:
         (): mean over the queries that have a wrong candidate; 0 where none has.
     Raises:
-        ShapeError: sizes differ, or what was drawn is not wrong.
+        ShapeError: sizes differ, or no such mask.
         NumericsError: a score is not finite.
-        ConfigError: margin not positive.
     Source: T&K 2022, Section 4.1; docs/methods/complementary.md §8.6.
     """
-    table = score_table("distance_weighted", scores, margin, neg)
-    costs = [(margin - true + wrong).clamp(min=0) for true, wrong in _pairs(table, drawn, neg)]
+    table = score_table("distance_weighted", scores, neg)
+    costs = [(margin - true + wrong).clamp(min=0) for true, wrong in _pairs(table, drawn)]
     return _mean_of(torch.cat(costs))
 
 
-def margin_loss(
-    scores: Tensor, drawn: Drawn, neg: Tensor, *, beta: float = 1.2, width: float = 0.2
-) -> Tensor:
+def margin_loss(scores: Tensor, drawn: Drawn, neg: Tensor) -> Tensor:
     """True pairs closer than a boundary, drawn ones farther, both by half of a gap.
 
     Args:
         scores: as in `triplet_loss`.
         drawn: as in `triplet_loss`.
         neg: as in `triplet_loss`.
-        beta: boundary, a distance between unit vectors, > 0.
-        width: half of the gap, distance units, > 0.
     Returns:
         (): mean over the queries that have a wrong candidate; 0 where none has.
     Raises:
-        ShapeError: sizes differ, or what was drawn is not wrong.
+        ShapeError: sizes differ, or no such mask.
         NumericsError: a score is not finite.
-        ConfigError: beta or width not positive.
     Source: Wu 2017; docs/methods/complementary.md §8.6: [d(a,p) − β + .2]₊ + [β − d(a,n) + .2]₊.
     """
-    positive("distance_weighted", "beta", beta)
-    positive("distance_weighted", "width", width)
-    table = masked_table("distance_weighted", scores, neg)
+    table = score_table("distance_weighted", scores, neg)
     costs = []
-    for true, wrong in _pairs(table, drawn, neg):
-        to_true, to_wrong = ((2 - 2 * s).clamp(min=_CLOSEST).sqrt() for s in (true, wrong))
-        costs.append((to_true - beta + width).clamp(min=0) + (beta - to_wrong + width).clamp(min=0))
+    for true, wrong in _pairs(table, drawn):
+        to_true, to_wrong = ((2 - 2 * s).clamp(min=_SMALLEST).sqrt() for s in (true, wrong))
+        costs.append(
+            (to_true - BOUNDARY + HALF_GAP).clamp(min=0) + (BOUNDARY - to_wrong + HALF_GAP).clamp(min=0)
+        )
     return _mean_of(torch.cat(costs))
 
 
-def _pairs(table: Tensor, drawn: Drawn, neg: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _pairs(table: Tensor, drawn: Drawn) -> list[tuple[Tensor, Tensor]]:
     """True and drawn scores of the queries that have a candidate, per direction."""
-    expect("distance_weighted", scores=(table, "B B"), images=(drawn.images, "B"), texts=(drawn.texts, "B"))
     found = []
     for rows, columns in ((table, drawn.images), (table.t(), drawn.texts)):
         usable = (columns != NOTHING).nonzero().squeeze(1)
-        picked = columns[usable]
-        if bool((picked < 0).any()) or bool((picked >= len(table)).any()):
-            raise ShapeError(f"distance_weighted: a drawn candidate is not one of 0 to {len(table) - 1}")
-        if not bool(neg[usable, picked].all()):
-            raise ShapeError(
-                "distance_weighted: a drawn candidate is not a wrong one; draw for the same batch"
-            )
-        found.append((rows[usable, usable], rows[usable, picked]))
+        found.append((rows[usable, usable], rows[usable, columns[usable]]))
     return found
 
 
@@ -453,126 +390,77 @@ def _mean_of(costs: Tensor) -> Tensor:
     return costs.sum() / max(len(costs), 1)
 
 
-Combination = Literal["min", "product"]
-
-
-def pair_density(
-    texts: Tensor, images: Tensor, usable: Tensor, *, nearest: int = 50, combine: Combination = "min"
-) -> Tensor:
-    """Mean similarity of each pair to the pairs nearest to it in both modalities.
+def pair_density(texts: Tensor, images: Tensor, usable: Tensor, *, nearest: int) -> Tensor:
+    """Mean similarity of each pair to those nearest to it, two being as similar as in the modality less so.
 
     Args:
         texts: (B, M) the batch's texts with the bank's texts; cosine.
         images: (B, M) the batch's pictures with the bank's pictures; cosine.
         usable: (B, M) bool, bank pairs with another text and another picture than the batch's pair.
         nearest: how many count; all where fewer are usable.
-        combine: a pair is as similar as its less similar modality ("min"), or as their "product".
     Returns:
         (B,) in [0, 1], large in tight clusters; without gradient.
     Raises:
-        ShapeError: sizes differ, `usable` not bool.
+        ShapeError: sizes differ.
         NumericsError: a similarity is not finite.
-        ConfigError: `nearest` not positive, or no such combination.
         DataError: a row has no usable bank pair.
     Source: AMRANI 2021, reconstructed; docs/methods/complementary.md §8.5.
     """
     expect("pair_density", texts=(texts, "B M"), images=(images, "B M"), usable=(usable, "B M"))
-    positive("pair_density", "nearest", nearest)
-    if combine not in get_args(Combination):
-        raise ConfigError("pair_density: " + unknown("combination", combine, get_args(Combination)))
-    if usable.dtype != torch.bool:
-        raise ShapeError(f"pair_density: usable is {usable.dtype}, expected bool")
     finite("pair_density", "text similarity", texts)
     finite("pair_density", "picture similarity", images)
-    counts = usable.sum(dim=1)
-    if not bool(counts.all()):
-        row = int((counts == 0).nonzero()[0])
-        raise DataError(f"pair_density: the bank holds no other pair for row {row}; use a larger bank")
     # Rounding may leave a cosine just outside [−1, 1].
     of_text, of_image = ((1 + wide(s.detach()).clamp(-1, 1)) / 2 for s in (texts, images))
-    both = torch.minimum(of_text, of_image) if combine == "min" else of_text * of_image
-    # What is not usable is below everything that is, and adds 0 where it is taken for want of others.
-    largest = both.masked_fill(~usable, -1).topk(min(nearest, both.shape[1]), dim=1).values.clamp(min=0)
-    return largest.sum(dim=1) / counts.clamp(max=nearest)
+    largest = _nearest("pair_density", torch.minimum(of_text, of_image), usable, nearest).clamp(min=0)
+    return largest.sum(dim=1) / usable.sum(dim=1).clamp(max=nearest)
 
 
-def amrani_weights(density: Tensor, total: float) -> Tensor:
-    """Weights for the weighted hinge, larger in denser places.
-
-    Args:
-        density: (B,) as `pair_density` gives it.
-        total: λ, what the weights sum to, > 0; λ = B gives weights of mean 1.
-    Returns:
-        (B,) without gradient.
-    Raises:
-        NumericsError: a density is not finite or negative.
-        ConfigError: total not positive.
-        DataError: all densities are 0.
-    Source: AMRANI 2021, reconstructed; docs/methods/complementary.md §8.5.
-    """
-    positive("amrani_weights", "total", total)
-    held = pair_weights("amrani_weights", density, len(density))
-    if not bool(held.sum() > 0):
-        raise DataError(
-            "amrani_weights: all densities are 0, expected one above; the embeddings have collapsed"
-        )
-    return total * held / held.sum()
-
-
-def mithun_weights(scores: Tensor, neg: Tensor, beta: float = 1.0) -> tuple[Tensor, Tensor]:
+def mithun_weights(scores: Tensor, neg: Tensor) -> tuple[Tensor, Tensor]:
     """Weight of each pair from the rank of its true item among the candidates of its batch.
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
-        beta: unitless, at least 0.
     Returns:
-        (B,) where texts ask and (B,) where pictures ask, in (1, 1 + β]; without gradient. For
+        (B,) where texts ask and (B,) where pictures ask, in (1, 2]; without gradient. For
         `weighted_hinge` they are `alpha` and `image_alpha`.
     Raises:
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
-        ConfigError: beta below 0.
     Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4. Departs: a query's candidates are
     its wrong items and the true one, so that B is smaller where the batch holds duplicates; ties share the
     mean of their ranks.
     """
-    if not beta >= 0:
-        raise ConfigError(f"mithun_weights: beta {beta}, expected at least 0")
-    table = masked_table("mithun_weights", scores, neg).detach()
+    table = score_table("mithun_weights", scores, neg).detach()
     true = table.diagonal()
-    by_text = _weights(table - true[:, None], neg, beta)
-    by_image = _weights(table.t() - true[:, None], neg, beta)
+    by_text = _weights(table - true[:, None], neg)
+    by_image = _weights(table.t() - true[:, None], neg)
     return by_text, by_image
 
 
-def mithun_loss(
-    scores: Tensor, margin: float, neg: Tensor, beta: float = 1.0, reduction: Reduction = "sum"
-) -> Tensor:
+def mithun_loss(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     """Hinge on the hardest wrong candidate, both directions, each query weighted by its rank.
 
     Args:
         scores: as in `mithun_weights`.
         margin: score units, > 0.
         neg: as in `mithun_weights`; a query without a wrong candidate adds 0.
-        beta: as in `mithun_weights`; 0 gives `ranking.max_hinge`.
-        reduction: "sum" over the pairs, or "mean" per pair (÷ B).
     Returns:
-        (): the gradient goes to the true and the hardest candidate only, none through the ranks.
+        (): mean over the pairs; the gradient goes to the true and the hardest candidate only, none through
+            the ranks.
     Raises:
         ShapeError: not square, or no such mask.
         NumericsError: a score is not finite.
-        ConfigError: margin not positive, beta below 0, or no such reduction.
     Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4.
     """
-    table = score_table("mithun_loss", scores, margin, neg)
-    of_text, of_image = mithun_weights(table, neg, beta)
+    table = score_table("mithun_loss", scores, neg)
+    of_text, of_image = mithun_weights(table, neg)
     by_text, by_image = hardest_costs(table, margin, neg)
-    return reduced((of_text * by_text + of_image * by_image).sum(), len(table), reduction)
+    return (of_text * by_text + of_image * by_image).sum() / len(table)
 
 
-def _weights(above: Tensor, neg: Tensor, beta: float) -> Tensor:
+def _weights(above: Tensor, neg: Tensor) -> Tensor:
     """Per row, from how far each candidate lies above the true one."""
     better = ((above > 0) & neg).sum(dim=1) + ((above == 0) & neg).sum(dim=1) / 2
     # Rank r = 1 + better, of n + 1 candidates: (n + 1) − r + 1 = n + 1 − better.
-    return 1 + beta / (neg.sum(dim=1) + 1 - better).to(above.dtype)
+    return 1 + 1 / (neg.sum(dim=1) + 1 - better).to(above.dtype)

@@ -4,7 +4,7 @@ Also what is said of weights: their spread in a batch and the drift of scores be
 neighbourhood; no gradient flows through a weight.
 """
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from limner.arrays import expect
-from limner.errors import ConfigError, NumericsError, ShapeError, unknown
-from limner.losses.checks import pair_weights, score_table
+from limner.errors import NumericsError, ShapeError
+from limner.losses.checks import finite, pair_weights, score_table, wide
 from limner.losses.ranking import pair_costs
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 Mode = Literal["absdiff", "sum", "x", "y", "max", "product"]
 Reading = Literal["literal", "lambda_both", "lambda_out", "sound"]
-
-
-def combined_val(div: Tensor, dis: Tensor, beta: float, gamma_hat: float) -> Tensor:
-    """β̂·DIV + γ̂·DIS of one modality; the factors are chosen on validation.
-
-    Source: T&K 2022, Eq. 7; docs/methods/complementary.md §6.3.
-    """
-    return beta * div + gamma_hat * dis
 
 
 def combined_stats(
@@ -85,23 +77,13 @@ def batch_weights(
     Returns:
         (B,) at least 0, with sum λ (1 for "literal"), without gradient.
     Raises:
-        ConfigError: no such mode or reading, or λ, Γ or τ out of range.
         NumericsError: a score is not finite.
     Source: T&K 2022, Eqs. 3 and 6; docs/methods/complementary.md §6.1, §6.2; the mode replaces what the
     second softmax takes, also for "x" and "y".
     """
-    if mode not in get_args(Mode):
-        raise ConfigError("weighting: " + unknown("mode", mode, get_args(Mode)))
-    if reading not in get_args(Reading):
-        raise ConfigError("weighting: " + unknown("reading", reading, get_args(Reading)))
-    if lam <= 0 or tau <= 0 or gamma not in (-1, 0, 1):
-        raise ConfigError(
-            f"weighting: λ {lam}, τ {tau}, Γ {gamma}; expected positive λ and τ, Γ of −1, 0 or 1"
-        )
     expect("weighting", x=(x, "B"), y=(y, "B"))
     scores = torch.stack([x, y]).detach() * gamma
-    if not bool(torch.isfinite(scores).all()):
-        raise NumericsError("weighting: a score is not finite")
+    finite("weighting", "score", scores)
     if reading == "sound":
         return lam * torch.softmax(_joined(scores, mode) / tau, dim=0)
     inside = lam if reading in ("literal", "lambda_both") else 1.0
@@ -149,12 +131,11 @@ def weighted_hinge(
     Raises:
         ShapeError: sizes differ, or no such mask.
         NumericsError: a score or weight is not finite, or a weight negative.
-        ConfigError: margin not positive.
     Source: T&K 2022, Eq. 1; docs/methods/complementary.md §7.1, §8.4 for weights per direction. Departs:
     duplicates are no candidates; the divisor stays 2B², so that a batch with duplicates does not weigh its
     other pairs more.
     """
-    table = score_table("weighted_hinge", scores, margin, neg)
+    table = score_table("weighted_hinge", scores, neg)
     size = len(table)
     of_text = pair_weights("weighted_hinge", alpha, size)
     of_image = of_text if image_alpha is None else pair_weights("weighted_hinge", image_alpha, size)
@@ -212,44 +193,24 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
         )
     if not bool(torch.isfinite(vectors).all()):
         raise NumericsError("neighbourhoods: a vector of the memory is not finite; lower the learning rate")
-    wide = vectors.detach()
-    wide = wide if wide.dtype == torch.float64 else wide.float()
-    indices, offsets = matrix.indices.to(wide.device), matrix.offsets.to(wide.device)
-    return embedding_bag(indices, wide, offsets, mode="mean")
+    held = wide(vectors.detach())
+    indices, offsets = matrix.indices.to(held.device), matrix.offsets.to(held.device)
+    return embedding_bag(indices, held, offsets, mode="mean")
 
 
-def diversity(
-    matrix: NeighbourMatrix,
-    vectors: Tensor,
-    diagonal: Literal["keep", "drop"] = "keep",
-    *,
-    near: Tensor | None = None,
-) -> Tensor:
+def diversity(matrix: NeighbourMatrix, vectors: Tensor, *, near: Tensor | None = None) -> Tensor:
     """DIV: mean similarity among the neighbours of every row; large where they are much alike.
 
     Args:
         matrix: of n rows.
         vectors: (n, H), usually means of K unit heads.
-        diagonal: "keep" a neighbour's similarity with itself among the N², or "drop" it.
         near: `means` of the vectors, where they are known already.
     Returns:
-        (n,), 0 where a row has no neighbour (or, without the diagonal, only one).
+        (n,), 0 where a row has no neighbour.
     Source: T&K 2022, Eq. 4; docs/methods/complementary.md §5.1: the mean of all N² products is the squared
     length of the mean.
     """
-    own = (means(matrix, vectors) if near is None else near).square().sum(dim=1)
-    if diagonal == "keep":
-        return own
-    if diagonal != "drop":
-        raise ConfigError("neighbourhoods: " + unknown("choice of diagonal", diagonal, ("keep", "drop")))
-    count = matrix.counts.to(own)
-    lengths = vectors.detach().to(own).square().sum(dim=1, keepdim=True)
-    self_part = means(matrix, lengths).squeeze(1) * count  # Σ‖e‖² over the neighbours
-    return torch.where(
-        count > 1,
-        (count.square() * own - self_part) / (count * (count - 1)).clamp(min=1),
-        torch.zeros_like(own),
-    )
+    return (means(matrix, vectors) if near is None else near).square().sum(dim=1)
 
 
 def discrepancy(
@@ -270,28 +231,22 @@ def discrepancy(
         near: `means` of the vectors, where they are known already.
     Returns:
         (n,), 0 where nothing is left to compare with.
-    Raises:
-        ConfigError: no such choice.
     Source: T&K 2022, Eq. 2; docs/methods/complementary.md §5.2. A row that is met weighs 1/N_i · 1/N_j along
     the way; with N neighbours each that is the mean over N² rows.
     """
-    for name, value, choices in (("own", own, ("keep", "drop")), ("nn", nn, ("multiset", "unique"))):
-        if value not in choices:
-            raise ConfigError("neighbourhoods: " + unknown(f"choice of {name}", value, choices))
-    wide = vectors.detach()
-    wide = wide if wide.dtype == torch.float64 else wide.float()
+    held = wide(vectors.detach())
     if nn == "unique":
-        return _over_unique(matrix, wide, own)
-    found = (wide * means(matrix, means(matrix, vectors) if near is None else near)).sum(dim=1)
+        return _over_unique(matrix, held, own)
+    found = (held * means(matrix, means(matrix, vectors) if near is None else near)).sum(dim=1)
     if own == "keep":
         return found
     back = _returns(matrix).to(found)
-    rest = found - back * wide.square().sum(dim=1)
+    rest = found - back * held.square().sum(dim=1)
     return torch.where(back < 1 - 1e-9, rest / (1 - back).clamp(min=1e-9), torch.zeros_like(found))
 
 
 def sampled_discrepancy(
-    matrix: NeighbourMatrix, vectors: Tensor, *, samples: int = 1000, seed: int = 0
+    matrix: NeighbourMatrix, vectors: Tensor, *, samples: int = 1000, seed: int
 ) -> Tensor:
     """DIS as the paper estimates it: over neighbours of neighbours drawn with replacement.
 
@@ -305,12 +260,10 @@ def sampled_discrepancy(
     Source: T&K 2022, Section 3.5; docs/methods/complementary.md §5.2; for comparison only, the exact value is
     cheaper.
     """
-    if samples < 1:
-        raise ConfigError(f"neighbourhoods: {samples} samples, expected at least 1")
     generator = torch.Generator().manual_seed(seed)
     indices, offsets, counts = (part.cpu() for part in matrix)
-    wide = vectors.detach().float()
-    found = torch.zeros(len(counts), device=wide.device)
+    held = vectors.detach().float()
+    found = torch.zeros(len(counts), device=held.device)
     rows = (counts > 0).nonzero().squeeze(1)
     for some in torch.split(rows, max(1, _BLOCK // samples)):
         at = some[:, None].expand(-1, samples)
@@ -319,8 +272,8 @@ def sampled_discrepancy(
             drawn = torch.minimum(drawn, (counts[at] - 1).clamp(min=0))
             # a neighbour without neighbours of its own stands for itself
             at = torch.where(counts[at] > 0, indices[(offsets[at] + drawn).clamp(max=len(indices) - 1)], at)
-        near = embedding_bag(at.to(wide.device), wide, mode="mean")
-        found[some] = (wide[some] * near).sum(dim=1)
+        near = embedding_bag(at.to(held.device), held, mode="mean")
+        found[some] = (held[some] * near).sum(dim=1)
     return found
 
 
@@ -354,8 +307,7 @@ def _over_unique(matrix: NeighbourMatrix, vectors: Tensor, own: str) -> Tensor:
         met = (held[start : start + step] @ held).tocsr()
         if own == "drop":
             met = met.tolil()
-            for row in range(met.shape[0]):
-                met[row, start + row] = 0
+            met.setdiag(0, k=start)
             met = met.tocsr()
             met.eliminate_zeros()
         indices = torch.from_numpy(met.indices).long().to(vectors.device)

@@ -418,7 +418,7 @@ class CmcmTask(Task[CmcmConfig, Cmcm]):
             )
         else:
             hinge = max_hinge if loss.ranking == "max_hinge" else sum_hinge
-            ranking = hinge(out.texts @ out.images.t(), loss.margin, batch.neg, "mean")
+            ranking = hinge(out.texts @ out.images.t(), loss.margin, batch.neg)
         found = {"ranking": ranking}
         total = ranking
         if self.model.coherence is not None and self._weights is not None:

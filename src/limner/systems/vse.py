@@ -159,7 +159,7 @@ class VseTask(Task[VseConfig, Vse]):
         """The hinge, per pair."""
         config, out = self.config, self.model(batch.words, batch.lengths, batch.pictures)
         hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
-        return {"total": hinge(out.texts @ out.images.t(), config.margin, batch.neg, "mean")}
+        return {"total": hinge(out.texts @ out.images.t(), config.margin, batch.neg)}
 
 
 class VseSystem(System[VseConfig, Vse]):

@@ -18,10 +18,9 @@ from limner.losses.ranking import diversity_loss, domain_loss
 from limner.losses.reweighted import (
     HalWeights,
     Neighbourhood,
-    amrani_weights,
-    hal_alpha,
     hal_loss,
     hal_weights,
+    in_proportion,
     mithun_loss,
     mithun_weights,
     pair_density,
@@ -127,7 +126,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
             return self._distance(scores, batch.neg), None
         if method == "mithun":
             if config.form == "own":
-                return mithun_loss(scores, margin, batch.neg, reduction="mean"), None
+                return mithun_loss(scores, margin, batch.neg), None
             of_text, of_image = mithun_weights(scores, batch.neg)
             return weighted_hinge(scores, of_text, margin, batch.neg, image_alpha=of_image), None
         if method == "hal":
@@ -142,7 +141,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
                 )
                 return loss, None
             true = torch.ones_like(scores[0]) if weights is None else weights.true
-            alpha = hal_alpha(true, config.weights.lam)
+            alpha = in_proportion(true, config.weights.lam)
         else:
             alpha = self._alpha(texts, images, batch)
         return weighted_hinge(scores, alpha, margin, batch.neg), alpha
@@ -165,7 +164,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
                 self._batches.usable(batch.rows) & bank.seen,
                 nearest=config.rivals.nearest or AMRANI_NEAREST,
             )
-            return amrani_weights(density, len(even))
+            return in_proportion(density, len(even))
         weights = None if self._weights is None else self._weights.of(batch.rows)
         return config.weights.lam * even / len(even) if weights is None else weights
 
@@ -191,13 +190,8 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         wrong = self._batches.wrong_beside(batch)
 
         def neighbourhood(items: Tensor, others: Tensor) -> Neighbourhood:
-            from_near = pair_scores(others, items)  # (B, B)
-            return Neighbourhood(
-                pair_scores(items, items),
-                from_near.diagonal(),
-                wrong,
-                from_near if form == "angular" else None,
-            )
+            from_near = pair_scores(others, items)
+            return Neighbourhood(pair_scores(items, items), from_near, wrong)
 
         return thomas_loss(
             scores,

@@ -117,7 +117,7 @@ class PairWeights:
             found = weighting.combined_stats(*scores, *every, sound=sound)
         elif config.method == "combined-val":
             div, dis = (weighting.z_scores(score) if sound else score for score in scores)
-            found = weighting.combined_val(div, dis, config.weights.beta, config.weights.gamma_hat)
+            found = config.weights.beta * div + config.weights.gamma_hat * dis
         else:
             (found,) = scores
         return weighting.z_scores(found) if sound else found

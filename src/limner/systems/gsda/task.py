@@ -75,7 +75,7 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
         config, model = self.config, self.model
         texts = model(batch.words, batch.lengths, self._keys[batch.rows], batch.steps)
         scores = texts @ model.pictures(batch.pictures).t()
-        found = {"ranking": sum_hinge(scores, config.margin, batch.neg, "mean")}
+        found = {"ranking": sum_hinge(scores, config.margin, batch.neg)}
         total = found["ranking"]
         if model.graphs is not None and self._graphs is not None:
             graph = self._graph_terms(scores, batch, *model.graphs(self._graphs.batch(batch.rows)))
