@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from limner.errors import DataError
 from limner.worlds import CITE, CLUE, RELATIONS, PictureBook
-from limner.worlds.drawing import DRAWN
+from limner.worlds.shapes import drawings
 from limner.worlds.tales import (
     IRRELEVANT,
     MEDIUM,
@@ -30,7 +30,7 @@ from limner.worlds.world import INDOORS, SPECIES, TIMES, Character, Figure
 
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")
 ADA = Character("Ada", "pig", True, 0, "dress", "green", "plain", "bow", "yellow")
-NOUNS = {*DRAWN, *SPECIES}
+NOUNS = {*drawings("props"), *SPECIES}
 
 
 def kite(phase: str):

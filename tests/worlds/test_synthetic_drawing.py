@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from limner.errors import DataError
 from limner.worlds import Character, Figure, PictureBook, Prop, Scene, Style, draw, scene_graph, world
-from limner.worlds.drawing import DRAWN, boxes
+from limner.worlds.drawing import boxes
+from limner.worlds.shapes import drawings
 from limner.worlds.tales import Setting, compose, tales, without
 
 STYLE = Style(7, "bright", 0.004, (58, 44, 54), "paper", 0.0015, False)
@@ -142,7 +143,7 @@ def test_every_hand_draws_and_differs():
 
 def test_every_prop_of_the_tables_can_be_drawn_and_every_drawing_is_used():
     used = {prop.label for name, phase in SKETCHES for prop in scene_of(name, phase).props}
-    assert used == set(DRAWN)
+    assert used == set(drawings("props"))
 
 
 @given(st.integers(0, 10**6))

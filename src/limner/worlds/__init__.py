@@ -1,7 +1,7 @@
 """Picture-book worlds: drawn stories whose truth is known.
 
-One module per idea: world (what is true), tales (what happens), wording (what is said), canvas, places,
-figures, props (how it looks), files (how it is stored). `limner.worlds` is the way in.
+One module per idea: world (what is true), tales (what happens and what is said), canvas, shapes, places,
+figures (how it looks), files (how it is stored). Drawings and wordings lie in tables.
 """
 
 from limner.worlds.demo import DemoCollection, demo_collection

@@ -6,8 +6,8 @@ records its box. It knows no objects: what is drawn where is up to its callers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from limner.worlds.world import Point, Prop, Style
+from limner.worlds.world import Point, Style
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -311,79 +311,3 @@ class Canvas:
         """Box of a part, clipped to the picture: x0, y0, x1, y1 in 0 to 1."""
         x0, y0, x1, y1 = (min(1.0, max(0.0, v)) for v in self.boxes[key])
         return x0, y0, x1, y1
-
-
-class Pen:
-    """A canvas in the units of one thing: a point (u, v) lies u to its right and v above its base.
-
-    Widths of lines stay in units of the page: a big thing is drawn with the same pencil.
-
-    Args:
-        canvas: what is drawn on.
-        prop: the thing.
-        at: origin on the page; None takes the base of the thing.
-        unit: length on the page; None takes the size of the thing.
-    """
-
-    def __init__(
-        self, canvas: Canvas, prop: Prop, at: Point | None = None, unit: float | None = None
-    ) -> None:
-        self.c, self.prop, self.state, self.to = canvas, prop, prop.state, prop.to
-        self.at = self.x, self.y = prop.at if at is None else at
-        self.z = prop.size if unit is None else unit
-
-    def moved(self, u: float, v: float, unit: float = 1.0) -> Pen:
-        """The same pen with its origin at (u, v) and its unit `unit` of this one's."""
-        return Pen(self.c, self.prop, self.point(u, v), unit * self.z)
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        """Everything drawn inside belongs to a part of the thing as well."""
-        return self.c.part(f"{self.prop.label}/{name}")
-
-    def point(self, u: float, v: float) -> Point:
-        """Where (u, v) lies on the page."""
-        return self.x + u * self.z, self.y - v * self.z
-
-    def area(self, points: Sequence[Point], fill: RGB | str, *, line: float = 1.0) -> None:
-        """Filled polygon; see `Canvas.area`."""
-        self.c.area([self.point(*at) for at in points], fill, line=line)
-
-    def blob(self, points: Sequence[Point], fill: RGB | str, *, line: float = 1.0) -> None:
-        """Smooth closed shape through points."""
-        self.c.blob([self.point(*at) for at in points], fill, line=line)
-
-    def oval(
-        self, at: Point, rx: float, ry: float, fill: RGB | str, *, turn: float = 0.0, line: float = 1.0
-    ) -> None:
-        """Ellipse whose half axes grow with the thing."""
-        self.c.oval(self.point(*at), rx * self.z, ry * self.z, fill, turn=turn, line=line)
-
-    def dot(self, at: Point, rx: float, ry: float, fill: RGB | str, *, line: float = 0.0) -> None:
-        """Ellipse of the same size on things of all sizes."""
-        self.c.oval(self.point(*at), rx, ry, fill, line=line)
-
-    def slab(self, box: Box, fill: RGB | str, *, line: float = 1.0) -> None:
-        """Upright rectangle: left, top, right, bottom."""
-        u0, v0, u1, v1 = box
-        self.c.slab((*self.point(u0, v0), *self.point(u1, v1)), fill, line=line)
-
-    def stroke(self, points: Sequence[Point], width: float, fill: RGB | str, *, line: float = 1.0) -> None:
-        """Thick line with round ends."""
-        self.c.stroke([self.point(*at) for at in points], width, fill, line=line)
-
-    def arc(
-        self, start: Point, end: Point, bulge: float, width: float, fill: RGB | str, *, line: float = 1.0
-    ) -> None:
-        """Thick line along a `bend`."""
-        self.c.stroke(bend(self.point(*start), self.point(*end), bulge), width, fill, line=line)
-
-    def glow(self, at: Point, radius: float, colour: RGB, strength: float) -> None:
-        """Soft round light."""
-        self.c.glow(self.point(*at), radius * self.z, colour, strength)
-
-    def shadow(self, rx: float, ry: float = 0.018) -> None:
-        """Soft shadow on the ground below the thing."""
-        self.c.shadow(self.at, rx * self.z, ry)
-
-
-Draw = Callable[[Pen], None]

@@ -10,17 +10,31 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from limner.errors import DataError, unknown
-from limner.worlds import props_indoors, props_outdoors, props_play
-from limner.worlds.canvas import Box, Canvas, Draw, Pen
+from limner.worlds.canvas import Box, Canvas
 from limner.worlds.figures import draw_figure
 from limner.worlds.places import draw_place
 from limner.worlds.rooms import draw_weather, finished
-from limner.worlds.world import Figure, Scene, Style
+from limner.worlds.shapes import Pen, draw_shapes, drawings
+from limner.worlds.world import Figure, Prop, Scene, Style
 
 if TYPE_CHECKING:
     from PIL import Image
 
-DRAWN: dict[str, Draw] = props_indoors.DRAWN | props_outdoors.DRAWN | props_play.DRAWN
+
+def _draw_prop(canvas: Canvas, prop: Prop) -> None:
+    (x, y), z, props = prop.at, prop.size, drawings("props")
+    if prop.label not in props:
+        raise DataError(f"picture book: {unknown('prop', prop.label, props)}")
+    pen = Pen(
+        canvas,
+        lambda u, v: (x + u * z, y - v * z),
+        z,
+        to=prop.to,
+        owner=f"{prop.label}/",
+        facts=frozenset({prop.state, "large"} if z > 1 else {prop.state}),
+    )
+    with canvas.part(prop.label):
+        draw_shapes(pen, props[prop.label], drawings("shapes"))
 
 
 def _compose(scene: Scene, canvas: Canvas) -> None:
@@ -28,11 +42,8 @@ def _compose(scene: Scene, canvas: Canvas) -> None:
     for thing in scene.things:
         if isinstance(thing, Figure):
             draw_figure(canvas, thing, thing.who.name)
-        elif thing.label in DRAWN:
-            with canvas.part(thing.label):
-                DRAWN[thing.label](Pen(canvas, thing))
         else:
-            raise DataError(f"picture book: {unknown('prop', thing.label, DRAWN)}")
+            _draw_prop(canvas, thing)
     draw_weather(canvas, scene)
 
 

@@ -113,7 +113,7 @@ class Prop:
     """A thing on a page.
 
     Attributes:
-        label: noun, a key of `drawing.DRAWN`.
+        label: noun, a key of props.toml.
         state: what it looks like now, or "".
         at: middle of its base, unit square, y down.
         size: factor.
