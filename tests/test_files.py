@@ -264,7 +264,7 @@ def test_messages_say_where_and_what_to_do(tmp_path):
             r"^set/rows\.jsonl:1: word: .* valid string; see the test for the form$",
         ),
         (b"[]", r"^set/rows\.jsonl:1: the line: .*see the test for the form$"),
-        (b"\n\xff", r"byte 1 is not UTF-8; save the file as UTF-8$"),
+        (b"\n\xff", r"^set/rows\.jsonl:2: byte 0 is not UTF-8; save the file as UTF-8$"),
     ):
         path.write_bytes(content)
         with pytest.raises(DataError, match=message):

@@ -117,7 +117,33 @@ def locked(file: Path, refusal: LimnerError | None = None) -> Iterator[None]:
         lock.release()
 
 
-def json_rows(path: Path, form: type[Row], *, holds: str, one: str, see: str) -> Iterator[tuple[str, Row]]:
+@contextmanager
+def readable(path: Path, hint: str) -> Iterator[None]:
+    """Says what is wrong with a file that is opened and read in the block.
+
+    Args:
+        path: the file.
+        hint: what should be there, such as "a story folder holds x.jsonl".
+    Raises:
+        MissingError: no such file.
+        DataError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        yield
+    except LimnerError:
+        raise
+    except FileNotFoundError:
+        raise MissingError(f"{path}: not there; {hint}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except (OSError, ValueError) as error:  # such as links in a circle, or a name that no file can have
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: {reason}; expected a file that can be read") from error
+
+
+def json_rows(
+    path: Path, form: type[Row], *, holds: str, one: str, see: str, key: str = ""
+) -> Iterator[tuple[str, Row]]:
     """Place and row of every line that is not blank.
 
     Args:
@@ -126,23 +152,38 @@ def json_rows(path: Path, form: type[Row], *, holds: str, one: str, see: str) ->
         holds: what should be there, for the message that it is not, such as "a story folder holds x.jsonl".
         one: what a line holds, such as "story".
         see: where the form is described.
+        key: field of which no value may come twice.
     Raises:
         MissingError: no such file.
-        DataError: it cannot be read, is not UTF-8, or a line is not of the form.
+        DataError: it cannot be read, is not UTF-8, a line is not of the form, or a key comes twice.
     """
-    # only "\n" ends a line: JSON strings may hold U+2028 and similar characters, which splitlines would cut
-    for number, line in enumerate(_text(path, holds).split("\n"), start=1):
-        if not line.strip():
-            continue
-        where = f"{path.parent.name}/{path.name}:{number}"
-        try:
-            yield where, form.model_validate_json(line)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            if first["type"] == "json_invalid":
-                reason = first["msg"].removeprefix("Invalid JSON: ")
-                raise DataError(f"{where}: not JSON ({reason}); each line holds one {one}") from error
-            raise DataError(f"{where}: {first_fault(error, 'the line')}; see {see} for the form") from error
+    seen = set()
+    with readable(path, holds), path.open("rb") as file:
+        # only "\n" ends a line: JSON strings may hold U+2028 and similar characters
+        for number, line in enumerate(file, start=1):
+            where = f"{path.parent.name}/{path.name}:{number}"
+            try:
+                if not line.decode().strip():
+                    continue
+                row = form.model_validate_json(line)
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{where}: byte {error.start} is not UTF-8; save the file as UTF-8"
+                ) from error
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                if first["type"] == "json_invalid":
+                    reason = first["msg"].removeprefix("Invalid JSON: ")
+                    raise DataError(f"{where}: not JSON ({reason}); each line holds one {one}") from error
+                raise DataError(
+                    f"{where}: {first_fault(error, 'the line')}; see {see} for the form"
+                ) from error
+            if key:
+                named = getattr(row, key)
+                if named in seen:
+                    raise DataError(f"{where}: {key} {shown(named)!r} comes twice; each {one} has one line")
+                seen.add(named)
+            yield where, row
 
 
 def first_fault(error: ValidationError, whole: str = "the file") -> str:
@@ -184,12 +225,15 @@ def whole_path(folder: Path | str) -> Path:
         ) from None
 
 
-def _text(path: Path, holds: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; {holds}") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from error
+def below(folder: Path, name: str, where: str) -> Path:
+    """The file that a name stands for; judged by the name, so that a link inside the folder may lead out.
+
+    Raises:
+        DataError: it lies outside the folder.
+    """
+    named = Path(name)
+    if "\0" in name or named.is_absolute() or ".." in named.parts:
+        raise DataError(
+            f"{where}: picture {shown(name)!r} lies outside the folder; name it relative to {folder.name}"
+        )
+    return folder / named

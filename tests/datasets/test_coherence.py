@@ -219,7 +219,7 @@ def test_clue_pictures_are_found_by_number(tmp_path):
 def test_a_wrong_map_is_one_clear_error(tmp_path, text, message):
     (tmp_path / clue.MAP_NAME).write_text(text)
     with pytest.raises(DataError, match=message):
-        clue.read_map(tmp_path)
+        clue.wanted(tmp_path)
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n\t"), min_size=1, max_size=20).filter(
@@ -348,7 +348,7 @@ def test_the_real_clue_index_matches_the_tsv_and_groups_are_as_measured(shared_d
         np.mean([p.meta["origin"] == "model" for p in grouped.split(n)]) for n in ("train", "val", "test")
     ]
     assert max(shares) - min(shares) < 0.02
-    assert len(clue.read_map(shared_data / "clue")) == 5348
+    assert len(clue.wanted(shared_data / "clue")) == 5348
 
 
 @pytest.mark.shared

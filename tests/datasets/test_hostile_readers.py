@@ -14,7 +14,7 @@ from limner.datasets.recipes.builder import build_recipes
 from limner.datasets.recipes.pages import read_page
 from limner.datasets.recipes.web import find_sources
 from limner.datasets.sets.captions import read_captions
-from limner.datasets.sets.clue import read_map
+from limner.datasets.sets.clue import wanted
 from limner.datasets.sets.coco import read_coco
 from limner.datasets.sets.goodnews import read_goodnews
 from limner.datasets.sets.image_folder import read_captioned_folder
@@ -90,7 +90,7 @@ READERS = {
         texts_alone(read_politics),
         {"politics": "left", "issue": "taxes", "local_path": "a.jpg", "content_text": NEWS},
     ),
-    "clue's map": ("img2idxmap.json", read_map, {"u": 1}),
+    "clue's map": ("img2idxmap.json", wanted, {"u": 1}),
     "text": (
         "s.json",
         read_story,
@@ -289,10 +289,11 @@ def test_pictures_that_no_file_can_be_are_listed(tmp_path):
     names = ["self.jpg", "n" * 5000, "stories.jsonl/x"]
     pages = [{"text": "Words.", "image": name} for name in names]
     (tmp_path / "stories.jsonl").write_text(json.dumps({"story_id": "1", "pages": pages}))
-    assert read_stories(tmp_path).missing == tuple(f"1/{n}: {name}" for n, name in enumerate(names, 1))
+    (story,) = read_stories(tmp_path).stories
+    assert [step.pictures[0].path for step in story.steps] == [None] * len(names)
     lines = [json.dumps({"file_name": name, "captions": ["Words."]}) for name in names]
     (tmp_path / "captions.jsonl").write_text("\n".join(lines))
-    assert read_captions(tmp_path).missing == tuple(names)
+    assert [picture.path for picture in read_captions(tmp_path).pictures] == [None] * len(names)
 
 
 def test_stories_that_name_each_other_are_refused_by_the_key(tmp_path):
@@ -315,7 +316,7 @@ def test_what_each_refusal_says(tmp_path):
     with pytest.raises(DataError, match=r"g\.json: nested deeper than 50"):
         read_goodnews(Source(deep))
     (tmp_path / "p.jsonl").write_text("[" * DEEP)
-    with pytest.raises(DataError, match=r"p\.jsonl:1: not JSON \(maximum recursion"):
+    with pytest.raises(DataError, match=r"p\.jsonl:1: not JSON \(recursion limit"):
         read_politics(Source(tmp_path / "p.jsonl"))
 
 

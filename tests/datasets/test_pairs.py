@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from limner.datasets.pairs import Pair, one_row_per_pair
-from limner.datasets.sets.pair_file import read_pairs, write_pairs
+from limner.datasets.sets.pair_file import read_pairs
 from limner.errors import DataError, MissingError
 
 words = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -25,9 +25,13 @@ pairs = st.builds(
 )
 
 
+def write_pairs(found, path):
+    path.write_bytes(b"".join(pair.model_dump_json(exclude_defaults=True).encode() + b"\n" for pair in found))
+
+
 @given(st.lists(pairs, max_size=5, unique_by=lambda pair: pair.id))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_json_lines_round_trip(tmp_path, found):
+def test_json_lines_are_read(tmp_path, found):
     write_pairs(found, tmp_path / "pairs.jsonl")
     assert read_pairs(tmp_path / "pairs.jsonl") == tuple(found)
 
@@ -36,17 +40,6 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
     pair = Pair(id="1", text="one\u2028two\x85three\nfour\r", image="a")
     write_pairs([pair], tmp_path / "p")
     assert read_pairs(tmp_path / "p") == (pair,)
-    assert (tmp_path / "p").read_bytes().count(b"\n") == 1
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "pairs.jsonl"
-    write_pairs([Pair(id="old", text="x", image="a")], path)
-    before = path.read_bytes()
-    with pytest.raises(DataError, match="'a' comes twice"):
-        write_pairs([Pair(id="a", text="x", image="a")] * 2, path)
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["pairs.jsonl"]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from PIL import Image
 
 from limner.cli.train import train
 from limner.datasets.pairs import Pair
-from limner.datasets.sets.pair_file import write_pairs
 from limner.encoders.catalogue import weight_file
 from limner.encoders.pixels import build
 from limner.encoders.weights import read_state
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.evaluation.refinement import Refinement
 from limner.evaluation.results import Result
+from limner.files import write_lines
 from limner.runs.run import Run
 from limner.runs.validation import read_refinement, write_refinement
 from limner.systems import read_config
@@ -68,7 +68,7 @@ def pairs(tmp_path):
                 labels=labels,
             )
         )
-    write_pairs(made, tmp_path / "made.jsonl")
+    write_lines(tmp_path / "made.jsonl", (pair.model_dump_json(exclude_defaults=True) for pair in made))
     return tmp_path / "made.jsonl"
 
 

@@ -18,8 +18,9 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from limner.config import Config
 from limner.datasets.pairs import PairSet, SplitKind
+from limner.datasets.splits import SPLITS, SplitName
 from limner.errors import ConfigError, DataError, MissingError, unknown
-from limner.files import first_fault
+from limner.files import first_fault, readable
 
 Form = TypeVar("Form")
 MissingPolicy = Literal["abort", "drop"]
@@ -149,7 +150,7 @@ class SourceConfig(Config):
         return name
 
 
-def read_json(path: Path, form: TypeAdapter[Form], expected: str) -> Form:
+def read_json(path: Path, form: type[Form], expected: str) -> Form:
     """Read a JSON file and check its form; keys the form does not name are left aside.
 
     Args:
@@ -162,7 +163,7 @@ def read_json(path: Path, form: TypeAdapter[Form], expected: str) -> Form:
     """
     refuse_pickle(path)
     try:
-        return form.validate_json(path.read_bytes())
+        return TypeAdapter(form).validate_json(path.read_bytes())
     except ValidationError as error:
         raise DataError(f"{path}: {first_fault(error)}; expected {expected}") from error
 
@@ -174,17 +175,8 @@ def refuse_pickle(path: Path) -> None:
         MissingError: no such file.
         DataError: a pickle, a folder, or not to be opened.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(2)
-    except FileNotFoundError:
-        raise MissingError(f"{path}: not there; give the file of the annotations") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: a folder; expected the file of the annotations") from None
-    except OSError as error:  # such as links in a circle
-        raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from None
-    except ValueError as error:  # no file can have such a name
-        raise DataError(f"{path}: {error}; expected a file that can be read") from None
+    with readable(path, "give the file of the annotations"), path.open("rb") as file:
+        head = file.read(2)
     if path.suffix.lower() in PICKLE_SUFFIXES or head in _PICKLE_PROTOCOLS:
         raise DataError(
             f"{path}: a pickle, which runs code when loaded, and is never loaded here;"
@@ -210,12 +202,9 @@ def read_table(
     """
     refuse_pickle(path)
     hint = "is the delimiter right and the file whole?"
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = (
-            csv.reader(file, delimiter=delimiter, strict=True)
-            if quoted
-            else csv.reader(file, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-        )
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    with readable(path, hint), path.open(encoding="utf-8", newline="") as file:
+        lines = csv.reader(file, delimiter=delimiter, strict=quoted, quoting=quoting)
         try:
             names = next(lines, []) if header else list(columns)
             absent = [column for column in columns if column not in names]
@@ -229,12 +218,10 @@ def read_table(
                         f"{path}:{lines.line_num}: {len(row)} fields, expected {len(names)}; {hint}"
                     )
                 yield dict(zip(names, row, strict=True))
-            if row is None:
-                raise DataError(f"{path}: no rows; is the file whole?")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
         except csv.Error as error:
             raise DataError(f"{path}:{lines.line_num}: {error}; {hint}") from error
+        if row is None:
+            raise DataError(f"{path}: no rows; is the file whole?")
 
 
 def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
@@ -246,3 +233,24 @@ def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
     if value not in words:
         raise DataError(f"{where}: {column} is {value!r}, expected {words[0]} or {words[1]}")
     return words.index(value)
+
+
+def files_by_split(folder: Path, *names: str) -> list[tuple[Path, SplitName]]:
+    """The files of a folder that hold one split each, and which.
+
+    Args:
+        folder: where.
+        names: of files, with ``*`` for train, val or test.
+    Raises:
+        MissingError: there is none.
+    """
+    found = [
+        (folder / name.replace("*", split), split)
+        for split in SPLITS
+        for name in names
+        if (folder / name.replace("*", split)).is_file()
+    ]
+    if not found:
+        expected = ", ".join(names[0].replace("*", split) for split in SPLITS)
+        raise MissingError(f"{folder}: none of {expected} is there; give the file or its folder")
+    return found

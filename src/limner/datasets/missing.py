@@ -7,14 +7,15 @@ counted and listed, never given another picture.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from limner.datasets.base import Source
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.errors import DataError
-from limner.files import write_lines
+from limner.files import below, write_lines
 from limner.pictures.decode import PictureError, decode
 
 _PROBE_PX = 32
@@ -29,6 +30,29 @@ def picture_fault(data: bytes) -> str:
     except PictureError as error:
         return " ".join(str(error).split())
     return ""
+
+
+def pair_set(
+    name: str,
+    pairs: Iterable[Pair],
+    source: Source,
+    *,
+    relations: tuple[str, ...] = (),
+    files: Mapping[str, str] | None = None,
+    counted: Mapping[str, int] = MappingProxyType({}),
+) -> PairSet:
+    """What a reader has found, as a set: see `with_pictures`.
+
+    Args:
+        name: of the set.
+        pairs: in file order.
+        source: as the reader got it.
+        relations: names in the order of the labels.
+        files: see `with_pictures`.
+        counted: what was left out or put right → how often, for the notes.
+    """
+    notes = tuple(f"{name}: {number} {what}" for what, number in counted.items() if number)
+    return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files)
 
 
 def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None = None) -> PairSet:
@@ -75,12 +99,7 @@ def _look(name: str, root: Path, file: str) -> tuple[str, str, str]:
     """Path, hash and fault of one picture."""
     if not file:
         return "", "", "no file name is known for it"
-    named = Path(file)
-    if "\0" in file or named.is_absolute() or ".." in named.parts:
-        raise DataError(
-            f"{name}: picture {file!r} lies outside the folder; expected a name below {root.name}"
-        )
-    path = root / named
+    path = below(root, file, name)
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

@@ -8,7 +8,7 @@ import hashlib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from limner.errors import ConfigError, DataError
 from limner.records import Story
 
 SplitName = Literal["train", "val", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 MIN_TOKENS = 8
 SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from limner.datasets.base import read_json, refuse_pickle
 from limner.errors import DataError, MissingError
@@ -78,8 +77,9 @@ def read_names(path: Path) -> Names:
         MissingError: no such file.
         DataError: another form.
     """
-    form = TypeAdapter(dict[str, dict[str, str | int]])
-    whole = read_json(path, form, "an object with idx_to_label and idx_to_predicate")
+    whole = read_json(
+        path, dict[str, dict[str, str | int]], "an object with idx_to_label and idx_to_predicate"
+    )
     parts = []
     for key in ("idx_to_label", "idx_to_predicate"):
         try:

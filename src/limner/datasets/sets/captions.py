@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from limner.datasets.base import DataSet, Source, register
-from limner.datasets.missing import with_pictures
+from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
-from limner.files import is_there, json_rows, shown, whole_path
+from limner.files import below, is_there, json_rows, shown, whole_path
 from limner.records import Record
 
 FILE_NAME = "captions.jsonl"
@@ -43,12 +43,10 @@ class CaptionSet:
     Attributes:
         folder: where it lies, absolute.
         pictures: in file order.
-        missing: names of pictures that are not there.
     """
 
     folder: Path
     pictures: tuple[CaptionedPicture, ...]
-    missing: tuple[str, ...] = ()
 
     def split(self, name: Literal["", "train", "val", "test"]) -> tuple[CaptionedPicture, ...]:
         """The pictures of one split that are there, in file order.
@@ -82,35 +80,25 @@ def read_captions(folder: Path | str) -> CaptionSet:
             name comes twice or lies outside the folder.
     """
     root = whole_path(folder)
-    pictures: list[CaptionedPicture] = []
-    seen: set[str] = set()
+    pictures = []
     rows = json_rows(
         root / FILE_NAME,
         _Row,
         holds=f"a caption folder holds {FILE_NAME}",
         one="picture",
         see="limner.datasets.sets.captions",
+        key="file_name",
     )
     for where, row in rows:
-        if row.file_name in seen:
-            raise DataError(
-                f"{where}: {shown(row.file_name)!r} comes twice; put all its captions in one line"
-            )
-        seen.add(row.file_name)
         captions = tuple(caption.strip() for caption in row.captions)
         if not all(captions):
             raise DataError(
                 f"{where}: caption {captions.index('') + 1} of {shown(row.file_name)!r} is empty; remove it"
             )
-        named = Path(row.file_name)
-        if "\0" in row.file_name or named.is_absolute() or ".." in named.parts:
-            raise DataError(
-                f"{where}: {shown(row.file_name)!r} lies outside the folder; name it relative to {root.name}"
-            )
-        file = str(root / named) if is_there(root / named) else None
-        pictures.append(CaptionedPicture(name=row.file_name, path=file, split=row.split, captions=captions))
-    absent = tuple(picture.name for picture in pictures if picture.path is None)
-    return CaptionSet(root, tuple(pictures), absent)
+        file = below(root, row.file_name, where)
+        path = str(file) if is_there(file) else None
+        pictures.append(CaptionedPicture(name=row.file_name, path=path, split=row.split, captions=captions))
+    return CaptionSet(root, tuple(pictures))
 
 
 def read_caption_pairs(source: Source) -> PairSet:
@@ -120,13 +108,12 @@ def read_caption_pairs(source: Source) -> PairSet:
         MissingError, DataError: see `read_captions`; or too many pictures are missing.
     """
     captions = read_captions(source.place)
-    pairs = tuple(
+    pairs = (
         Pair(id=f"{picture.name}-{number}", text=text, image=picture.name, split=picture.split)
         for picture in captions.pictures
         for number, text in enumerate(picture.captions if source.every else picture.captions[:1])
     )
-    data = PairSet(captions.folder.name, (), pairs)
-    return with_pictures(data, replace(source, pictures=captions.folder))
+    return pair_set(captions.folder.name, pairs, replace(source, pictures=captions.folder))
 
 
 register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, beside=True))

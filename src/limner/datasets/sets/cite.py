@@ -5,11 +5,11 @@ because only a grouped split can deal with them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from limner.datasets.base import DataSet, Source, flag, read_table, register
-from limner.datasets.missing import with_pictures
-from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.missing import pair_set
+from limner.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
 from limner.errors import DataError
 
 QUESTIONS = ("q2", "q3", "q4", "q5", "q6", "q7", "q8")
@@ -36,7 +36,7 @@ def read_cite(source: Source) -> PairSet:
     """
     file = source.file("data.csv")
     rows = read_table(file, "|", ("Index", "stim_id", *_COLUMNS))
-    return with_pictures(PairSet("cite", RELATIONS, _pairs(rows, file.name, "")), source)
+    return pair_set("cite", _pairs(rows, file.name, ""), source, relations=RELATIONS)
 
 
 def read_cite_plus(source: Source) -> PairSet:
@@ -47,17 +47,15 @@ def read_cite_plus(source: Source) -> PairSet:
         DataError: a row is not of the form of docs/methods/data.md §2.2, or too many pictures are missing.
     Source: docs/methods/data.md §2.2.
     """
-    files: tuple[tuple[str, PairSplit], ...] = (("train.csv", "train"), ("test.csv", "test"))
     pairs = [
         pair
-        for name, split in files
-        for pair in _pairs(read_table(source.place / name, ",", _COLUMNS), name, split)
+        for split in ("train", "test")
+        for pair in _pairs(read_table(source.place / f"{split}.csv", ",", _COLUMNS), f"{split}.csv", split)
     ]
-    return with_pictures(PairSet("cite++", RELATIONS, tuple(pairs)), source)
+    return pair_set("cite++", pairs, source, relations=RELATIONS)
 
 
-def _pairs(rows: Iterable[dict[str, str]], file: str, split: PairSplit) -> tuple[Pair, ...]:
-    pairs = []
+def _pairs(rows: Iterable[dict[str, str]], file: str, split: PairSplit) -> Iterator[Pair]:
     for number, row in enumerate(rows):
         where = f"{file}: row {number}"
         if not row["stim_txt"].strip() or not row["qimg"].strip():
@@ -67,25 +65,18 @@ def _pairs(rows: Iterable[dict[str, str]], file: str, split: PairSplit) -> tuple
             for question, relation in zip(QUESTIONS, RELATIONS, strict=True)
         }
         named = _IMAGE_NAME.fullmatch(row["qimg"])
-        meta: dict[str, str | int | float | bool | None] = {"row": number}
-        meta |= {
-            key: row[column]
-            for key, column in (("index", "Index"), ("stim_id", "stim_id"))
-            if row.get(column)
-        }
-        pairs.append(
-            Pair(
-                id=f"{split or 'row'}-{number}",
-                text=row["stim_txt"],
-                image=row["qimg"],
-                split=split,
-                labels=labels,
-                seq=named["slug"] if named else "",
-                pos=int(named["step"]) if named else None,
-                meta=meta,
-            )
+        meta: dict[str, MetaValue] = {"row": number}
+        meta |= {name.lower(): row[name] for name in ("Index", "stim_id") if row.get(name)}
+        yield Pair(
+            id=f"{split or 'row'}-{number}",
+            text=row["stim_txt"],
+            image=row["qimg"],
+            split=split,
+            labels=labels,
+            seq=named["slug"] if named else "",
+            pos=int(named["step"]) if named else None,
+            meta=meta,
         )
-    return tuple(pairs)
 
 
 register(

@@ -5,13 +5,14 @@ as the TSV has them.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from pydantic import StrictInt, TypeAdapter
+from pydantic import StrictInt
 
 from limner.datasets.base import DataSet, Source, flag, read_json, read_table, register
-from limner.datasets.missing import with_pictures
-from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.missing import pair_set
+from limner.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
 from limner.errors import DataError
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
@@ -49,8 +50,9 @@ def read_clue(source: Source) -> PairSet:
     numbers = [pair.id for pair in pairs]
     if len(set(numbers)) != len(numbers):
         raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
-    data = PairSet("clue", RELATIONS, tuple(pairs), notes=(SWAP_NOTE,))
-    return with_pictures(data, source, _files(root, source))
+    files = wanted(root) if source.pictures else None
+    data = pair_set("clue", pairs, source, relations=RELATIONS, files=files)
+    return replace(data, notes=(SWAP_NOTE, *data.notes))
 
 
 def read_clue_tsv(source: Source) -> PairSet:
@@ -70,47 +72,37 @@ def read_clue_tsv(source: Source) -> PairSet:
         if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
             row["Comment"] = row["Comment"][1:-1].replace('""', '"')
         pairs.append(_pair(f"{file.name}: row {number}", row, number, ""))
-    data = PairSet("clue-tsv", RELATIONS, tuple(pairs))
-    return with_pictures(data, source, _files(file.parent, source))
+    files = wanted(file.parent) if source.pictures else None
+    return pair_set("clue-tsv", pairs, source, relations=RELATIONS, files=files)
 
 
-def read_map(path: Path | str) -> dict[str, int]:
-    """Read the map of picture URLs to the numbers of their files.
+def wanted(place: Path) -> dict[str, str]:
+    """Picture URL → file name.
 
     Args:
-        path: the file, or the folder that holds it.
+        place: the map of URLs to numbers, or the folder that holds it.
     Raises:
         MissingError: no such file.
         DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
     """
-    file = Path(path) / MAP_NAME if Path(path).is_dir() else Path(path)
-    found = read_json(file, TypeAdapter(dict[str, StrictInt]), "one JSON object, picture URL → file number")
+    file = place / MAP_NAME if place.is_dir() else place
+    found = read_json(file, dict[str, StrictInt], "one JSON object, picture URL → file number")
     if len(set(found.values())) != len(found) or min(found.values(), default=0) < 0:
         raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")
-    return found
+    return {url: f"{number}.jpg" for url, number in found.items()}
 
 
 def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit) -> Pair:
     if not row["caption"].strip() or not row["url"].strip():
         raise DataError(f"{where}: caption or url is empty; remove the row or fill it in")
     labels = {name: flag(where, name, row[name], ("0", "1")) for name in RELATIONS}
-    meta: dict[str, str | int | float | bool | None] = {"index": index, "url": row["url"]}
+    meta: dict[str, MetaValue] = {"index": index, "url": row["url"]}
     meta |= {name.lower(): flag(where, name, row[name], ("0", "1")) for name in _FLAGS}
     meta["comment"] = row["Comment"]
     meta["origin"] = "model" if index >= MODEL_FROM else "human"
     return Pair(
         id=f"clue-{index}", text=row["caption"], image=row["url"], split=split, labels=labels, meta=meta
     )
-
-
-def wanted(folder: Path) -> dict[str, str]:
-    """Picture URL → file name; see `read_map`."""
-    return {url: f"{number}.jpg" for url, number in read_map(folder).items()}
-
-
-def _files(folder: Path, source: Source) -> dict[str, str] | None:
-    """File names by URL; needed only where there are pictures."""
-    return None if source.pictures is None else wanted(folder)
 
 
 register(

@@ -5,15 +5,14 @@ train2014 and val2014 are recorded, and only Karpathy's file states a test split
 """
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, NotRequired
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from limner.datasets.base import DataSet, Source, read_json, register
-from limner.datasets.missing import with_pictures
+from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.errors import DataError, MissingError
 
@@ -41,19 +40,24 @@ class _Sentence(TypedDict):
     raw: str
 
 
-class _Place(TypedDict, total=False):
-    filepath: str
-
-
-class _Split(_Place):
+class _Split(TypedDict):
     filename: _Name
     split: Literal["train", "restval", "val", "test"]
     sentences: list[_Sentence]
     cocoid: int
+    filepath: NotRequired[str]
 
 
 class _Karpathy(TypedDict):
     images: list[_Split]
+
+
+class _Picture(NamedTuple):
+    number: int
+    name: str
+    half: str
+    split: PairSplit
+    captions: list[str]
 
 
 def read_coco(source: Source) -> PairSet:
@@ -68,73 +72,73 @@ def read_coco(source: Source) -> PairSet:
         DataError: not of either form, a caption of no picture, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
-    place, every, seed = source.place, source.every, source.seed
-    halves = [place / f"captions_{half}.json" for half in HALVES]
-    if place.is_dir() and not (place / KARPATHY_NAME).is_file():
-        found = [file for file in halves if file.is_file()]
-        if not found:
+    place, root = source.place, source.pictures
+    files = [place]
+    if place.is_dir():
+        halves = [place / f"captions_{half}.json" for half in HALVES]
+        files = [file for file in (place / KARPATHY_NAME, *halves) if file.is_file()]
+        if not files:
             raise MissingError(f"{place}: neither {KARPATHY_NAME} nor {halves[0].name} is there")
-        parts = [_released(file, every, seed) for file in found]
-    else:
-        file = place / KARPATHY_NAME if place.is_dir() else place
-        parts = [_released(file, every, seed) if "captions_" in file.name else _karpathy(file, every, seed)]
-    pairs = [pair for some, _ in parts for pair in some]
-    bare = sum(number for _, number in parts)
-    if len({pair.id for pair in pairs}) != len(pairs):
+        if files[0].name == KARPATHY_NAME:
+            del files[1:]
+    pictures = [
+        picture
+        for file in files
+        for picture in (_released(file) if "captions_" in file.name else _karpathy(file))
+    ]
+    if len({picture.number for picture in pictures}) != len(pictures):
         raise DataError(f"{place}: a picture id comes twice; use the files as released")
-    notes = (f"coco: {bare} pictures without a caption left out",) if bare else ()
-    root = source.pictures
     halved = root is not None and any((root / half).is_dir() for half in HALVES)
-    files = {pair.image: f"{pair.meta['half']}/{pair.image}" if halved else pair.image for pair in pairs}
-    data = PairSet("coco", (), tuple(pairs), notes=notes)
-    return with_pictures(data, source, files)
+    pairs: list[Pair] = []
+    names: dict[str, str] = {}
+    bare = 0
+    for picture in pictures:
+        texts = [text for text in picture.captions if text.strip()]
+        bare += not texts
+        names[picture.name] = f"{picture.half}/{picture.name}" if halved else picture.name
+        pairs += [
+            Pair(
+                id=f"coco-{picture.number}-{at}",
+                text=text,
+                image=picture.name,
+                split=picture.split,
+                meta={"half": picture.half},
+            )
+            for at, text in enumerate(texts)
+            if source.every or at == _choice(source.seed, picture.number, len(texts))
+        ]
+    counted = {"pictures without a caption left out": bare}
+    return pair_set("coco", pairs, source, files=names, counted=counted)
 
 
-def _released(file: Path, every: bool, seed: int) -> tuple[list[Pair], int]:
-    """Pairs of one half, and the number of pictures without a caption."""
-    found = read_json(file, TypeAdapter(_Released), "an object with images and annotations of COCO captions")
+def _released(file: Path) -> list[_Picture]:
+    """The pictures of one half."""
+    found = read_json(file, _Released, "an object with images and annotations of COCO captions")
     half = file.stem.removeprefix("captions_")
     captions: dict[int, list[str]] = {image["id"]: [] for image in found["images"]}
-    if len(captions) != len(found["images"]):
-        raise DataError(f"{file}: a picture id comes twice; use the file as released")
     for one in found["annotations"]:
         if one["image_id"] not in captions:
             raise DataError(f"{file}: a caption names picture {one['image_id']}, which images lacks")
         captions[one["image_id"]].append(one["caption"])
-    pairs = [
-        pair
+    return [
+        _Picture(image["id"], image["file_name"], half, "", captions[image["id"]])
         for image in found["images"]
-        for pair in _pairs(
-            _picture(image["file_name"], half, ""), image["id"], captions[image["id"]], every, seed
-        )
     ]
-    return pairs, len(captions) - len({pair.image for pair in pairs})
 
 
-def _karpathy(file: Path, every: bool, seed: int) -> tuple[list[Pair], int]:
-    """Pairs of the Karpathy file, and the number of pictures without a caption; restval is train."""
-    found = read_json(
-        file, TypeAdapter(_Karpathy), "the Karpathy JSON: images with split, sentences and cocoid"
-    )
-    pairs: list[Pair] = []
-    for image in found["images"]:
-        split: PairSplit = "train" if image["split"] == "restval" else image["split"]
-        texts = [sentence["raw"] for sentence in image["sentences"]]
-        picture = _picture(image["filename"], image.get("filepath", ""), split)
-        pairs += _pairs(picture, image["cocoid"], texts, every, seed)
-    return pairs, len(found["images"]) - len({pair.image for pair in pairs})
-
-
-def _picture(name: str, half: str, split: PairSplit) -> Pair:
-    """What all pairs of one picture share."""
-    return Pair(id=name, text="", image=name, split=split, meta={"half": half})
-
-
-def _pairs(picture: Pair, number: int, captions: Sequence[str], every: bool, seed: int) -> list[Pair]:
-    """The chosen captions of one picture."""
-    texts = [text for text in captions if text.strip()]
-    chosen = range(len(texts)) if every else [_choice(seed, number, len(texts))] if texts else []
-    return [picture.model_copy(update={"id": f"coco-{number}-{at}", "text": texts[at]}) for at in chosen]
+def _karpathy(file: Path) -> list[_Picture]:
+    """The pictures of the Karpathy file; restval is train."""
+    found = read_json(file, _Karpathy, "the Karpathy JSON: images with split, sentences and cocoid")
+    return [
+        _Picture(
+            image["cocoid"],
+            image["filename"],
+            image.get("filepath", ""),
+            "train" if image["split"] == "restval" else image["split"],
+            [sentence["raw"] for sentence in image["sentences"]],
+        )
+        for image in found["images"]
+    ]
 
 
 def _choice(seed: int, number: int, of: int) -> int:

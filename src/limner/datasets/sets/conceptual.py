@@ -5,7 +5,7 @@ and each such row is counted and listed.
 """
 
 from limner.datasets.base import DataSet, Source, read_table, register
-from limner.datasets.missing import with_pictures
+from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 
@@ -36,8 +36,7 @@ def read_conceptual(source: Source) -> PairSet:
     files: dict[str, str] = {}
     for pair in pairs:
         files.setdefault(pair.image, f"{pair.meta['row']}.jpg")
-    data = PairSet("conceptual", (), tuple(pairs))
-    return with_pictures(data, source, files)
+    return pair_set("conceptual", pairs, source, files=files)
 
 
 register(DataSet("conceptual", "web pictures with captions", read_conceptual, folder="conceptual"))

@@ -6,12 +6,13 @@ The file is read as a stream, since it holds every article whole; no text of an 
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NotRequired
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from limner.datasets.base import DataSet, Source, refuse_pickle, register
-from limner.datasets.missing import with_pictures
+from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import first_fault, shown
@@ -19,13 +20,10 @@ from limner.files import first_fault, shown
 FILE_NAME = "captioning_dataset.json"
 
 
-class _Stated(TypedDict, total=False):
-    headline: object
-    article_url: str | None
-
-
-class _Article(_Stated):
+class _Article(TypedDict):
     images: dict[str, str | None]
+    headline: NotRequired[object]
+    article_url: NotRequired[str | None]
 
 
 _FORM = TypeAdapter(_Article)
@@ -76,9 +74,7 @@ def read_goodnews(
             )
     if not seen:
         raise DataError(f"{file}: no article; expected one JSON object, article → images, headline …")
-    notes = (f"goodnews: {empty} pictures without a caption left out",) if empty else ()
-    data = PairSet("goodnews", (), tuple(pairs), notes=notes)
-    return with_pictures(data, source)
+    return pair_set("goodnews", pairs, source, counted={"pictures without a caption left out": empty})
 
 
 def _articles(file: Path) -> Iterator[tuple[str, _Article]]:

@@ -4,20 +4,17 @@ The set is handed out as pickles, which run code when loaded: they are refused, 
 to convert them elsewhere. The texts are cut as its authors cut them.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict
 
 from limner.datasets.base import DataSet, Source, read_json, refuse_pickle, register
-from limner.datasets.missing import with_pictures
+from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.splits import text_id
 from limner.errors import DataError
-from limner.files import first_fault
+from limner.files import json_rows
 from limner.text.segment import split_sentences
 
 MIN_CHARS = 500
@@ -26,22 +23,16 @@ SENTENCES = 2
 """Of a text, how many count, from the first."""
 
 
-class _Item(TypedDict):
+class _Item(BaseModel):
     local_path: str
     content_text: str | None
 
 
-@with_config(ConfigDict(extra="forbid"))
-class _Line(TypedDict):
+class _Line(_Item):
+    model_config = ConfigDict(extra="forbid")
     politics: str
     issue: str
-    local_path: str
-    content_text: str | None
-    split: NotRequired[PairSplit]
-
-
-_NESTED = TypeAdapter(dict[str, dict[str, list[_Item]]])
-_LINE = TypeAdapter(_Line)
+    split: PairSplit = ""
 
 
 def read_politics(source: Source) -> PairSet:
@@ -62,7 +53,7 @@ def read_politics(source: Source) -> PairSet:
     pairs: list[Pair] = []
     short = 0
     for line in _lines(file) if file.suffix.lower() == ".jsonl" else _nested(file):
-        text = line["content_text"] or ""
+        text = line.content_text or ""
         words = " ".join(split_sentences(text)[:SENTENCES]) if len(text) > MIN_CHARS else ""
         if not words:
             short += 1
@@ -71,46 +62,32 @@ def read_politics(source: Source) -> PairSet:
             Pair(
                 id=f"politics-{len(pairs) + short}",
                 text=words,
-                image=line["local_path"],
-                split=line.get("split", ""),
+                image=line.local_path,
+                split=line.split,
                 seq=text_id(text),
-                meta={"politics": line["politics"], "issue": line["issue"]},
+                meta={"politics": line.politics, "issue": line.issue},
             )
         )
     if not pairs:
         raise DataError(f"{file}: no text of more than {MIN_CHARS} characters; is the file whole?")
-    notes = (f"politics: {short} texts of at most {MIN_CHARS} characters left out",) if short else ()
-    data = PairSet("politics", (), tuple(pairs), notes=notes)
-    return with_pictures(data, source)
+    return pair_set(
+        "politics", pairs, source, counted={f"texts of at most {MIN_CHARS} characters left out": short}
+    )
 
 
 def _nested(file: Path) -> Iterator[_Line]:
-    found = read_json(file, _NESTED, "politics → issue → list of local_path and content_text")
+    form = dict[str, dict[str, list[_Item]]]
+    found = read_json(file, form, "politics → issue → list of local_path and content_text")
     for politics, issues in found.items():
         for issue, items in issues.items():
             for item in items:
-                yield {
-                    "politics": politics,
-                    "issue": issue,
-                    "local_path": item["local_path"],
-                    "content_text": item["content_text"],
-                }
+                yield _Line(politics=politics, issue=issue, **item.model_dump())
 
 
 def _lines(file: Path) -> Iterator[_Line]:
     refuse_pickle(file)
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            try:
-                yield _LINE.validate_python(json.loads(line))
-            except ValidationError as error:
-                raise DataError(
-                    f"{file}:{number}: {first_fault(error, 'the line')}; see docs/data.md"
-                ) from error
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"{file}:{number}: not JSON ({error}); each line holds one item") from error
+    rows = json_rows(file, _Line, holds="give the file of the annotations", one="item", see="docs/data.md")
+    return (line for _, line in rows)
 
 
 register(

@@ -7,18 +7,16 @@ filters that pages pass.
 import hashlib
 from collections import Counter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, read_json, register
-from limner.datasets.missing import with_pictures
-from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.base import DataSet, Source, files_by_split, read_json, register
+from limner.datasets.missing import pair_set
+from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.recipes.filters import boilerplate, fault_of, is_english
 from limner.datasets.recipes.pages import Piece, one_picture_each
-from limner.datasets.splits import SplitName
-from limner.errors import DataError, MissingError
+from limner.errors import DataError
 from limner.records import PictureRef
 
 
@@ -26,12 +24,7 @@ class _File(TypedDict):
     data: list[dict[str, Any]]
 
 
-_FORM = TypeAdapter(_File)
-
-
-def read_recipeqa(
-    source: Source,
-) -> PairSet:
+def read_recipeqa(source: Source) -> PairSet:
     """Read the recipes of RecipeQA.
 
     Args:
@@ -48,8 +41,12 @@ def read_recipeqa(
     counted: Counter[str] = Counter()
     seen: set[str] = set()
     pairs: list[Pair] = []
-    for file, split in _files(source.place):
-        found = read_json(file, _FORM, 'an object with "data", a list of questions')["data"]
+    place = source.place
+    files: list[tuple[Path, PairSplit]] = [(place, "")]
+    if place.is_dir():
+        files = [*files_by_split(place, "*.json", "new_*.json")]
+    for file, split in files:
+        found = read_json(file, _File, 'an object with "data", a list of questions')["data"]
         for datum in found:
             context = datum.get("context")
             steps = [step for step in context if isinstance(step, dict)] if isinstance(context, list) else []
@@ -64,21 +61,7 @@ def read_recipeqa(
             pairs += _pairs(key, split, steps, counted)
     if not pairs:
         raise DataError(f"{source.place}: no recipe with two usable steps; expected RecipeQA as released")
-    notes = tuple(f"recipeqa: {number} {what}" for what, number in counted.items())
-    data = PairSet("recipeqa", (), tuple(pairs), notes=notes)
-    return with_pictures(data, source)
-
-
-def _files(place: Path) -> list[tuple[Path, SplitName | str]]:
-    if not place.is_dir():
-        return [(place, "")]
-    names = [
-        (place / f"{before}{split}.json", split) for split in get_args(SplitName) for before in ("", "new_")
-    ]
-    found = [(path, split) for path, split in names if path.is_file()]
-    if not found:
-        raise MissingError(f"{place}: no train.json, val.json or test.json; give RecipeQA's file or folder")
-    return found
+    return pair_set("recipeqa", pairs, source, counted=counted)
 
 
 def _recipe_id(datum: dict[str, Any], steps: list[dict[str, Any]]) -> str:
@@ -95,7 +78,7 @@ def _words(step: dict[str, Any], key: str) -> str:
     return " ".join(value.replace("\0", "").split()) if isinstance(value, str) else ""
 
 
-def _pairs(key: str, split: str, steps: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
+def _pairs(key: str, split: PairSplit, steps: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
     pieces = []
     for step in steps:
         images = step.get("images")
@@ -117,16 +100,7 @@ def _pairs(key: str, split: str, steps: list[dict[str, Any]], counted: Counter[s
         counted["recipes with fewer than 2 segments"] += 1
         return []
     return [
-        Pair.model_validate(
-            {
-                "id": f"recipeqa-{key}-{number}",
-                "text": text,
-                "image": image,
-                "split": split,
-                "seq": key,
-                "pos": number,
-            }
-        )
+        Pair(id=f"recipeqa-{key}-{number}", text=text, image=image, split=split, seq=key, pos=number)
         for number, (text, image) in enumerate(kept)
     ]
 

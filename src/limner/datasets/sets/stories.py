@@ -1,7 +1,7 @@
 """Illustrated stories: a folder with `stories.jsonl` and the pictures it names.
 
 The storybook, howto, recipes and headers sets share this form; a page becomes a step whose picture
-is the right answer. A page without words or a picture that is not there is listed, never filled.
+is the right answer. A page without words is listed, never filled.
 """
 
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from limner.datasets.base import DataSet, Source, register
-from limner.datasets.missing import with_pictures
+from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
-from limner.files import is_there, json_rows, shown, whole_path
+from limner.files import below, is_there, json_rows, whole_path
 from limner.records import PictureRef, Step, Story
 
 FILE_NAME = "stories.jsonl"
@@ -27,16 +27,12 @@ class StorySet:
     Attributes:
         folder: where it lies, absolute.
         stories: in file order.
-        missing: pictures named but not there, as ``story/page: target``, pages counted from 1.
-        wordless: pages left out because they have no words, as ``story/page``.
-        empty: ids of stories left out because no page has words.
+        wordless: pages left out because they have no words, as ``story/page``, pages counted from 1.
     """
 
     folder: Path
     stories: tuple[Story, ...]
-    missing: tuple[str, ...] = ()
     wordless: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
 
     def split(self, name: Literal["", "train", "val", "test"]) -> tuple[Story, ...]:
         """The stories of one split, in file order.
@@ -90,52 +86,30 @@ def read_stories(folder: Path | str) -> StorySet:
     """
     root = whole_path(folder)
     stories: list[Story] = []
-    missing: list[str] = []
     wordless: list[str] = []
-    empty: list[str] = []
-    seen: set[str] = set()
     rows = json_rows(
         root / FILE_NAME,
         _Row,
         holds=f"a story folder holds {FILE_NAME}",
         one="story",
         see="limner.datasets.sets.stories",
+        key="story_id",
     )
     for where, row in rows:
-        if row.story_id in seen:
-            raise DataError(f"{where}: story_id {shown(row.story_id)!r} comes twice; ids must differ")
-        seen.add(row.story_id)
         steps = []
         for number, page in enumerate(row.pages, start=1):
-            ref = _picture(where, root, page.image, page.sha256)
-            if ref.path is None:
-                missing.append(f"{row.story_id}/{number}: {page.image}")
+            file = below(root, page.image, where)
+            ref = PictureRef(
+                target=page.image, path=str(file) if is_there(file) else None, sha256=page.sha256
+            )
             if page.text.strip():
                 steps.append(Step(text=page.text.strip(), pictures=(ref,)))
             else:
                 wordless.append(f"{row.story_id}/{number}")
-        if row.cover and _picture(where, root, row.cover, None).path is None:
-            missing.append(f"{row.story_id}/cover: {row.cover}")
-        if not steps:
-            empty.append(row.story_id)
-            continue
-        stated = row.model_dump(include={"title", "license", "author", "illustrator", "source", "split"})
-        stories.append(Story(id=row.story_id, steps=tuple(steps), **stated))
-    return StorySet(root, tuple(stories), tuple(missing), tuple(wordless), tuple(empty))
-
-
-def _picture(where: str, root: Path, target: str, sha256: str | None) -> PictureRef:
-    if "\0" in target:
-        raise DataError(
-            f"{where}: picture {shown(target)!r} holds a zero byte; name a file below {root.name}"
-        )
-    path = root / target
-    # checked on the text, so that a link inside the folder stays the user's own choice
-    if Path(target).is_absolute() or ".." in Path(target).parts:
-        raise DataError(
-            f"{where}: picture {shown(target)!r} lies outside the folder; name it relative to {root.name}"
-        )
-    return PictureRef(target=target, path=str(path) if is_there(path) else None, sha256=sha256)
+        if steps:
+            stated = row.model_dump(include={"title", "license", "author", "illustrator", "source", "split"})
+            stories.append(Story(id=row.story_id, steps=tuple(steps), **stated))
+    return StorySet(root, tuple(stories), tuple(wordless))
 
 
 def read_story_pairs(source: Source) -> PairSet:
@@ -145,7 +119,7 @@ def read_story_pairs(source: Source) -> PairSet:
         MissingError, DataError: see `read_stories`; or too many pictures are missing.
     """
     stories = read_stories(source.place)
-    pairs = tuple(
+    pairs = (
         Pair(
             id=f"{story.id}-{number}",
             text=step.text,
@@ -159,10 +133,8 @@ def read_story_pairs(source: Source) -> PairSet:
         for number, step in enumerate(story.steps)
         if step.pictures
     )
-    left = len(stories.wordless)
-    notes = (f"{stories.folder.name}: {left} pages without words left out",) if left else ()
-    data = PairSet(stories.folder.name, (), pairs, notes=notes)
-    return with_pictures(data, replace(source, pictures=stories.folder))
+    counted = {"pages without words left out": len(stories.wordless)}
+    return pair_set(stories.folder.name, pairs, replace(source, pictures=stories.folder), counted=counted)
 
 
 register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", beside=True))

@@ -7,16 +7,15 @@ out, because systems that read a story before a step would learn from holes.
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, read_json, register
-from limner.datasets.missing import with_pictures
-from limner.datasets.pairs import Pair, PairSet
-from limner.datasets.splits import SplitName
-from limner.errors import DataError, MissingError
+from limner.datasets.base import DataSet, Source, files_by_split, read_json, register
+from limner.datasets.missing import pair_set
+from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.splits import SPLITS
+from limner.errors import DataError
 from limner.files import shown
 
 PLACES = frozenset(range(5))
@@ -26,12 +25,7 @@ class _File(TypedDict):
     annotations: list[object]
 
 
-_FORM = TypeAdapter(_File)
-
-
-def read_vist(
-    source: Source,
-) -> PairSet:
+def read_vist(source: Source) -> PairSet:
     """Read stories in sequence.
 
     Args:
@@ -50,7 +44,7 @@ def read_vist(
     seen: set[str] = set()
     for file, split in _files(source.place):
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for listed in read_json(file, _FORM, 'an object with "annotations", a list of lists')["annotations"]:
+        for listed in read_json(file, _File, 'an object with "annotations", a list of lists')["annotations"]:
             one = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
             if isinstance(one, dict) and _plain(one.get("story_id")):
                 stories[_plain(one["story_id"])].append(one)
@@ -65,9 +59,8 @@ def read_vist(
             pairs += _pairs(key, split, sentences, counted)
     if not pairs:
         raise DataError(f"{source.place}: no story with five positions; expected VIST's story-in-sequence")
-    data = PairSet("vist", (), tuple(pairs))
-    files = {} if source.pictures is None else _photos(source.pictures)
-    data = with_pictures(data, source, files)
+    files = _photos(source.pictures) if source.pictures else None
+    data = pair_set("vist", pairs, source, files=files)
     whole = Counter(pair.seq for pair in data.pairs)
     kept = tuple(pair for pair in data.pairs if whole[pair.seq] == len(PLACES))
     if broken := sum(number < len(PLACES) for number in whole.values()):
@@ -78,17 +71,11 @@ def read_vist(
     return replace(data, pairs=kept, notes=data.notes + notes)
 
 
-def _files(place: Path) -> list[tuple[Path, SplitName | str]]:
-    if not place.is_dir():
-        first = place.name.partition(".")[0]
-        return [(place, first if first in get_args(SplitName) else "")]
-    names = [(place / f"{split}.story-in-sequence.json", split) for split in get_args(SplitName)]
-    found = [(path, split) for path, split in names if path.is_file()]
-    if not found:
-        raise MissingError(
-            f"{place}: no train.story-in-sequence.json or the like; give VIST's file or folder"
-        )
-    return found
+def _files(place: Path) -> list[tuple[Path, PairSplit]]:
+    if place.is_dir():
+        return [*files_by_split(place, "*.story-in-sequence.json")]
+    first = place.name.partition(".")[0]
+    return [(place, next((split for split in SPLITS if split == first), ""))]
 
 
 def _plain(value: object) -> str:
@@ -96,7 +83,7 @@ def _plain(value: object) -> str:
     return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def _pairs(key: str, split: str, sentences: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
+def _pairs(key: str, split: PairSplit, sentences: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
     places: dict[int, dict[str, Any]] = {}
     for one in sentences:
         stated = _plain(one.get("worker_arranged_photo_order"))
@@ -114,16 +101,14 @@ def _pairs(key: str, split: str, sentences: list[dict[str, Any]], counted: Count
             counted["stories left out, a sentence or photo not being stated"] += 1
             return []
         pairs.append(
-            Pair.model_validate(
-                {
-                    "id": f"vist-{key}-{place}",
-                    "text": text.strip(),
-                    "image": photo,
-                    "split": split,
-                    "seq": key,
-                    "pos": place,
-                    "meta": {"album": _plain(one.get("album_id"))},
-                }
+            Pair(
+                id=f"vist-{key}-{place}",
+                text=text.strip(),
+                image=photo,
+                split=split,
+                seq=key,
+                pos=place,
+                meta={"album": _plain(one.get("album_id"))},
             )
         )
     return pairs
