@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from limner.export.wording import (
     alt_text,
+    credit_line,
     explain,
-    highlighted,
     paragraphs,
     picture_alt,
     picture_credits,
@@ -25,28 +25,6 @@ from limner.pages import carried
 )
 def test_signed(nats: float, said: str) -> None:
     assert signed(nats) == said
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "due"),
-    [
-        ("The cat.", ("cat",), [("The ", False), ("cat", True), (".", False)]),
-        ("Cats concatenate", ("cat",), [("Cats concatenate", False)]),
-        ("CAT cat", ("cat",), [("CAT", True), (" ", False), ("cat", True)]),
-        ("red roof", ("red", "red roof"), [("red roof", True)]),
-        ("a+b (c)", ("a+b",), [("a+b", True), (" (c)", False)]),
-        ("عنكبوت صغير", ("صغير",), [("عنكبوت ", False), ("صغير", True)]),
-        ("", ("x",), []),
-        ("x", ("", " "), [("x", False)]),
-    ],
-)
-def test_highlighted(text: str, words: tuple[str, ...], due: list[tuple[str, bool]]) -> None:
-    assert list(highlighted(text, words)) == due
-
-
-@given(st.text(max_size=60), st.lists(st.text(max_size=8), max_size=4))
-def test_highlighted_loses_nothing(text: str, words: list[str]) -> None:
-    assert "".join(piece for piece, _ in highlighted(text, tuple(words))) == text
 
 
 def test_paragraphs() -> None:
@@ -101,8 +79,8 @@ def test_alternative_texts(board, pictures) -> None:
 
 
 def test_credits_once_per_picture(make_board) -> None:
-    (credit,) = picture_credits(make_board(["a", "b", "c"]))
-    assert credit.steps == (1, 2, 3)
-    assert credit.line == "Ana Lima · CC BY 4.0"
-    assert step_numbers(credit.steps) == "steps 1, 2, 3"
-    assert step_numbers((2,)) == "step 2"
+    ((picture, steps),) = picture_credits(make_board(["a", "b", "c"]))
+    assert steps == [1, 2, 3]
+    assert credit_line(picture) == "Ana Lima · CC BY 4.0"
+    assert step_numbers(steps) == "steps 1, 2, 3"
+    assert step_numbers([2]) == "step 2"

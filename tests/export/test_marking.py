@@ -1,5 +1,6 @@
 """Texts in pieces: nothing lost, the right words marked."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,13 +10,31 @@ from limner.export.html import Piece, pieces
 def test_words_get_their_strength_in_order():
     shares = [("the", 0.05), ("cat", 0.6), (",", 0.1), ("the", 0.25)]
     (found,) = pieces(["the cat, the"], (), shares)
-    assert found == (
+    assert found == [
         Piece("the", met=False, strength=1),
         Piece(" ", met=False, strength=0),
         Piece("cat", met=False, strength=5),
         Piece(", ", met=False, strength=0),
         Piece("the", met=False, strength=3),
-    )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "due"),
+    [
+        ("The cat.", ("cat",), [("The ", False), ("cat", True), (".", False)]),
+        ("Cats concatenate", ("cat",), [("Cats concatenate", False)]),
+        ("CAT cat", ("cat",), [("CAT", True), (" ", False), ("cat", True)]),
+        ("red roof", ("red", "red roof"), [("red roof", True)]),
+        ("a+b (c)", ("a+b",), [("a+b", True), (" (c)", False)]),
+        ("عنكبوت صغير", ("صغير",), [("عنكبوت ", False), ("صغير", True)]),
+        ("", ("x",), []),
+        ("x", ("", " "), [("x", False)]),
+    ],
+)
+def test_matching_words_are_met(text, words, due):
+    (found,) = pieces([text], words, ())
+    assert [(piece.text, piece.met) for piece in found] == due
 
 
 def test_words_met_and_words_looked_at_may_overlap():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pypdf import PdfReader
 
 from limner.export import export
-from limner.export.pdf import Face, cover, dejavu, visible
+from limner.export.pdf import dejavu, fallbacks, visible
 
 UNDRAWABLE = "\U0010fffd"
 
@@ -146,19 +146,13 @@ def only_in_symbols() -> str:
     )
 
 
-def test_cover_takes_only_fonts_that_help(tmp_path: Path) -> None:
-    sans, mono, symbols = (
-        Face(dejavu("DejaVuSans")),
-        Face(dejavu("DejaVuSansMono")),
-        Face(dejavu("STIXGeneral")),
-    )
+def test_only_fonts_that_help_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sans, mono, symbols = map(dejavu, ("DejaVuSans", "DejaVuSansMono", "STIXGeneral"))
     damaged = tmp_path / "damaged.ttf"
     damaged.write_bytes(b"\0\1\0\0 not a font")
-    only = only_in_symbols()
-    found = cover({"a", only, UNDRAWABLE}, [sans], [Face(damaged), mono, symbols])
-    assert found.faces == (symbols,)
-    assert found.missing == {UNDRAWABLE}
-    assert cover({"a"}, [sans], [symbols]).faces == ()
+    monkeypatch.setattr("limner.export.pdf.system", lambda: [damaged, mono, symbols])
+    assert fallbacks({"a", only_in_symbols(), UNDRAWABLE}, sans) == ([symbols], {UNDRAWABLE})
+    assert fallbacks({"a"}, sans) == ([], set())
 
 
 def test_fallback_fonts_are_used(make_board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +160,7 @@ def test_fallback_fonts_are_used(make_board, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("limner.export.pdf.system", lambda: [])
     (said,) = export(make_board([f"x {letter}"]), tmp_path / "without.pdf").warnings
     assert f"U+{ord(letter):04X}" in said
-    monkeypatch.setattr("limner.export.pdf.system", lambda: [Face(dejavu("STIXGeneral"))])
+    monkeypatch.setattr("limner.export.pdf.system", lambda: [dejavu("STIXGeneral")])
     done = export(make_board([f"x {letter}"]), tmp_path / "with.pdf")
     assert done.warnings == ()
     assert f"x {letter}" in PdfReader(done.path).pages[1].extract_text()

@@ -4,32 +4,19 @@ Formats load their libraries when they are used, so importing this costs nothing
 pictures and writes only what it is told to; it decides nothing about the storyboard.
 """
 
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from limner.errors import ConfigError, DataError, unknown
-from limner.export.storyboard_json import load, schema, write_schema
-from limner.export.targets import check_target, pictures_of
+from limner.export.storyboard_json import load, schema
+from limner.export.targets import Exported, check_target, pictures_of
 from limner.records import Storyboard
 
-__all__ = ["SUFFIXES", "Exported", "check", "export", "load", "schema", "write_schema"]
+__all__ = ["SUFFIXES", "Exported", "check", "export", "load", "schema"]
 
-SUFFIXES = (".html", ".json", ".md", ".pdf", ".pptx")
-
-
-@dataclass(frozen=True)
-class Exported:
-    """What an export wrote.
-
-    Attributes:
-        path: the file.
-        pictures: pictures copied beside it (Markdown only), in order of use.
-        warnings: what the reader of the file should know, one plain line each.
-    """
-
-    path: Path
-    pictures: tuple[Path, ...] = ()
-    warnings: tuple[str, ...] = ()
+WRITERS = {".html": "html", ".json": "storyboard_json", ".md": "markdown", ".pdf": "pdf", ".pptx": "slides"}
+"""Suffix → module of this room whose `write` takes a storyboard and a file."""
+SUFFIXES = tuple(WRITERS)
 
 
 def check(out: Path) -> str:
@@ -64,34 +51,8 @@ def export(board: Storyboard, out: Path, *, overwrite: bool = False) -> Exported
         MissingError: the folder of `out` does not exist.
     """
     out = Path(out)
-    suffix = check(out)
-    _check_steps(board)
-    check_target(board, out, overwrite=overwrite)
-    if suffix == ".html":
-        from limner.export.html import write_page
-
-        return Exported(out, warnings=write_page(board, out))
-    if suffix == ".md":
-        from limner.export.markdown import write_markdown
-
-        pictures, warnings = write_markdown(board, out)
-        return Exported(out, pictures, warnings)
-    if suffix == ".pptx":
-        from limner.export.slides import write_slides
-
-        return Exported(out, warnings=write_slides(board, out))
-    if suffix == ".pdf":
-        from limner.export.pdf import write_pdf
-
-        return Exported(out, warnings=write_pdf(board, out))
-    from limner.export.storyboard_json import write_document
-
-    return Exported(out, warnings=write_document(board, out))
-
-
-def _check_steps(board: Storyboard) -> None:
-    positions = [step.position for step in board.steps]
-    due = list(range(len(board.story.steps)))
+    module = WRITERS[check(out)]
+    positions, due = [step.position for step in board.steps], list(range(len(board.story.steps)))
     if positions != due:
         raise DataError(
             f"export: the storyboard has steps {positions}, expected {due}, those of its story, in order"
@@ -101,3 +62,6 @@ def _check_steps(board: Storyboard) -> None:
             raise DataError(
                 f"export: picture {picture.id[:12]} has no file; run 'limner index' and illustrate again"
             )
+    check_target(board, out, overwrite=overwrite)
+    written: Exported = import_module(f"limner.export.{module}").write(board, out)
+    return written

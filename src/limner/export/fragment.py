@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from limner.errors import DataError
-from limner.export.wording import explain, picture_alt
+from limner.export.leaf import leaves
+from limner.export.wording import picture_alt
 from limner.pictures.thumbnails import shrink
 from limner.records import Candidate, Picture, Storyboard
 
@@ -22,13 +23,13 @@ def board_fragment(board: Storyboard, notes: Iterable[str] = ()) -> str:
         notes: lines to put below it.
     """
     rows = []
-    for step in board.steps:
-        text = board.story.steps[step.position]
-        words = text.text if len(text.text) <= LETTERS else f"{text.text[:LETTERS].rsplit(' ', 1)[0]} …"
-        title = f"<b>{escape(text.title)}</b><br>" if text.title else ""
-        said = "<br>".join(escape(line) for line in explain(step).lines())
-        body = f"{step.position + 1}. {title}{escape(words)}<details><summary>why</summary>{said}</details>"
-        rows.append(_row(step.picture, f"step {step.position + 1}", body))
+    for leaf in leaves(board):
+        text = leaf.text.text
+        words = text if len(text) <= LETTERS else f"{text[:LETTERS].rsplit(' ', 1)[0]} …"
+        title = f"<b>{escape(leaf.text.title)}</b><br>" if leaf.text.title else ""
+        said = "<br>".join(map(escape, leaf.why.lines()))
+        body = f"{leaf.number}. {title}{escape(words)}<details><summary>why</summary>{said}</details>"
+        rows.append(_row(leaf.picture, leaf.where, body))
     title = f"<h3>{escape(board.story.title)}</h3>" if board.story.title else ""
     return "\n".join([title, *rows, *_lines(notes)])
 
@@ -48,21 +49,19 @@ def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
 
 
 def _row(picture: Picture | None, where: str, body: str) -> str:
-    return f'<div style="{_ROW}"><div style="{_FRAME}">{_shown(picture, where)}</div><div>{body}</div></div>'
-
-
-def _shown(picture: Picture | None, where: str) -> str:
-    """A small copy and the name of its file, or why there is none."""
+    """A small copy with the name of its file, or why there is none, beside some words."""
     if picture is None:
-        return "<i>blank</i>"
-    try:
-        copy = shrink(picture, where, area_px=AREA_PX, quality=76)
-    except DataError as error:
-        return f"<i>{escape(str(error))}</i>"
-    alt = escape(picture_alt(picture, where), quote=True)
-    return (
-        f'<img src="{copy.uri}" alt="{alt}" style="max-width:100%"><br><small>{escape(picture.path)}</small>'
-    )
+        shown = "<i>blank</i>"
+    else:
+        try:
+            copy = shrink(picture, where, area_px=AREA_PX, quality=76)
+            image = (
+                f'<img src="{copy.uri}" alt="{escape(picture_alt(picture, where))}" style="max-width:100%">'
+            )
+            shown = f"{image}<br><small>{escape(picture.path)}</small>"
+        except DataError as error:
+            shown = f"<i>{escape(str(error))}</i>"
+    return f'<div style="{_ROW}"><div style="{_FRAME}">{shown}</div><div>{body}</div></div>'
 
 
 def _lines(notes: Iterable[str]) -> list[str]:

@@ -11,16 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from limner.errors import DataError
-from limner.export.targets import is_picture, whole
-from limner.export.wording import (
-    alt_text,
-    credit_line,
-    explain,
-    paragraphs,
-    picture_credits,
-    step_numbers,
-    story_credits,
-)
+from limner.export.leaf import Leaf, leaves
+from limner.export.targets import Exported, is_picture, whole
+from limner.export.wording import credit_line, file_name, picture_credits, step_numbers, story_credits
 from limner.files import sha256_of, write_text
 from limner.language import ENGLISH
 from limner.pages import carried, forbidden
@@ -30,37 +23,39 @@ from limner.records import Storyboard
 FOLDER = "_pictures"
 
 
-def write_markdown(board: Storyboard, out: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+def write(board: Storyboard, out: Path) -> Exported:
     """Write the text and copy the chosen pictures to `<stem>_pictures/` beside it.
 
     Args:
         board: the storyboard.
         out: the .md file; checked by the caller.
-    Returns:
-        the copies, and warnings.
     Raises:
         DataError: a picture is not there, or a name in the folder is taken by another file.
     """
     folder = out.with_name(out.stem + FOLDER)
-    sources = _sources(board)
     warnings = list(forbidden(board.story))
-    copies: dict[str, Path] = {}
+    # The first step that shows each picture and its file, all looked up before anything is written.
+    sources: dict[str, tuple[Leaf, Path]] = {}
+    for leaf in leaves(board):
+        if leaf.picture is not None and leaf.picture.id not in sources:
+            sources[leaf.picture.id] = leaf, locate(leaf.picture, leaf.where)
     if sources:
         if folder.exists() and not folder.is_dir():
             raise DataError(
                 f"export: {folder} is a file, expected a folder for pictures; move it or name another output"
             )
         folder.mkdir(exist_ok=True)
-    for identity, (number, source) in sources.items():
-        copy, fresh = _copy(source, folder, number, board)
-        copies[identity] = copy
+    copies: dict[str, Path] = {}
+    for identity, (leaf, source) in sources.items():
+        copies[identity], fresh = _copy(source, folder, leaf.number, board)
         if fresh != identity:
-            warnings.append(changed(source, f"step {number}"))
-    left = _left_over(folder, set(copies.values()))
+            warnings.append(changed(source, leaf.where))
+    pictures = tuple(dict.fromkeys(copies.values()))
+    left = len(set(folder.iterdir()) - set(pictures)) if folder.is_dir() else 0
     if left:
         warnings.append(f"{folder.name} holds {left} other file{'s' if left > 1 else ''}, left as found")
-    write_text(out, "\n".join(_lines(board, copies, folder.name)))
-    return tuple(dict.fromkeys(copies.values())), tuple(warnings)
+    write_text(out, "\n".join(_lines(board, copies)))
+    return Exported(out, pictures, tuple(warnings))
 
 
 def inline(text: str) -> str:
@@ -69,16 +64,6 @@ def inline(text: str) -> str:
     escaped = re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", flat)
     # What means something only at the start of a line: headings, quotes, lists, rules.
     return re.sub(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])", r"\1\\\2", escaped)
-
-
-def _sources(board: Storyboard) -> dict[str, tuple[int, Path]]:
-    """Id → (first 1-based step that shows it, file), all looked up before anything is written."""
-    found: dict[str, tuple[int, Path]] = {}
-    for step in board.steps:
-        if step.chosen is not None and step.chosen.picture.id not in found:
-            number = step.position + 1
-            found[step.chosen.picture.id] = (number, locate(step.chosen.picture, f"step {number}"))
-    return found
 
 
 def _copy(source: Path, folder: Path, number: int, board: Storyboard) -> tuple[Path, str]:
@@ -103,11 +88,7 @@ def _copy(source: Path, folder: Path, number: int, board: Storyboard) -> tuple[P
     return target, content
 
 
-def _left_over(folder: Path, ours: set[Path]) -> int:
-    return sum(path not in ours for path in folder.iterdir()) if folder.is_dir() else 0
-
-
-def _lines(board: Storyboard, copies: dict[str, Path], folder: str) -> Iterator[str]:
+def _lines(board: Storyboard, copies: dict[str, Path]) -> Iterator[str]:
     story = board.story
     tag = story.language.partition("-")[0].lower()
     # CommonMark itself has no place for it; an English text needs none, and keeps its first line a heading.
@@ -116,29 +97,24 @@ def _lines(board: Storyboard, copies: dict[str, Path], folder: str) -> Iterator[
     yield f"# {inline(story.title.strip() or story.id)}\n"
     if story.author.strip():
         yield f"*{inline(story.author)}*\n"
-    for step in board.steps:
-        text = story.steps[step.position]
-        number = step.position + 1
-        title = inline(text.title)
-        yield f"## {number}{f' · {title}' if title else ''}\n"
-        if step.chosen is not None:
-            link = quote(f"{folder}/{copies[step.chosen.picture.id].name}")
-            yield f"![{inline(alt_text(step, story))}]({link})\n"
-            yield f"*{inline(credit_line(step.chosen.picture))}*\n"
+    for leaf in leaves(board):
+        title = inline(leaf.text.title)
+        yield f"## {leaf.number}{f' · {title}' if title else ''}\n"
+        if leaf.picture is not None:
+            copy = copies[leaf.picture.id]
+            yield f"![{inline(leaf.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})\n"
+            yield f"*{inline(leaf.credit)}*\n"
         else:
-            yield (
-                f"*No picture here. {inline(step.reason)}*\n"
-                if step.reason.strip()
-                else "*No picture here.*\n"
-            )
-        for paragraph in paragraphs(text.text):
+            yield f"*No picture here. {inline(leaf.step.reason)}".rstrip() + "*\n"
+        for paragraph in leaf.paragraphs:
             lines = [inline(line) for line in paragraph.split("\n") if line.strip()]
             yield "\\\n".join(lines) + "\n"
-        yield "\n".join(f"> - {inline(line)}" for line in explain(step).lines()) + "\n"
+        yield "\n".join(f"> - {inline(line)}" for line in leaf.why.lines()) + "\n"
     yield "---\n"
     yield "## Pictures\n"
-    for credit in picture_credits(board):
-        yield f"- {step_numbers(credit.steps).capitalize()}: {inline(credit.line)} ({inline(credit.name)})"
+    for picture, steps in picture_credits(board):
+        credit = f"{inline(credit_line(picture))} ({inline(file_name(picture))})"
+        yield f"- {step_numbers(steps).capitalize()}: {credit}"
     if not copies:
         yield "No step has a picture."
     yield ""

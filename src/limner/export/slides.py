@@ -15,18 +15,17 @@ from pptx.enum.shapes import MSO_SHAPE
 from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
 from pptx.util import Inches, Pt
 
-from limner.export.targets import whole
-from limner.export.wording import alt_text, credit_line, explain, paragraphs
+from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, leaves, printed
+from limner.export.targets import Exported, whole
 from limner.pages import carried, forbidden
-from limner.pictures.thumbnails import Copy, shrink
-from limner.records import BoardStep, Storyboard
+from limner.pictures.thumbnails import Copy
+from limner.records import Story, Storyboard
 
 if TYPE_CHECKING:
     from pptx.shapes.autoshape import Shape
     from pptx.slide import Slide
     from pptx.text.text import TextFrame
 
-PICTURE_AREA_PX = 1_600_000
 WIDTH_IN, HEIGHT_IN = 13.333, 7.5
 MARGIN_IN = 0.55
 FOOT_IN = 0.5
@@ -35,18 +34,15 @@ SIZES_PT = (28, 26, 24, 22, 20, 18, 16, 14, 12, 11, 10)
 LINE = 1.32
 """Line height as a multiple of the letter size."""
 
-INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
 Box = tuple[float, float, float, float]
 
 
-def write_slides(board: Storyboard, out: Path) -> tuple[str, ...]:
+def write(board: Storyboard, out: Path) -> Exported:
     """Write the slides.
 
     Args:
         board: the storyboard.
         out: the .pptx file; checked by the caller.
-    Returns:
-        warnings.
     Raises:
         DataError: a picture is not there or cannot be read.
     """
@@ -60,36 +56,32 @@ def write_slides(board: Storyboard, out: Path) -> tuple[str, ...]:
     properties.comments = f"Made with limner {board.version}".strip()
     layout = next(each for each in show.slide_layouts if each.name == "Title Only")
     warnings = list(forbidden(story))
-    for step in board.steps:
-        warnings += _fill(show.slides.add_slide(layout), board, step)
+    for leaf in leaves(board):
+        warnings += _fill(show.slides.add_slide(layout), leaf, story)
     with whole(out) as draft:
         show.save(str(draft))
-    return tuple(warnings)
+    return Exported(out, warnings=tuple(warnings))
 
 
-def _fill(slide: "Slide", board: Storyboard, step: BoardStep) -> tuple[str, ...]:
+def _fill(slide: "Slide", leaf: Leaf, story: Story) -> list[str]:
     """Lay out one step; returns warnings."""
-    text = board.story.steps[step.position]
-    where = f"step {step.position + 1}"
-    copy = None
-    if step.chosen is not None:
-        copy = shrink(step.chosen.picture, where, area_px=PICTURE_AREA_PX, kind="JPEG", quality=88)
+    copy = printed(leaf)
     aspect = 4 / 3 if copy is None else copy.width_px / copy.height_px
-    picture_box, text_box = boxes(aspect, rtl=board.story.direction == "rtl")
+    picture_box, text_box = boxes(aspect, rtl=story.direction == "rtl")
     if copy is None:
-        _blank(slide, step, picture_box)
+        _blank(slide, leaf, picture_box)
     else:
-        _picture(slide, copy, alt_text(step, board.story), picture_box)
-    fits = _words(slide, board, step, text_box)
-    _foot(slide, board, step)
+        _picture(slide, copy, leaf.alt, picture_box)
+    fits = _words(slide, leaf, story, text_box)
+    _foot(slide, leaf, story)
     notes = slide.notes_slide.notes_text_frame
     if notes is not None:
-        whole_text = [] if fits else [text.text, ""]
-        notes.text = carried("\n".join([*whole_text, *explain(step).lines()]))
-    stale = () if copy is None else copy.warnings
-    return (
-        stale if fits else (*stale, f"{where}: the text is too long for its slide; all of it is in the notes")
-    )
+        words = [] if fits else [leaf.text.text, ""]
+        notes.text = carried("\n".join([*words, *leaf.why.lines()]))
+    warnings = [] if copy is None else list(copy.warnings)
+    if not fits:
+        warnings.append(f"{leaf.where}: the text is too long for its slide; all of it is in the notes")
+    return warnings
 
 
 def boxes(aspect: float, *, rtl: bool) -> tuple[Box, Box]:
@@ -143,24 +135,17 @@ def letter_size(text: str, width_in: float, height_in: float) -> int | None:
 
 
 def _picture(slide: "Slide", copy: Copy, alt: str, box: Box) -> None:
-
     left, top, width, height = box
     scale = min(width / copy.width_px, height / copy.height_px)
     wide, high = copy.width_px * scale, copy.height_px * scale
-    shape = slide.shapes.add_picture(
-        io.BytesIO(copy.data),
-        Inches(left + (width - wide) / 2),
-        Inches(top + (height - high) / 2),
-        Inches(wide),
-        Inches(high),
-    )
+    place = (left + (width - wide) / 2, top + (height - high) / 2, wide, high)
+    shape = slide.shapes.add_picture(io.BytesIO(copy.data), *map(Inches, place))
     shape.name = "Picture"
     shape._element._nvXxPr.cNvPr.set("descr", carried(alt))  # python-pptx has no public setter
 
 
-def _blank(slide: "Slide", step: BoardStep, box: Box) -> None:
-
-    shape = slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *(Inches(part) for part in box))
+def _blank(slide: "Slide", leaf: Leaf, box: Box) -> None:
+    shape = slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *map(Inches, box))
     shape.name = "Blank"
     shape.shadow.inherit = False
     shape.fill.solid()
@@ -168,40 +153,31 @@ def _blank(slide: "Slide", step: BoardStep, box: Box) -> None:
     shape.line.fill.background()
     frame = shape.text_frame
     frame.word_wrap = True
-    _set(frame, ["No picture here.", *([step.reason] if step.reason.strip() else [])], 14, SOFT, centred=True)
+    said = ["No picture here.", leaf.step.reason]
+    _set(frame, [line for line in said if line.strip()], 14, SOFT, align=PP_ALIGN.CENTER)
 
 
-def _words(slide: "Slide", board: Storyboard, step: BoardStep, box: Box) -> bool:
+def _words(slide: "Slide", leaf: Leaf, story: Story, box: Box) -> bool:
     """The heading in the slide's title and the text below it; returns whether the text fits."""
-    text = board.story.steps[step.position]
-    rtl = board.story.direction == "rtl"
+    rtl = story.direction == "rtl"
     left, top, width, height = box
-    number = str(step.position + 1)
-    heading = f"{number}  {' '.join(text.title.split())}".strip()
+    heading = f"{leaf.number}  {' '.join(leaf.text.title.split())}".strip()
     # The layout has a title, so the slide has one.
     title = cast("Shape", slide.shapes.title)
-    title_size = 24 if text.title.strip() else 16
+    title_size = 24 if leaf.text.title.strip() else 16
     title_lines = 1 + len(heading) * title_size * 0.55 / 72 // width
     title_height = min(height * 0.35, title_lines * title_size * LINE / 72 + 0.12)
-    title.left, title.top, title.width, title.height = (Inches(v) for v in (left, top, width, title_height))
+    title.left, title.top, title.width, title.height = map(Inches, (left, top, width, title_height))
     _plain(title.text_frame)
     _set(title.text_frame, [heading], title_size, RUBRIC, rtl=rtl)
 
-    rest = height - title_height - 0.1
-    shape = slide.shapes.add_textbox(
-        Inches(left), Inches(top + title_height + 0.1), Inches(width), Inches(rest)
-    )
-    shape.name = "Text"
-    frame = shape.text_frame
-    _plain(frame)
+    below, rest = top + title_height + 0.1, height - title_height - 0.1
+    frame = _text_box(slide, "Text", (left, below, width, rest))
     frame.auto_size = MSO_AUTO_SIZE.NONE
-    pieces = [line for paragraph in paragraphs(text.text) for line in paragraph.split("\n") if line.strip()]
-    size = letter_size("\n".join(pieces), width, rest)
-    fits = size is not None
-    if not fits:
-        pieces = _beginning(pieces, width, rest)
-    _set(frame, pieces, size or SIZES_PT[-1], INK, rtl=rtl, language=board.story.language)
-    return fits
+    size = letter_size("\n".join(leaf.lines), width, rest)
+    lines = leaf.lines if size else _beginning(leaf.lines, width, rest)
+    _set(frame, lines, size or SIZES_PT[-1], INK, rtl=rtl, language=story.language)
+    return size is not None
 
 
 def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
@@ -225,26 +201,26 @@ def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
     return [*kept[:-1], f"{kept[-1]} …"] if kept else ["…"]
 
 
-def _foot(slide: "Slide", board: Storyboard, step: BoardStep) -> None:
-
+def _foot(slide: "Slide", leaf: Leaf, story: Story) -> None:
     top = HEIGHT_IN - MARGIN_IN - FOOT_IN + 0.2
     half = (WIDTH_IN - 2 * MARGIN_IN) / 2
-    said = "" if step.chosen is None else credit_line(step.chosen.picture)
-    if step.origin in ("pinned", "given"):
-        said = f"{explain(step).origin} · {said}".rstrip(" ·")
-    story = " · ".join(filter(None, (board.story.title, board.story.author, board.story.license)))
-    for name, words, left, right in (
-        ("Credit", said, MARGIN_IN, False),
-        ("Story", story, MARGIN_IN + half, True),
+    stated = " · ".join(filter(None, (story.title, story.author, story.license)))
+    for name, words, left, align in (
+        ("Credit", leaf.caption, MARGIN_IN, PP_ALIGN.LEFT),
+        ("Story", stated, MARGIN_IN + half, PP_ALIGN.RIGHT),
     ):
-        shape = slide.shapes.add_textbox(Inches(left), Inches(top), Inches(half), Inches(FOOT_IN))
-        shape.name = name
-        _plain(shape.text_frame)
-        _set(shape.text_frame, [words], 9, SOFT, ending=right)
+        _set(_text_box(slide, name, (left, top, half, FOOT_IN)), [words], 9, SOFT, align=align)
+
+
+def _text_box(slide: "Slide", name: str, box: Box) -> "TextFrame":
+    shape = slide.shapes.add_textbox(*map(Inches, box))
+    shape.name = name
+    frame: TextFrame = shape.text_frame
+    _plain(frame)
+    return frame
 
 
 def _plain(frame: "TextFrame") -> None:
-
     frame.word_wrap = True
     for side in ("left", "right", "top", "bottom"):
         setattr(frame, f"margin_{side}", 0)
@@ -258,11 +234,10 @@ def _set(
     colour: tuple[int, int, int],
     *,
     rtl: bool = False,
-    centred: bool = False,
-    ending: bool = False,
+    align: PP_ALIGN | None = None,
     language: str = "",
 ) -> None:
-    """Fill a frame with one paragraph per piece."""
+    """Fill a frame with one paragraph per piece, at the side where its letters begin unless told."""
     for place, piece in enumerate(pieces or [""]):
         paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
         run = paragraph.add_run()
@@ -276,6 +251,4 @@ def _set(
         paragraph.space_after = Pt(0 if place + 1 == len(pieces) else size_pt * 0.3)
         if rtl:
             paragraph._p.get_or_add_pPr().set("rtl", "1")  # no public setter
-        paragraph.alignment = (
-            PP_ALIGN.CENTER if centred else PP_ALIGN.RIGHT if ending or rtl else PP_ALIGN.LEFT
-        )
+        paragraph.alignment = align or (PP_ALIGN.RIGHT if rtl else PP_ALIGN.LEFT)

@@ -10,20 +10,16 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from limner.errors import DataError, MissingError, NumericsError
-from limner.export.targets import whole
+from limner.export.targets import Exported, whole
 from limner.records import SCHEMA_VERSION, Storyboard
 
-SCHEMA_TITLE = "limner storyboard"
 
-
-def write_document(board: Storyboard, out: Path) -> tuple[str, ...]:
+def write(board: Storyboard, out: Path) -> Exported:
     """Write the JSON form.
 
     Args:
         board: the storyboard.
         out: the .json file; checked by the caller.
-    Returns:
-        no warnings.
     Raises:
         NumericsError: a number is NaN or infinite, which JSON cannot say.
     """
@@ -39,11 +35,11 @@ def write_document(board: Storyboard, out: Path) -> tuple[str, ...]:
         )
     with whole(out) as draft:
         draft.write_text(text + "\n", encoding="utf-8", newline="\n")
-    return ()
+    return Exported(out)
 
 
 def load(path: Path) -> Storyboard:
-    """Read a storyboard written by `write_document`.
+    """Read a storyboard written by `write`.
 
     Args:
         path: the .json file.
@@ -51,16 +47,15 @@ def load(path: Path) -> Storyboard:
         MissingError: it is not there.
         DataError: not JSON, another schema version, or not a storyboard.
     """
+    due = "expected a storyboard's .json file"
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise MissingError(f"load: {path} is not there; expected a storyboard's .json file") from error
+        raise MissingError(f"load: {path} is not there; {due}") from error
     except OSError as error:
-        raise DataError(
-            f"load: {path} cannot be read: {error.strerror}; expected a storyboard's .json file"
-        ) from error
+        raise DataError(f"load: {path} cannot be read: {error.strerror}; {due}") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"load: {path} is not JSON ({error}); expected a storyboard's .json file") from error
+        raise DataError(f"load: {path} is not JSON ({error}); {due}") from error
     version = found.get("schema_version") if isinstance(found, dict) else None
     if version is None:
         raise DataError(f"load: {path} has no schema_version; expected a storyboard written by limner")
@@ -83,20 +78,5 @@ def load(path: Path) -> Storyboard:
 def schema() -> str:
     """The JSON Schema of the storyboard, as text ending in a line feed."""
     described = Storyboard.model_json_schema(mode="serialization")
-    head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": SCHEMA_TITLE,
-    }
-    return (
-        json.dumps(head | {key: value for key, value in described.items() if key != "title"}, indent=2) + "\n"
-    )
-
-
-def write_schema(out: Path) -> None:
-    """Write `schema()` to a file.
-
-    Args:
-        out: such as docs/storyboard.schema.json; replaced.
-    """
-    with whole(out) as draft:
-        draft.write_text(schema(), encoding="utf-8", newline="\n")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "limner storyboard"}
+    return json.dumps(head | described | head, indent=2) + "\n"

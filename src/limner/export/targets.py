@@ -7,6 +7,7 @@ collection. It knows nothing of formats.
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
@@ -14,13 +15,27 @@ from limner.files import replacing
 from limner.records import Picture, Storyboard
 
 
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote.
+
+    Attributes:
+        path: the file.
+        pictures: pictures copied beside it (Markdown only), in order of use.
+        warnings: what the reader of the file should know, one plain line each.
+    """
+
+    path: Path
+    pictures: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
 def pictures_of(board: Storyboard) -> Iterator[Picture]:
     """Every picture a storyboard names: chosen ones and runners-up, with repeats."""
     for step in board.steps:
         if step.chosen is not None:
             yield step.chosen.picture
-        for candidate in step.runners_up:
-            yield candidate.picture
+        yield from (candidate.picture for candidate in step.runners_up)
 
 
 def is_picture(target: Path, board: Storyboard) -> str | None:
@@ -30,14 +45,11 @@ def is_picture(target: Path, board: Storyboard) -> str | None:
         target: a file, which need not exist; links are followed.
         board: the storyboard whose pictures are looked at, all their paths included.
     """
-    real = os.path.realpath(target)
-    exists = Path(real).exists()
-    for picture in pictures_of(board):
-        for path in picture.paths:
-            if os.path.realpath(path) == real:
-                return path
-            if exists and Path(path).exists() and Path(path).samefile(real):
-                return path
+    real = Path(os.path.realpath(target))
+    for path in (path for picture in pictures_of(board) for path in picture.paths):
+        own = Path(os.path.realpath(path))
+        if own == real or (real.exists() and own.exists() and own.samefile(real)):
+            return path
     return None
 
 
@@ -53,7 +65,6 @@ def check_target(board: Storyboard, out: Path, *, overwrite: bool) -> None:
             `overwrite`.
         MissingError: its folder does not exist.
     """
-    check_place(out, overwrite=True)
     clash = is_picture(out, board)
     if clash is not None:
         raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")

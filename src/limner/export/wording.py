@@ -6,7 +6,7 @@ text. It words what the storyboard holds and computes nothing new about the pict
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -121,23 +121,6 @@ NO_CREDIT = "creator not stated"
 NO_LICENSE = "licence not stated"
 
 
-@dataclass(frozen=True)
-class Credit:
-    """Credit of one picture, and where in the story it is shown.
-
-    Attributes:
-        steps: 1-based numbers of the steps that show it.
-        picture: the picture.
-        name: its file name, without folders.
-        line: creator and licence in one line.
-    """
-
-    steps: tuple[int, ...]
-    picture: Picture
-    name: str
-    line: str
-
-
 def file_name(picture: Picture) -> str:
     """The name of the picture's first file, without its folders."""
     return PurePath(picture.path).name
@@ -181,16 +164,13 @@ def picture_alt(picture: Picture, role: str) -> str:
     return f"{role}; no description"
 
 
-def picture_credits(board: Storyboard) -> tuple[Credit, ...]:
-    """One credit per picture shown, in order of first use."""
+def picture_credits(board: Storyboard) -> list[tuple[Picture, list[int]]]:
+    """Every picture shown, in order of first use, with the 1-based numbers of the steps that show it."""
     shown: dict[str, tuple[Picture, list[int]]] = {}
     for step in board.steps:
         if step.chosen is not None:
             shown.setdefault(step.chosen.picture.id, (step.chosen.picture, []))[1].append(step.position + 1)
-    return tuple(
-        Credit(tuple(steps), picture, file_name(picture), credit_line(picture))
-        for picture, steps in shown.values()
-    )
+    return list(shown.values())
 
 
 def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
@@ -204,7 +184,7 @@ def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
     return tuple((name, _one_line(value)) for name, value in parts if value.strip())
 
 
-def step_numbers(steps: tuple[int, ...]) -> str:
+def step_numbers(steps: Sequence[int]) -> str:
     """``"step 3"`` or ``"steps 3, 5"``."""
     return f"step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps))}"
 
@@ -297,16 +277,17 @@ def explain(step: BoardStep) -> Explanation:
         step: the step.
     """
     chosen = step.chosen
-    shares = () if chosen is None else shares_of(chosen, step.silent)
+    probability = ""
+    if step.probability is not None:
+        which = "The best picture would fit" if chosen is None else "This picture fits"
+        probability = f"{which} with a probability of {_percent(step.probability)} %."
     return Explanation(
         origin=ORIGINS[step.origin],
-        reason=" ".join(step.reason.split()),
-        shares=shares,
+        reason=_one_line(step.reason),
+        shares=() if chosen is None else shares_of(chosen, step.silent),
         total=None if chosen is None else chosen.score + chosen.pull,
         matched=() if chosen is None else chosen.matched,
-        probability=""
-        if step.probability is None
-        else _probability(step.probability, shown=chosen is not None),
+        probability=probability,
         rivalry=_rivalry(step),
         relations=holding(step),
         attended=most_attended(step),
@@ -336,31 +317,6 @@ def signed(nats: float) -> str:
     return "0.00" if rounded == 0 else f"{'+' if rounded > 0 else '−'}{abs(rounded):.2f}"
 
 
-def highlighted(text: str, words: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
-    """The text in pieces, True where a piece is one of the words.
-
-    Whole words only, whatever their case; joined, the pieces are the text.
-
-    Args:
-        text: any text.
-        words: words or phrases to find.
-    """
-    wanted = sorted({word for word in words if word.strip()}, key=len, reverse=True)
-    if not wanted:
-        return ((text, False),) if text else ()
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted))})(?!\w)", re.IGNORECASE)
-    pieces: list[tuple[str, bool]] = []
-    end = 0
-    for found in pattern.finditer(text):
-        if found.start() > end:
-            pieces.append((text[end : found.start()], False))
-        pieces.append((found.group(), True))
-        end = found.end()
-    if end < len(text):
-        pieces.append((text[end:], False))
-    return tuple(pieces)
-
-
 def paragraphs(text: str) -> tuple[str, ...]:
     """Paragraphs of a step's text: cut at empty lines, inner line ends kept, control characters as U+FFFD."""
     blocks = re.split(r"\n[^\S\n]*\n", re.sub(r"\r\n?|[\u2028\u2029]", "\n", carried(text)))
@@ -370,10 +326,10 @@ def paragraphs(text: str) -> tuple[str, ...]:
     return kept or (text.strip(),)
 
 
-def _probability(value: float, *, shown: bool) -> str:
-    percent = "under 1" if value < 0.01 else "over 99" if value > 0.99 else f"{value * 100:.0f}"
-    which = "This picture fits" if shown else "The best picture would fit"
-    return f"{which} with a probability of {percent} %."
+def _percent(probability: float) -> str:
+    return (
+        "under 1" if probability < 0.01 else "over 99" if probability > 0.99 else f"{probability * 100:.0f}"
+    )
 
 
 def _rivalry(step: BoardStep) -> str:
