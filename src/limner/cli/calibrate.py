@@ -4,11 +4,8 @@ It parses options and prints; `limner.evaluation.fitting` fits.
 """
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from limner.cli.terminal import emit
+from limner.cli.terminal import Many, emit
 from limner.errors import DataError
 from limner.evaluation.fitting import FITTED, fit_channel
 from limner.library.library import Library
@@ -17,11 +14,7 @@ from limner.storyboard.calibration import OwnCalibration, read_own, write_own
 from limner.storyboard.equipment import CHANNELS
 
 
-def calibrate(
-    *,
-    library: Path,
-    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-) -> None:
+def calibrate(*, library: Path, channel: Many = ()) -> None:
     """Fit how much a channel's likeness says, on the library's own captioned pictures.
 
     The fit is kept in the library's folder, as calibration.json, and used from then on; delete the file to

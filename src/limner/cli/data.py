@@ -5,13 +5,14 @@ It finds the files, shows progress and prints; `limner.datasets` counts and fetc
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import emit_report, resumable, say
 from limner.datasets import load_dataset
 from limner.datasets.audit import audit as run_audit
 from limner.datasets.audit import render
@@ -45,14 +46,13 @@ def sets(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
         Print JSON instead of text.
     """
     found = sorted(data_sets().values(), key=lambda one: one.name)
-    if json:
-        told = ("name", "about", "relations", "sequence")
-        emit_json([{key: value for key, value in vars(one).items() if key in told} for one in found])
-        return
+    lines = []
     for one in found:
         offers = [f"{len(one.relations)} relations"] * bool(one.relations)
         offers += [f"in {one.sequence} order"] * bool(one.sequence) + ["fetch"] * bool(one.wanted)
-        emit(f"{one.name:<13}{one.about}" + (f" ({', '.join(offers)})" if offers else ""))
+        lines.append(f"{one.name:<13}{one.about}" + (f" ({', '.join(offers)})" if offers else ""))
+    shown = ("name", "about", "relations", "sequence")
+    emit_report([{key: getattr(one, key) for key in shown} for one in found], lines, as_json=json)
 
 
 @data.command
@@ -99,10 +99,7 @@ def audit(
     """
     data = load_dataset(name, annotations or "", pictures=pictures, drop_missing=missing == "drop")
     found = run_audit(data, split or None, seed=seed, draws=draws, strict=strict)
-    if json:
-        emit_json(found)
-    else:
-        emit(render(found))
+    emit_report(found, [render(found)], as_json=json)
 
 
 @data.command
@@ -157,27 +154,12 @@ def fetch(
     known = {one.name: one.wanted for one in data_sets().values() if one.wanted is not None}
     if name not in known:
         raise ConfigError(unknown("data set to fetch", name, known))
-    settings = FetchSettings(
-        parallel=parallel,
-        per_host=per_host,
-        host_pause_s=host_pause,
-        total_s=timeout,
-        max_bytes=int(max_mb * 1e6),
-        max_total_bytes=int(max_total_gb * 1e9),
-        allow_private=allow_private,
-    )
+    settings = FetchSettings(parallel, per_host, host_pause, total_s=timeout, allow_private=allow_private)
+    settings = replace(settings, max_bytes=int(max_mb * 1e6), max_total_bytes=int(max_total_gb * 1e9))
     wanted = known[name](_folder(name, annotations))
-    try:
-        with FetchBar() as bar:
-            report = fetch_pictures(wanted, to, settings, again=again, progress=bar)
-    except KeyboardInterrupt:
-        say("interrupted: run the same command again to go on")
-        raise
-    if json:
-        emit_json(report)
-    else:
-        for line in summary(report, to):
-            emit(line)
+    with resumable(), FetchBar() as bar:
+        report = fetch_pictures(wanted, to, settings, again=again, progress=bar)
+    emit_report(report, summary(report, to), as_json=json)
     if not report.done:
         raise LimnerError(f"{to}: no picture came; see manifest.jsonl there for the reasons")
 
@@ -236,28 +218,13 @@ def build_recipes(
     """
     if not sources:
         raise ConfigError("build-recipes: no source; give saved pages, folders of them, or URLs")
-    settings = FetchSettings(
-        parallel=parallel,
-        per_host=1,
-        host_pause_s=host_pause,
-        total_s=timeout,
-        max_bytes=int(max_mb * 1e6),
-        max_total_bytes=int(max_total_gb * 1e9),
-        allow_private=allow_private,
-    )
-    try:
-        with FetchBar() as bar:
-            report = builder.build_recipes(
-                sources, to, settings, split=split, seed=seed, fetch=fetch, again=again, progress=bar
-            )
-    except KeyboardInterrupt:
-        say("interrupted: run the same command again to go on")
-        raise
-    if json:
-        emit_json(report)
-    else:
-        for line in builder.summary(report, to):
-            emit(line)
+    settings = FetchSettings(parallel, 1, host_pause, total_s=timeout, allow_private=allow_private)
+    settings = replace(settings, max_bytes=int(max_mb * 1e6), max_total_bytes=int(max_total_gb * 1e9))
+    with resumable(), FetchBar() as bar:
+        report = builder.build_recipes(
+            sources, to, settings, split=split, seed=seed, fetch=fetch, again=again, progress=bar
+        )
+    emit_report(report, builder.summary(report, to), as_json=json)
 
 
 @data.command
@@ -295,13 +262,11 @@ def build_prior(
         )
     with IndexProgress() as progress:
         report = count(files, to, names=names, only=only, progress=progress)
-    if json:
-        emit_json(report)
-        return
-    emit(f"{to}: {report.relations:,} relations of {report.pictures:,} pictures")
+    lines = [f"{to}: {report.relations:,} relations of {report.pictures:,} pictures"]
     if report.outside:
         first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
-        emit(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
+        lines.append(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
+    emit_report(report, lines, as_json=json)
 
 
 def summary(report: FetchReport, folder: Path) -> list[str]:
@@ -323,12 +288,10 @@ def summary(report: FetchReport, folder: Path) -> list[str]:
 
 def _folder(name: str, annotations: Path | None) -> Path:
     """Where the annotation files of a set lie."""
-    if annotations is not None:
-        return annotations
     place = os.environ.get("LIMNER_DATA")
-    if not place:
+    if annotations is None and not place:
         raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
-    return Path(place) / "data" / name
+    return annotations or Path(place or "") / "data" / name
 
 
 class FetchBar(Bar):
@@ -354,6 +317,4 @@ def span(seconds: float | None) -> str:
         return ""
     if seconds < 60:
         return f"{seconds:.0f} s left"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min left"
-    return f"{seconds / 3600:.1f} h left"
+    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"

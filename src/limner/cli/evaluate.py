@@ -9,22 +9,15 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
-from cyclopts import Parameter
 from rich.table import Table
 
 from limner.arrays import FloatArray
-from limner.cli.terminal import emit, emit_json, emit_table, say
+from limner.cli.terminal import PLAIN, Flag, Many, emit, emit_json, emit_table, say
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.splits import split_stories
 from limner.errors import ConfigError, DataError
 from limner.evaluation.judged import judged_search
-from limner.evaluation.stories import (
-    Decoder,
-    StoryTask,
-    channel_scorer,
-    evaluate_stories,
-    random_scorer,
-)
+from limner.evaluation.stories import Decoder, StoryTask, channel_scorer, evaluate_stories, random_scorer
 from limner.evaluation.uncertainty import Interval
 from limner.language import ENGLISH
 from limner.library.gallery import Gallery
@@ -32,8 +25,7 @@ from limner.library.library import Library
 from limner.library.search import Index
 from limner.pictures.decode import read_file
 from limner.records import Story
-from limner.storyboard import calibration
-from limner.storyboard import calibration as own_calibration
+from limner.storyboard.calibration import Calibration, calibrated
 from limner.storyboard.coherence import CosinePull
 from limner.storyboard.decode import max_marginals
 from limner.storyboard.equipment import CHANNELS, channels_of, pair_space
@@ -50,13 +42,9 @@ def evaluate(
     qrels: Path | None = None,
     topics: Path | None = None,
     split: Literal["train", "val", "test"] = "test",
-    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    decoder: Annotated[tuple[Coupling, ...], Parameter(negative="", show_default=False)] = (
-        "off",
-        "chain",
-        "anchor",
-    ),
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    channel: Many = (),
+    decoder: Annotated[tuple[Coupling, ...], PLAIN] = ("off", "chain", "anchor"),
+    json: Flag = False,
 ) -> None:
     """Measure retrieval on a data set of illustrated stories, or on judgements of your own.
 
@@ -97,11 +85,10 @@ def evaluate(
                 f" {len(first.silent)} topics have no right picture in it and are no queries"
             )
         if json:
-            emit_json([result.model_dump(mode="json") for result in judged])
+            emit_json(judged)
             return
-        _print(
-            [(one.system, one.metrics) for one in judged], tuple(first.metrics), "recalls and preferences", 1
-        )
+        systems = [(one.system, one.metrics) for one in judged]
+        _print(systems, tuple(first.metrics), "recalls and preferences", 1)
         emit(
             f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
             " pictures that nobody judged count as wrong"
@@ -111,13 +98,12 @@ def evaluate(
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
     opened = Library.open(library)
-    calibrated, stale = own_calibration.calibrated(opened, CHANNELS)
+    calibration, stale = calibrated(opened, CHANNELS)
     for line in stale:
         say(line)
     # The data sets are English: a channel for other languages would only repeat what captions say.
-    channels = [
-        one for one in channels_of(opened, channel, calibrated) if one.reads is None or ENGLISH in one.reads
-    ]
+    channels = channels_of(opened, channel, calibration)
+    channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
     compared = pair_space(opened.summary())
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))
@@ -126,17 +112,18 @@ def evaluate(
         f" {len(task.missing)} pages without a usable picture"
     )
     name = "+".join(one.name for one in channels)
-    outcomes = [evaluate_stories("random", task, random_scorer(len(task.ids)), config={"split": split})]
+    chance = random_scorer(len(task.ids))
+    results = [evaluate_stories("random", task, chance, config={"split": split}).result]
     for coupling in decoder:
-        settings: dict[str, str | int | float | bool | None] = {"split": split, "decoder": coupling}
         scorer = channel_scorer(index, channels)
-        coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibrated, name)
-        outcomes.append(evaluate_stories(f"{name}, {coupling}", task, scorer, coupled, config=settings))
+        coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibration, name)
+        config: dict[str, str | int | float | bool | None] = {"split": split, "decoder": coupling}
+        results.append(evaluate_stories(f"{name}, {coupling}", task, scorer, coupled, config=config).result)
     if json:
-        emit_json([outcome.result.model_dump(mode="json") for outcome in outcomes])
+        emit_json(results)
         return
-    _print([(one.result.system, one.result.metrics) for one in outcomes], SHOWN, "recalls", 0)
-    found = outcomes[0].result
+    _print([(one.system, one.metrics) for one in results], SHOWN, "recalls", 0)
+    found = results[0]
     emit(f"gallery {found.gallery}, queries {found.queries}, stories {found.stories}, commit {found.commit}")
 
 
@@ -163,14 +150,12 @@ def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
     return Gallery(task.ids, task.ids, found.spaces)
 
 
-def _decoder(
-    index: Index, space: str | None, name: Coupling, found: calibration.Calibration, channels: str
-) -> Decoder:
-    """Max-marginals of a decoder with the calibrated pull."""
+def _decoder(index: Index, space: str | None, name: Coupling, found: Calibration, channels: str) -> Decoder:
+    """Max-marginals of a decoder with the calibrated pairwise term."""
     if space is None:
         raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
-    pull, rows = found.pull(space), np.arange(len(index.gallery))
-    term = CosinePull.of(index, space, rows, pull.evidence, pull.weight(name, channels.split("+")))
+    pairwise, rows = found.pull(space), np.arange(len(index.gallery))
+    term = CosinePull.of(index, space, rows, pairwise.evidence, pairwise.weight(name, channels.split("+")))
 
     def decode(unary: FloatArray) -> FloatArray:
         problem = lattice(unary.astype(np.float64), rows, term, allow_repeats=True)

@@ -8,14 +8,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import Flag, Many, emit_report, say
 from limner.errors import ConfigError
 from limner.export import check
 from limner.export.targets import check_place
 from limner.records import Segmentation
-
-Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 
 def illustrate(
@@ -117,11 +114,7 @@ def illustrate(
     written = board.save(out, overwrite=overwrite)
     for line in (*board.notes, *(f"{out.name}: {line}" for line in written.warnings)):
         say(line)
-    if json:
-        emit_json(board)
-        return
-    emit(str(board))
-    emit(f"written: {written.path}")
+    emit_report(board, [str(board), f"written: {written.path}"], as_json=json)
 
 
 def _pin(word: str) -> tuple[int, str]:

@@ -4,11 +4,9 @@ It parses options, shows progress and prints the report; `equipment.add_pictures
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-
-from limner.cli.terminal import emit, emit_json
+from limner.cli.terminal import Flag, Many, emit_report
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
 
@@ -19,17 +17,17 @@ if TYPE_CHECKING:
 def index(
     *sources: Path,
     library: Path,
-    encoder: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = ("auto",),
-    weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    encoder: Many = ("auto",),
+    weights: Many = (),
     model: Path | None = None,
     metric: Path | None = None,
     precision: Literal["bfloat16", "float32"] = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
     captions: bool = True,
     sentences: str | None = None,
-    follow_links: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    follow_links: Flag = False,
     workers: int | None = None,
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    json: Flag = False,
 ) -> None:
     """Read folders of pictures into a library; run it again to catch up with changes.
 
@@ -96,11 +94,7 @@ def index(
             workers=workers,
             progress=progress,
         )
-    if json:
-        emit_json(report)
-    else:
-        for line in report.lines():
-            emit(line)
+    emit_report(report, report.lines(), as_json=json)
     if report.interrupted:
         raise KeyboardInterrupt
     if not report.pictures:

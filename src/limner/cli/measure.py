@@ -3,18 +3,17 @@
 It parses options and prints; `limner.runs` measures.
 """
 
-import subprocess
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import emit_report, say
 from limner.errors import ConfigError
 from limner.evaluation.caption_scores import perplexity
-from limner.evaluation.ranking import Metric
 from limner.evaluation.results import SequenceResult
+from limner.evaluation.stories import commit
 
 
 def measure(
@@ -65,77 +64,55 @@ def measure(
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
-    wrong = next((c for c in choices if c < 2 and c != 0), None)
-    if wrong is not None:
-        raise ConfigError(
-            f"measure: --choices {wrong}, expected at least 2, or 0 for the data set's own number"
-        )
-    rows = []
+    for c in choices:
+        if c < 2 and c != 0:
+            raise ConfigError(
+                f"measure: --choices {c}, expected at least 2, or 0 for the data set's own number"
+            )
+    rows, lines = [], []
     stories = SequenceMeter(saliency=saliency)
     for run in runs:
         measured = Run.open(run, device).evaluate(
-            part, weights=weights, commit=_commit(), choices=choices, distractors=distractors,
+            part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
             stories=stories,
         )  # fmt: skip
         result = measured.result
         measured.write(run)
         full = result.full
         figures: dict[str, float] = {}
-        if full is not None:
-            for stage, ranks in (("plain", full.plain), ("refined", full.refined)):
-                if ranks:
-                    figures |= {f"{stage} {m}": _figure(m, ranks) for m in ("MedR", "R@1", "R@10")}
+        for stage, ranks in (("plain", full.plain), ("refined", full.refined)) if full else ():
+            if ranks:
+                figures |= {f"{stage} MedR": float(np.median(ranks))}
+                figures |= {f"{stage} R@{k}": _recall(ranks, k) for k in (1, 10)}
         for answers in measured.choices:
             by_picture, by_text = answers.accuracy
             figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
         if measured.sequences is not None:
             figures |= _captions(measured.sequences)
             for decoding, found in measured.sequences.found.items():
-                figures |= {
-                    f"{decoding} R@1": _figure("R@1", found.own),
-                    f"{decoding} StR@1": _figure("StR@1", found.story),
-                }
+                figures[f"{decoding} R@1"] = _recall(found.own, 1)
+                figures[f"{decoding} StR@1"] = _recall(found.story, 1)
         rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
         say(f"{run}: measured {result.about.system} on {len(result.ids)} {part} pairs")
-    if json:
-        emit_json(rows)
-        return
-    for row in rows:
-        shown = "  ".join(f"{name} {value:.3f}" for name, value in row.items() if isinstance(value, float))
-        emit(f"{row['system']}\t{row['pairs']} pairs\t{shown}")
+        shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
+        lines.append(f"{result.about.system}\t{len(result.ids)} pairs\t{shown}")
+    emit_report(rows, lines, as_json=json)
 
 
 def _captions(result: SequenceResult) -> dict[str, float]:
     """Quality of the sentences that a run generates, if it does."""
-    told = result.told
-    if told is None:
+    generated = result.told
+    if generated is None:
         return {}
-    tokens, unknown = np.array(told.tokens), np.array(told.unknown)
+    tokens, unknown = np.array(generated.tokens), np.array(generated.unknown)
     figures = {
-        f"perplexity, {kind} pictures": perplexity(np.array(told.nats[kind]), tokens, unknown).value
-        for kind in told.nats
+        f"perplexity, {kind} pictures": perplexity(np.array(nats), tokens, unknown).value
+        for kind, nats in generated.nats.items()
     }
-    if told.scores is not None:
-        figures |= {"BLEU-4": told.scores.bleu, "chrF": told.scores.chrf}
+    if generated.scores is not None:
+        figures |= {"BLEU-4": generated.scores.bleu, "chrF": generated.scores.chrf}
     return figures
 
 
-def _commit() -> str:
-    """Short hash of the code's last commit; "" where the package does not run from a repository."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
-
-
-def _figure(name: str, ranks: tuple[float, ...]) -> float:
-    """A metric of ranks."""
-    values, cut = np.array(ranks), Metric.parse(name).k
-    return float((values <= cut).mean() if cut else np.median(values))
+def _recall(ranks: tuple[float, ...], k: int) -> float:
+    return float((np.array(ranks) <= k).mean())

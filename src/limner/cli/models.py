@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 from rich.table import Table
 
-from limner.cli.terminal import emit_json, emit_table, say
+from limner.cli.terminal import Flag, emit_json, emit_table, say
 from limner.encoders.catalogue import SHIPPED, available, fetch_weights
 from limner.progress import BytesProgress
 
@@ -17,7 +17,7 @@ models = App(name="models", help="List and fetch pretrained weights.\n\nExample:
 
 
 @models.command(name="list")
-def list_weights(*, json: Annotated[bool, Parameter(negative="", show_default=False)] = False) -> None:
+def list_weights(*, json: Flag = False) -> None:
     """List the picture encoders and where their weights are; of those that come with limner, their terms.
 
     Example: limner models list

@@ -4,12 +4,14 @@ It parses options, finds detector and prior, shows progress and prints; `limner.
 """
 
 import os
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import emit_report, resumable, say
 from limner.errors import ConfigError, MissingError
 from limner.progress import IndexProgress
 from limner.records import Problem
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from limner.scenes.folder import Sources
 
 COCO = "coco"
+LISTED = 20
 
 
 def scenes(
@@ -103,41 +106,32 @@ def scenes(
         done = import_scenes(sources(source), to, graphs, ids=ids)
         found_by = f"Given by {graphs.name}."
     else:
-        known = load_prior(prior) if prior is not None else None
-        names: dict[str, str] = {}
-        if labels and known is not None:
-            names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
-        if known is None:
+        known, names, by = None, {}, "the position of the boxes"
+        if prior is None:
             say("no --prior: relations come from the positions of the boxes alone")
-        rules = DetectionRules(min_score=min_score)
+        else:
+            known, by = load_prior(prior), f"the prior {prior.name}"
+            if labels:
+                names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
         finder = ready(detector, weights=weights, classes=read_classes(classes) if classes else None)
-        try:
-            with IndexProgress() as progress:
-                done = detect_scenes(
-                    sources(source),
-                    to,
-                    finder,
-                    prior=known,
-                    label_names=names,
-                    detection_rules=rules,
-                    relation_rules=RelationRules(must_overlap=overlap_only),
-                    ids=ids,
-                    again=again,
-                    workers=workers,
-                    progress=progress,
-                )
-        except KeyboardInterrupt:
-            say("interrupted: run the same command again to go on")
-            raise
-        by = f"the prior {prior.name}" if prior is not None else "the position of the boxes"
+        with resumable(), IndexProgress() as progress:
+            done = detect_scenes(
+                sources(source),
+                to,
+                finder,
+                prior=known,
+                label_names=names,
+                detection_rules=DetectionRules(min_score=min_score),
+                relation_rules=RelationRules(must_overlap=overlap_only),
+                ids=ids,
+                again=again,
+                workers=workers,
+                progress=progress,
+            )
         found_by = f"Things found by {finder.name}, relations by {by}."
     if page:
         write_page(to / GRAPHS, done.files, to / PAGE, page, found_by)
-    if json:
-        emit_json(done.report)
-    else:
-        for line in told(done.report, to, page):
-            emit(line)
+    emit_report(done.report, _lines(done.report, to, page), as_json=json)
 
 
 def sources(source: Path) -> "Sources":
@@ -168,15 +162,8 @@ def sources(source: Path) -> "Sources":
     return Sources(str(source), tuple(pictures), tuple(problems))
 
 
-def told(report: "ScenesReport", to: Path, page: int, listed: int = 20) -> list[str]:
-    """A report as lines to read.
-
-    Args:
-        report: of one run.
-        to: folder that was written.
-        page: pictures on the page, 0 for no page.
-        listed: skipped files named, at most; the JSON form names all.
-    """
+def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
+    """A report as lines to read; of skipped files the first twenty are named, in the JSON form all."""
     from limner.scenes.folder import GRAPHS, PAGE, SKIPPED
 
     speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
@@ -187,20 +174,21 @@ def told(report: "ScenesReport", to: Path, page: int, listed: int = 20) -> list[
         f"{report.objects:,} objects, {report.relations:,} relations by {report.related_by}",
     ]
     if report.labels:
-        lines.append(
-            "most frequent: " + ", ".join(f"{label} {count:,}" for label, count in report.labels[:10])
-        )
+        lines.append(f"most frequent: {_counted(report.labels)}")
     if report.unmatched:
-        first = ", ".join(f"{label} {count:,}" for label, count in list(report.unmatched.items())[:10])
+        first = _counted(report.unmatched.items())
         lines.append(
             f"{sum(report.unmatched.values()):,} objects of {len(report.unmatched)} labels that are no class"
             f" of the prior have no relations: {first}; name them by --labels"
         )
     if report.unused:
         lines.append(f"{len(report.unused):,} graphs belong to no picture, first {report.unused[0]!r}")
-    lines += [f"skipped: {problem.path}: {problem.reason}" for problem in report.skipped[:listed]]
-    if len(report.skipped) > listed:
-        lines.append(f"skipped: and {len(report.skipped) - listed:,} more, all in {to / SKIPPED}")
-    if page:
-        lines.append(f"page: {to / PAGE}")
-    return lines
+    lines += [f"skipped: {problem.path}: {problem.reason}" for problem in report.skipped[:LISTED]]
+    if len(report.skipped) > LISTED:
+        lines.append(f"skipped: and {len(report.skipped) - LISTED:,} more, all in {to / SKIPPED}")
+    return [*lines, f"page: {to / PAGE}"] if page else lines
+
+
+def _counted(names: Iterable[tuple[str, int]]) -> str:
+    """The first ten names with their numbers."""
+    return ", ".join(f"{name} {count:,}" for name, count in islice(names, 10))

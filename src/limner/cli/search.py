@@ -9,12 +9,12 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.table import Column, Table
 
-from limner.cli.terminal import emit_json, emit_table, say
+from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.records import Record
 
 
 class Found(Record):
-    """One line of the answer: rank from 1, evidence in nats and each channel's share of it."""
+    """One line of the answer: rank from 1, match strength and each channel's share of it."""
 
     rank: int
     score: float
@@ -29,9 +29,9 @@ def search(
     *,
     library: Path,
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
-    channel: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    channel: Many = (),
     model: Path | None = None,
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    json: Flag = False,
 ) -> None:
     """Find pictures by words.
 
@@ -59,43 +59,25 @@ def search(
     found = Library.open(library).search(words, k, model=model, channels=channel)
     for line in found.notes:
         say(line)
-    rows = [
-        Found(
-            rank=place + 1,
-            score=round(one.score, 3),
-            shares={name: round(share, 3) for name, share in one.channels.items()},
-            path=one.picture.path,
-            id=one.picture.id,
-            caption=one.picture.alt,
-        )
-        for place, one in enumerate(found)
-    ]
+    rows = []
+    for rank, one in enumerate(found, start=1):
+        shares = {name: round(share, 3) for name, share in one.channels.items()}
+        about = {"path": one.picture.path, "id": one.picture.id, "caption": one.picture.alt}
+        rows.append(Found(rank=rank, score=round(one.score, 3), shares=shares, **about))
     silent = sum(not row.shares for row in rows)
     if silent:
         say(
             f"{silent} of these {len(rows)} pictures have nothing to compare with words: no evidence, hence 0"
         )
     if json:
-        emit_json([row.model_dump() for row in rows])
+        emit_json(rows)
         return
     names = [name for name in found.channels if any(name in row.shares for row in rows)]
     # A path cut short names no picture: it wraps instead.
-    table = Table(
-        "rank",
-        "score",
-        *names,
-        Column("picture", overflow="fold"),
-        "caption",
-        title=f"{words} (match strength)",
-    )
-    cells = [
-        [
-            str(row.rank),
-            f"{row.score:+.2f}",
-            *(f"{row.shares[name]:+.2f}" if name in row.shares else "–" for name in names),
-            row.path,
-            row.caption,
-        ]
-        for row in rows
-    ]
+    picture = Column("picture", overflow="fold")
+    table = Table("rank", "score", *names, picture, "caption", title=f"{words} (match strength)")
+    cells = []
+    for row in rows:
+        parts = [f"{row.shares[name]:+.2f}" if name in row.shares else "–" for name in names]
+        cells.append([str(row.rank), f"{row.score:+.2f}", *parts, row.path, row.caption])
     emit_table(table, cells)

@@ -4,11 +4,8 @@ It parses options and prints the address; `limner.studio` is the studio.
 """
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from limner.cli.terminal import emit, say
+from limner.cli.terminal import Many, emit, say
 from limner.web import check_installed
 
 
@@ -20,7 +17,7 @@ def studio(
     port: int | None = None,
     model: Path | None = None,
     metric: Path | None = None,
-    weights: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    weights: Many = (),
     text: Path | None = None,
     browser: bool = True,
 ) -> None:

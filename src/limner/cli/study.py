@@ -3,15 +3,15 @@
 It parses options and prints; `limner.study` makes, serves and analyses studies.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import PLAIN, Flag, Many, deliver, emit, emit_report, say
 from limner.config import build
 from limner.errors import ConfigError, DataError
+from limner.files import readable
 from limner.study.records import StudyFiles, Vote, read_study, read_votes, vote_lines
 from limner.web import check_installed
 
@@ -21,7 +21,7 @@ def preferences(
     library: Path,
     to: Path,
     projects: Path | None = None,
-    consent: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    consent: Flag = False,
 ) -> None:
     """Write what you replaced in the studio as preferences, topics and relevance judgements.
 
@@ -60,7 +60,7 @@ def serve(
     votes: str | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
-    name: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
+    name: Many = (),
     limit: int | None = None,
     hold_minutes: float = 20.0,
 ) -> None:
@@ -96,10 +96,6 @@ def serve(
     check_installed("limner study serve", "studio,studies")
     from limner.study.app import serve_study
 
-    def ready(url: str) -> None:
-        emit(f"study open at {url}")
-        sys.stdout.flush()
-
     serve_study(
         study,
         votes=votes,
@@ -109,13 +105,11 @@ def serve(
         limit=limit,
         hold_s=60 * hold_minutes,
         note=say,
-        ready=ready,
+        ready=lambda address: emit(f"study open at {address}", flush=True),
     )
 
 
-Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
-Paths = Annotated[tuple[Path, ...], Parameter(negative="", show_default=False)]
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+Paths = Annotated[tuple[Path, ...], PLAIN]
 
 study = App(
     name="study",
@@ -218,11 +212,15 @@ def create(
     letters = 2 if protocol == "pairwise" else 3
     if len(chosen) not in (0, letters) or not all(chosen):
         raise ConfigError(f"--names {names!r}: expected {letters} names separated by commas")
+    agreed = CONSENT
+    if consent is not None:
+        with readable(consent, "name a text file"):
+            agreed = consent.read_text(encoding="utf-8").strip()
     values = {
         "protocol": protocol,
         "title": title,
         "question": question or QUESTIONS[protocol],
-        "consent": CONSENT if consent is None else _words(consent),
+        "consent": agreed,
         "hypotheses": hypothesis,
         "size": size or None,
         "seed": seed,
@@ -230,26 +228,12 @@ def create(
         "checks": checks,
     }
     settings = build(StudySettings, values, "study create")
-    material = material_of(
-        protocol,
-        tested,
-        control,
-        truth,
-        items,
-        relations=relation,
-        names=chosen,
-        part=part,
-        decoding=decoding,
-    )
+    systems = (tested, control, truth, items)
+    material = material_of(protocol, *systems, relations=relation, names=chosen, part=part, decoding=decoding)
     made = create_study(to, material, settings)
     for line in material.notes:
         say(line)
-    if json:
-        emit_json(made)
-        return
-    emit(f"{to}: {made.title}")
-    for line in registration_lines(made):
-        emit(line)
+    emit_report(made, [f"{to}: {made.title}", *registration_lines(made)], as_json=json)
 
 
 @study.command
@@ -272,12 +256,9 @@ def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> Non
 
     files, cast = _opened(folder, votes)
     found = progress_of(files, cast)
-    if json:
-        emit_json(found)
-        return
-    for line in found.lines():
-        emit(line)
-    say(f"{folder}: registration {files.study.sha256[:12]} is unaltered")
+    emit_report(found, found.lines(), as_json=json)
+    if not json:
+        say(f"{folder}: registration {files.study.sha256[:12]} is unaltered")
 
 
 @study.command
@@ -300,14 +281,9 @@ def export(
         Replace a file that is there.
     """
     _, cast = _opened(folder, votes)
-    text = vote_lines(cast)
-    if to is None:
-        emit(text.rstrip("\n"))
-        return
-    if to.exists() and not overwrite:
+    if to is not None and to.exists() and not overwrite:
         raise DataError(f"{to}: already there; pass --overwrite to replace it")
-    to.write_text(text, encoding="utf-8", newline="\n")
-    say(f"{to}: {len(cast):,} votes")
+    deliver(vote_lines(cast).rstrip("\n"), to, f"{len(cast):,} votes")
 
 
 @study.command
@@ -344,11 +320,7 @@ def report(
 
     files, cast = _opened(folder, votes)
     text = report_text(files, analyse(files, cast, resamples=resamples), format)
-    if to is None:
-        emit(text)
-    else:
-        to.write_text(text + "\n", encoding="utf-8")
-        say(f"{to}: {len(cast):,} votes of {len(files.items):,} items")
+    deliver(text, to, f"{len(cast):,} votes of {len(files.items):,} items")
 
 
 def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
@@ -359,11 +331,3 @@ def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
     from limner.study.votes import read_stored
 
     return files, read_stored(folder, votes)
-
-
-def _words(path: Path) -> str:
-    """A text file."""
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from pydantic_core import to_jsonable_python
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import emit_report, say
 from limner.cli.train import Watch
 from limner.paper.table import render
 from limner.systems import read_config
@@ -85,20 +86,11 @@ def sweep(
         )
     )  # fmt: skip
     chosen = best(points, metric, maximise=more_is_better)
-    table = sweep_table(
-        points, metric, maximise=more_is_better, title=f"Sweep of {config.name} on validation"
-    )
-    found = {
-        "metric": metric,
-        "best": dict(chosen),
-        "points": [point.model_dump(mode="json") for point in points],
-    }
-
-    (to / "sweep.md").write_text(render([table]), encoding="utf-8")
+    title = f"Sweep of {config.name} on validation"
+    table = render([sweep_table(points, metric, maximise=more_is_better, title=title)])
+    found = {"metric": metric, "best": dict(chosen), "points": to_jsonable_python(points)}
+    (to / "sweep.md").write_text(table, encoding="utf-8")
     (to / "sweep.json").write_text(form.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     write(to / "sweep.png", sweep_picture, points, metric)
-    if json:
-        emit_json(found)
-        return
-    emit(render([table]))
-    emit("best: " + " ".join(f"--set {key}={value}" for key, value in chosen.items()))
+    best_words = " ".join(f"--set {key}={value}" for key, value in chosen.items())
+    emit_report(found, [table, f"best: {best_words}"], as_json=json)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit, say
+from limner.cli.terminal import deliver, say
 from limner.errors import ConfigError
 from limner.paper.published import build
 from limner.paper.smoke import smoke_measured
@@ -66,11 +66,6 @@ def table(
         measured = smoke_measured(choices, "cmcm" if name.startswith("cmcm") else name)
         resamples = min(resamples, 500)
     found = build(name, runs, data=data, resamples=resamples, measured=measured)
-    text = found.render(format)
-    if to is None:
-        emit(text)
-    else:
-        to.write_text(text + "\n", encoding="utf-8")
-        say(f"{to}: {len(found.tables)} tables")
+    deliver(found.render(format), to, f"{len(found.tables)} tables")
     if found.empty:
         say(f"{name}: {found.empty} cells have no result")

@@ -5,13 +5,20 @@ Colour and width follow the terminal; piped output is plain and never wrapped.
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel
+from cyclopts import Parameter
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+PLAIN = Parameter(negative="", show_default=False)
+Flag = Annotated[bool, PLAIN]
+Many = Annotated[tuple[str, ...], PLAIN]
 
 
 def say(line: str) -> None:
@@ -19,15 +26,44 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def emit(text: str) -> None:
-    """Data, on stdout."""
+def emit(text: str, *, flush: bool = False) -> None:
+    """Data, on stdout; flushed where it must be read while the command goes on."""
     sys.stdout.write(f"{text}\n")
+    if flush:
+        sys.stdout.flush()
 
 
-def emit_json(value: BaseModel | dict[str, Any] | list[Any]) -> None:
+def emit_json(value: object) -> None:
     """Data as JSON, on stdout; text that is not UTF-8 stays escaped."""
-    plain = value if isinstance(value, dict | list) else value.model_dump(mode="json")
-    emit(json.dumps(plain, indent=2, ensure_ascii=not sys.stdout.encoding.lower().startswith("utf")))
+    escaped = not sys.stdout.encoding.lower().startswith("utf")
+    emit(json.dumps(to_jsonable_python(value), indent=2, ensure_ascii=escaped))
+
+
+def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """A result on stdout: as JSON, or as the lines that tell it."""
+    if as_json:
+        emit_json(value)
+    else:
+        emit("\n".join(lines))
+
+
+def deliver(text: str, to: Path | None, what: str) -> None:
+    """A text on stdout, or into a file with a line that says what is in it."""
+    if to is None:
+        emit(text)
+    else:
+        to.write_text(f"{text}\n" if text else "", encoding="utf-8", newline="\n")
+        say(f"{to}: {what}")
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Says how to go on after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted: run the same command again to go on")
+        raise
 
 
 def emit_table(table: Table, rows: Sequence[Sequence[str]]) -> None:

@@ -6,18 +6,18 @@ It parses options, shows progress and handles signals; `limner.runs.train` train
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Self
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import MofNCompleteColumn, TextColumn
 
-from limner.cli.terminal import emit, emit_json, say
+from limner.cli.terminal import emit_report, say
 from limner.errors import ConfigError
-from limner.progress import IndexProgress
+from limner.progress import Bar, IndexProgress
 from limner.systems import read_config, system
 
 if TYPE_CHECKING:
@@ -98,29 +98,26 @@ def _show(run: Run, *, as_json: bool) -> None:
     position = run.position
     assert position is not None  # noqa: S101  (it was trained just now)
     best = position.history[position.best_epoch]["val"] if position.history else {}
+    lines = [f"best epoch {position.best_epoch} of {position.epoch}: {_figures(best)}"]
     found = read_refinement(run.folder) if run.can.relations else None
     refinement = None
     if found is not None:  # JSON has no infinity, so the threshold is a string
         threshold = str(found.threshold)
         refinement = {"form": found.form, "strength": found.strength, "threshold": threshold}
-    if as_json:
-        emit_json(
-            {
-                "epochs": position.epoch,
-                "steps": position.taken,
-                "best_epoch": position.best_epoch,
-                "metric": run.config.loop.metric,
-                "validation": best,
-                "refinement": refinement,
-            }
-        )
-        return
-    figures = "  ".join(f"{name} {value:.3f}" for name, value in best.items())
-    emit(f"best epoch {position.best_epoch} of {position.epoch}: {figures}")
-    if refinement is not None:
-        emit(
-            f"refinement {refinement['form']}: strength {refinement['strength']}, T {refinement['threshold']}"
-        )
+        lines.append(f"refinement {found.form}: strength {found.strength}, T {threshold}")
+    result = {
+        "epochs": position.epoch,
+        "steps": position.taken,
+        "best_epoch": position.best_epoch,
+        "metric": run.config.loop.metric,
+        "validation": best,
+        "refinement": refinement,
+    }
+    emit_report(result, lines, as_json=as_json)
+
+
+def _figures(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.3f}" for name, value in values.items())
 
 
 class Watch:
@@ -143,16 +140,8 @@ class Watch:
         self._board = Board(board) if board and shown else None
         self._pictures: IndexProgress | None = None
         self._read, self._last = 0, ""
-        self._console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=self._console,
-            disable=not self._console.is_terminal or not shown,
-        )
-        self._task = self._bar.add_task("", total=None, left="")
+        self._steps = Bar(MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+        self._task = self._steps.bar.add_task("", total=None, left="")
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -161,7 +150,7 @@ class Watch:
             self._open.callback(signal.signal, number, before)
         if self._board is not None:
             self._open.enter_context(self._board)
-        self._open.callback(self._bar.stop)
+        self._open.callback(self._steps.bar.stop)
         self._open.callback(self._pictures_read)
         return self
 
@@ -180,10 +169,9 @@ class Watch:
         if isinstance(news, Note):
             say(news.text)
             return False
-        if not self._stepped:
-            self._stepped = True
-            self._bar.start()
+        self._stepped = True
         if self._shown:
+            self._steps.bar.start()
             self._step(news)
         if self._board is not None:
             self._board(news)
@@ -196,7 +184,6 @@ class Watch:
         self._stop = True
 
     def _pictures_are(self, news: Reading) -> None:
-
         if self._pictures is None:
             self._pictures = IndexProgress()
             self._pictures.__enter__()
@@ -213,25 +200,17 @@ class Watch:
     def _step(self, event: Event) -> None:
         position = event.position
         left = f"{event.remaining_s / 60:.1f} min left"
-        values = "  ".join(f"{name} {value:.3f}" for name, value in event.values.items())
+        values = _figures(event.values)
         if event.kind == "epoch":
             entry = position.history[-1]
             self._last = f"{event.metric} {event.values[event.metric]:.3f}"
             if "topics" in entry:
                 say(f"{entry['topics']} topics: {values}")
                 return
-            losses = "  ".join(f"{k} {v:.3f}" for k, v in entry["loss"].items())
-            self._console.print(
-                f"epoch {position.epoch}/{event.epochs}: {losses} | {values} | {left}",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
+            losses = _figures(entry["loss"])
+            self._steps.note(f"epoch {position.epoch}/{event.epochs}: {losses} | {values} | {left}")
             return
-        self._bar.update(
-            self._task,
-            completed=position.step,
-            total=event.steps,
-            description=f"epoch {position.epoch + 1}/{event.epochs}  {values}  {self._last}",
-            left=left,
+        shown = f"epoch {position.epoch + 1}/{event.epochs}  {values}  {self._last}"
+        self._steps.bar.update(
+            self._task, completed=position.step, total=event.steps, description=shown, left=left
         )
