@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,11 @@ def read_html(text: str, where: str, base: Path | None) -> Document:
     document = declared_document(scripts, base)
     if document is None:
         document = Document()
-        main = _main(root, text, document)
+        body = next(root.iterchildren("body"), root)
+        main = _main(body, text)
+        outside = _visible(body) - _visible(main)
+        if outside > 0:
+            document.left_out.append(LeftOut(f"page around the main content ({outside} letters)"))
         _prune(main, document.left_out)
         document.blocks = blocks_of(main, base, document.left_out)
     else:
@@ -58,28 +63,20 @@ def read_html(text: str, where: str, base: Path | None) -> Document:
     return document
 
 
-def _main(root: Element, text: str, document: Document) -> Element:
+def _main(body: Element, text: str) -> Element:
     """The element that holds the main content: <main>, the only <article>, or what trafilatura finds."""
-    body = root.find("body")
-    body = root if body is None else body
     for path in ("//main | //*[@role='main']", "//article", "//*[@itemprop='articleBody']"):
-        found = [node for node in root.xpath(path) if collapse("".join(node.itertext()))]
+        found = [node for node in body.xpath(path) if collapse("".join(node.itertext()))]
         if len(found) == 1:
-            return _report_outside(body, found[0], document)
+            return found[0]
     if not any(_is_boilerplate(node) for node in body.iter() if isinstance(node.tag, str)):
         return body  # a page somebody wrote by hand: everything is content
-    found_words = _extracted(text)
-    if not found_words:
-        return body
-    return _report_outside(body, _smallest_holding(body, found_words), document)
-
-
-def _extracted(text: str) -> list[str]:
-    """Paragraphs of the main content by trafilatura; they only point at an element, for it alters letters."""
     import trafilatura
 
-    found = trafilatura.extract(text, include_comments=False, include_tables=True, favor_recall=True)
-    return [_letters(line) for line in (found or "").splitlines() if len(_letters(line)) > 20]
+    words = trafilatura.extract(text, include_comments=False, include_tables=True, favor_recall=True)
+    # They only point at an element, for trafilatura alters letters.
+    lines = [line for line in map(_letters, (words or "").splitlines()) if len(line) > 20]
+    return _smallest_holding(body, lines) if lines else body
 
 
 def _smallest_holding(node: Element, lines: list[str]) -> Element:
@@ -94,13 +91,6 @@ def _smallest_holding(node: Element, lines: list[str]) -> Element:
 
 def _letters(text: str) -> str:
     return "".join(letter for letter in text if letter.isalnum())
-
-
-def _report_outside(body: Element, main: Element, document: Document) -> Element:
-    outside = _visible(body) - _visible(main)
-    if main is not body and outside > 0:
-        document.left_out.append(LeftOut(f"page around the main content ({outside} letters)"))
-    return main
 
 
 def _visible(node: Element) -> int:
@@ -144,18 +134,22 @@ def _describe(document: Document, root: Element, main: Element) -> None:
         single = headings[0] if len(headings) == 1 else ""
         document.title = single or meta.get("og:title", "") or page
     document.author = document.author or meta.get("author", "")
-    document.license = document.license or next(
-        (node.get("href") or "" for node in root.xpath("//link[@rel='license'] | //a[@rel='license']")), ""
-    )
-    for node in (main, root.find("body"), root):
-        if node is not None:
-            document.language = document.language or (node.get("lang") or "").strip()
-            stated = (node.get("dir") or "").strip().lower()
-            if document.direction is None and stated in {"ltr", "rtl"}:
-                document.direction = "rtl" if stated == "rtl" else "ltr"
+    licenses = root.xpath("//link[@rel='license'] | //a[@rel='license']")
+    document.license = document.license or next((node.get("href") or "" for node in licenses), "")
+    for node in (main, *root.iterchildren("body"), root):
+        document.language = document.language or (node.get("lang") or "").strip()
+        stated = (node.get("dir") or "").strip().lower()
+        if document.direction is None and stated in {"ltr", "rtl"}:
+            document.direction = "rtl" if stated == "rtl" else "ltr"
 
 
 _MAX_DEPTH = 50
+_BESIDE_STEPS = {
+    "recipeIngredient": "ingredients",
+    "ingredients": "ingredients",
+    "supply": "supplies",
+    "tool": "tools",
+}
 
 
 def declared_document(scripts: list[str], base: Path | None) -> Document | None:
@@ -173,7 +167,7 @@ def declared_document(scripts: list[str], base: Path | None) -> Document | None:
             data = json.loads(script, strict=False)
         except (ValueError, RecursionError):  # broken JSON-LD is common and declares nothing
             continue
-        for thing in _things(data, 0):
+        for thing in _things(data):
             if _types(thing) & {"Recipe", "HowTo"}:
                 document = _document(thing, base)
                 if len(document.steps) >= 2:
@@ -181,16 +175,13 @@ def declared_document(scripts: list[str], base: Path | None) -> Document | None:
     return None
 
 
-def _things(data: object, depth: int) -> Iterator[dict[str, Any]]:
-    if depth > _MAX_DEPTH:
-        return
-    if isinstance(data, list):
-        for item in data:
-            yield from _things(item, depth + 1)
-    elif isinstance(data, dict):
+def _things(data: object, depth: int = 0) -> Iterator[dict[str, Any]]:
+    inner = data if isinstance(data, list) else []
+    if isinstance(data, dict):
         yield data
-        for key in ("@graph", "mainEntity", "mainEntityOfPage"):
-            yield from _things(data.get(key), depth + 1)
+        inner = [data.get(key) for key in ("@graph", "mainEntity", "mainEntityOfPage")]
+    for item in inner if depth < _MAX_DEPTH else ():
+        yield from _things(item, depth + 1)
 
 
 def _types(thing: dict[str, Any]) -> set[str]:
@@ -199,35 +190,32 @@ def _types(thing: dict[str, Any]) -> set[str]:
 
 
 def _document(thing: dict[str, Any], base: Path | None) -> Document:
-    document = Document(title=_words(thing.get("name")) or _words(thing.get("headline")))
-    document.author = ", ".join(filter(None, map(_words, _list(thing.get("author")))))
-    document.license = _words(thing.get("license"))
-    document.language = _words(thing.get("inLanguage"))
+    document = Document(
+        title=_words(thing.get("name")) or _words(thing.get("headline")),
+        author=", ".join(filter(None, map(_words, _list(thing.get("author"))))),
+        license=_words(thing.get("license")),
+        language=_words(thing.get("inLanguage")),
+        notes=["steps as declared by the page (schema.org)"],
+    )
     declared = thing.get("recipeInstructions") or thing.get("step")
     document.steps = tuple(_Steps(base, document.left_out).of(declared))
-    for key, reason in (
-        ("recipeIngredient", "ingredients"),
-        ("ingredients", "ingredients"),
-        ("supply", "supplies"),
-        ("tool", "tools"),
-    ):
-        words = [word for word in map(_words, _list(thing.get(key))) if word]
-        if words:
-            document.left_out.append(LeftOut(reason, "\n".join(words)))
-    document.notes.append("steps as declared by the page (schema.org)")
+    for key, reason in _BESIDE_STEPS.items():
+        if words := "\n".join(filter(None, map(_words, _list(thing.get(key))))):
+            document.left_out.append(LeftOut(reason, words))
     return document
 
 
+@dataclass
 class _Steps:
     """Reads declared steps; what is none of them is put on a list."""
 
-    def __init__(self, base: Path | None, left_out: list[LeftOut]) -> None:
-        self._base, self._left_out = base, left_out
+    base: Path | None
+    left_out: list[LeftOut]
 
     def of(self, data: object, title: str = "", depth: int = 0) -> Iterator[Step]:
         """The steps of any value, those of sections under the section's title."""
         if depth > _MAX_DEPTH:
-            self._left_out.append(LeftOut(f"declared steps nested deeper than {_MAX_DEPTH}"))
+            self.left_out.append(LeftOut(f"declared steps nested deeper than {_MAX_DEPTH}"))
         elif isinstance(data, str):
             for line in _lines(data):
                 yield Step(text=line, title=title)
@@ -245,18 +233,17 @@ class _Steps:
             else:
                 yield from self._one(data, name, title)
         elif depth:
-            self._left_out.append(LeftOut("declared step without words"))
+            self.left_out.append(LeftOut("declared step without words"))
 
     def _one(self, data: dict[str, Any], name: str, title: str) -> Iterator[Step]:
         text = "\n".join(_lines(data.get("text") or data.get("description")))
         # Sites repeat the text, or its beginning, as the name of a step.
         own = name if text and name and not text.startswith(name.rstrip(".…").strip()) else ""
         if text or name:
-            yield Step(
-                text=text or name, title=own or title, pictures=_pictures(data.get("image"), self._base)
-            )
+            pictures = _pictures(data.get("image"), self.base)
+            yield Step(text=text or name, title=own or title, pictures=pictures)
         else:  # such as a mere reference to another node, which may refer back
-            self._left_out.append(LeftOut("declared step without words"))
+            self.left_out.append(LeftOut("declared step without words"))
 
 
 def _pictures(data: object, base: Path | None) -> tuple[PictureRef, ...]:

@@ -7,6 +7,8 @@ It does not look for the main content of a page; hidden and unreadable elements 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,63 +25,19 @@ Kind = Literal["heading", "paragraph"]
 
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _CONTAINERS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "header",
-        "hgroup",
-        "html",
-        "li",
-        "main",
-        "nav",
-        "p",
-        "search",
-        "section",
-        "summary",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-    ]
+    re.findall(
+        r"\w+",
+        """address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure
+        footer form header hgroup html li main nav p search section summary tbody td tfoot th thead tr""",
+    )
 )
 _BLOCK_LEVEL = _CONTAINERS | HEADINGS | frozenset({"ul", "ol", "menu", "pre", "table", "hr"})
 # Never words of the text. The head's title is read elsewhere.
 _SILENT = frozenset(
-    [
-        "head",
-        "script",
-        "style",
-        "template",
-        "source",
-        "track",
-        "link",
-        "meta",
-        "base",
-        "param",
-        "wbr",
-        "col",
-        "colgroup",
-    ]
+    re.findall(r"\w+", "head script style template source track link meta base param wbr col colgroup")
 )
 _UNREADABLE = frozenset(
-    ["audio", "button", "canvas", "embed", "iframe", "input", "object", "select", "svg", "textarea", "video"]
+    re.findall(r"\w+", "audio button canvas embed iframe input object select svg textarea video")
 )
 _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|loading|pixel|1x1", re.IGNORECASE)
@@ -127,14 +85,14 @@ def blocks_of(root: Element, base: Path | None, left_out: list[LeftOut]) -> list
     return walk.blocks
 
 
+@dataclass
 class _Walk:
-    def __init__(self, base: Path | None, left_out: list[LeftOut]) -> None:
-        self.base = base
-        self.left_out = left_out
-        self.blocks: list[Block] = []
-        self.words: list[str] = []
-        self.pictures: list[PictureRef] = []
-        self.lists = 0
+    base: Path | None
+    left_out: list[LeftOut]
+    lists: int = 0
+    blocks: list[Block] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    pictures: list[PictureRef] = field(default_factory=list)
 
     def flush(self, kind: Kind = "paragraph", level: int = 0) -> None:
         text = collapse("".join(self.words))
@@ -148,7 +106,7 @@ class _Walk:
         if not tag or tag in _SILENT:
             return
         if tag in _UNREADABLE or _hidden(node):
-            self.drop(node, "hidden" if tag not in _UNREADABLE else f"<{tag}> element")
+            self.drop(node, f"<{tag}> element" if tag in _UNREADABLE else "hidden")
         elif tag == "img":
             self.picture(node)
         elif tag == "noscript":
@@ -175,34 +133,29 @@ class _Walk:
         elif tag in {"ul", "ol", "menu"}:
             self.items(node, ordered=tag == "ol")
         elif tag == "pre":
-            self.verbatim(node, "".join(node.itertext()).strip("\n"))
+            for image in node.iter("img"):
+                self.picture(image)
+            # White space before code is meant, and after it is not.
+            self.verbatim("".join(node.itertext()).strip("\n").rstrip())
         elif tag == "table" and not _is_layout(node):
-            self.table(node)
+            self.verbatim(self.table(node))
         elif tag == "hr":
             self.blocks.append(Block("break"))
         else:
             self.content(node)
 
-    def verbatim(self, node: Element, text: str) -> None:
-        for image in node.iter("img"):
-            self.picture(image)
-        # White space inside code is meant; an all-blank piece is nothing.
-        if text.strip() or self.pictures:
-            shown = text.rstrip() if text.strip() else ""
-            self.blocks.append(Block("verbatim", shown, pictures=tuple(self.pictures)))
-        self.pictures = []
-
-    def table(self, node: Element) -> None:
-        rows = []
-        for caption in node.iter("caption"):
-            rows.append(self.inline(caption))
-        for row in node.iter("tr"):
-            cells = [self.inline(cell).replace("\n", " ") for cell in row if cell.tag in {"td", "th"}]
-            rows.append(" | ".join(cells) if any(cells) else "")
-        text = "\n".join(row for row in rows if row)
+    def verbatim(self, text: str) -> None:
+        """Lines as they are, with the pictures met since the last block."""
         if text or self.pictures:
             self.blocks.append(Block("verbatim", text, pictures=tuple(self.pictures)))
         self.pictures = []
+
+    def table(self, node: Element) -> str:
+        rows = [self.inline(caption) for caption in node.iter("caption")]
+        for row in node.iter("tr"):
+            cells = [self.inline(cell).replace("\n", " ") for cell in row if cell.tag in {"td", "th"}]
+            rows.append(" | ".join(cells) if any(cells) else "")
+        return "\n".join(filter(None, rows))
 
     def inline(self, node: Element) -> str:
         """Words of an element without block structure; its pictures stay pending."""
@@ -229,8 +182,7 @@ class _Walk:
             self.flush()
 
     def inside(self, node: Element) -> list[Block]:
-        walk = _Walk(self.base, self.left_out)
-        walk.lists = self.lists
+        walk = _Walk(self.base, self.left_out, self.lists)
         walk.content(node)
         walk.flush()
         self.lists = walk.lists
@@ -244,7 +196,7 @@ class _Walk:
         elif {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("tracking pixel", pictures=(target,)))
         elif target not in {seen.target for seen in self.pictures}:
-            self.pictures.append(resolve_picture(target, self.base, _scrub(node.get("alt") or "")))
+            self.pictures.append(resolve_picture(target, self.base, (node.get("alt") or "").strip()))
 
     def fallback(self, node: Element) -> None:
         # Pages that load pictures late repeat them here for browsers without scripts.
@@ -264,22 +216,20 @@ def _item_text(blocks: list[Block]) -> str:
     """One text for a list item: paragraphs apart, the items of inner lists on lines of their own."""
     text = ""
     for block in blocks:
-        if not block.text:
-            continue
-        if block.kind == "item":
+        if block.text and block.kind == "item":
             mark = f"{block.number}. " if block.ordered else "- "
-            text += ("\n" if text else "") + mark + block.text.replace("\n", "\n  ")
-        else:
-            text += ("\n\n" if text else "") + block.text
-    return text
+            text += "\n" + mark + block.text.replace("\n", "\n  ")
+        elif block.text:
+            text += "\n\n" + block.text
+    return text.lstrip("\n")
 
 
 def _target(node: Element) -> str:
     """The address of a picture: late-loading attributes where `src` is only a placeholder."""
-    source = _scrub(node.get("src") or "")
+    source = (node.get("src") or "").strip()
     late = next(filter(None, (node.get(name) for name in ("data-src", "data-lazy-src", "data-original"))), "")
     if late and (not source or source.startswith("data:") or _PLACEHOLDER.search(source)):
-        return _scrub(late)
+        return late.strip()
     if source and not source.startswith("data:"):
         return source
     sets = [node.get("data-srcset"), node.get("data-lazy-srcset"), node.get("srcset")]
@@ -291,24 +241,17 @@ def _target(node: Element) -> str:
 
 def _largest(srcset: str) -> str:
     """The largest candidate of a srcset: ``a.jpg 480w, b.jpg 2x``."""
-    best, size = "", -1.0
+    sized = []
     for candidate in re.split(r",\s+|,$", srcset.strip()):
         address, _, descriptor = candidate.strip().partition(" ")
         match = re.match(r"[\d.]*\d", descriptor.strip())
-        value = float(match.group()) if match and match.group().count(".") <= 1 else 0.0
-        if address and not address.startswith("data:") and value > size:
-            best, size = address, value
-    return _scrub(best)
-
-
-def _scrub(attribute: str) -> str:
-    return attribute.strip()
+        if address and not address.startswith("data:"):
+            sized.append((float(match[0]) if match and match[0].count(".") <= 1 else 0.0, address))
+    return max(sized, key=itemgetter(0), default=(0.0, ""))[1].strip()
 
 
 def _integer(value: str | None, default: int) -> int:
-    if value is None or not re.fullmatch(r"\s*-?\d{1,9}\s*", value):
-        return default
-    return int(value)
+    return int(value) if value and re.fullmatch(r"\s*-?\d{1,9}\s*", value) else default
 
 
 def _hidden(node: Element) -> bool:
@@ -318,12 +261,6 @@ def _hidden(node: Element) -> bool:
 
 def _is_layout(table: Element) -> bool:
     """Old pages place whole articles in tables: such a table is only a container."""
+    tags = [node.tag for node in table.iterdescendants()]
     inner = _BLOCK_LEVEL - {"td", "th", "tr", "tbody", "thead", "tfoot", "p", "div"}
-    if table.get("role") == "presentation":
-        return True
-    paragraphs = 0
-    for node in table.iterdescendants():
-        if node.tag in inner:
-            return True
-        paragraphs += node.tag == "p"
-    return paragraphs > 3
+    return table.get("role") == "presentation" or not inner.isdisjoint(tags) or tags.count("p") > 3
