@@ -27,7 +27,7 @@ from limner.errors import DataError, LimnerError, MissingError
 from limner.pictures.find import list_rows
 from limner.text.document import Document
 from limner.text.html import read_html
-from limner.text.read import read_story
+from limner.text.read import read_story_report
 from limner.transfer import FetchSettings
 
 DEEP = 100_000
@@ -93,7 +93,7 @@ READERS = {
     "clue's map": ("img2idxmap.json", wanted, {"u": 1}),
     "text": (
         "s.json",
-        read_story,
+        read_story_report,
         {"title": "Dogs", "steps": ["A dog.", {"text": "Two.", "image": "a.jpg"}]},
     ),
 }

@@ -16,7 +16,7 @@ from limner.export import export
 from limner.library.ingest import index
 from limner.records import Step, Story
 from limner.storyboard.illustrator import Illustrator
-from limner.text.read import read_story
+from limner.text.read import read_story_report
 
 CAPTIONS = {
     "dog": "A brown dog runs along the beach",
@@ -150,7 +150,7 @@ def test_exports_carry_language_and_direction(opened, tmp_path):
     export(board, tmp_path / "a.json")
     export(board, tmp_path / "a.md")
     for name in ("a.json", "a.md"):
-        again = read_story(tmp_path / name)
+        again = read_story_report(tmp_path / name).story
         assert (again.language, again.direction) == ("ar", "rtl")
     english = opened.board(story(TEXTS["en"]))
     export(english, tmp_path / "b.md")

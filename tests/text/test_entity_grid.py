@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.errors import DataError
 from limner.text.entity_grid import (
     TRANSITIONS,
     coherence_vector,
@@ -42,8 +41,6 @@ def test_transitions_are_in_order():
     names = list(TRANSITIONS)
     assert names == sorted(names)
     assert (names[0], names[1], names[63], len(names)) == ("---", "--O", "XXX", 64)
-    with pytest.raises(DataError, match="role"):
-        entity_grid([{"cat": "V"}])
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), st.sampled_from("SOX")), max_size=8))

@@ -14,7 +14,7 @@ from limner.progress import IndexProgress
 from limner.records import Candidate
 from limner.storyboard.equipment import DEFAULT, add_pictures
 from limner.storyboard.illustrator import Illustrator
-from limner.text.read import read_story
+from limner.text.read import read_story_report
 from limner.worlds.demo import demo_collection
 
 # Photographs that come with packages limner needs → what a text says of each.
@@ -68,7 +68,7 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
 
 def _illustrated(text: Path, library: Path, page: Path, answers: Sequence[str | None]) -> Path:
     """Illustrate one text, print what came of it, and write its page."""
-    story = read_story(text)
+    story = read_story_report(text).story
     board = Illustrator.open(library).board(story)
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit("")

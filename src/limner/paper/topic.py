@@ -28,7 +28,7 @@ from limner.runs.run import Run
 from limner.runs.validation import vectors
 from limner.storyboard.illustrate import step_texts
 from limner.systems.vrss import Vrss
-from limner.text.read import read_story
+from limner.text.read import read_story_report
 from limner.training.corpus import rows_of
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def choose(stories: dict[str, Told], text: str | None) -> tuple[str, Told]:
     path = Path(text).expanduser()
     if not path.is_file():
         raise ConfigError(f"figure: no file {text!r}, and {unknown('validation story', text, stories)}")
-    story = read_story(path)
+    story = read_story_report(path).story
     return story.title or path.stem, Told(tuple(step_texts(story)), None)
 
 

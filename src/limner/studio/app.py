@@ -26,7 +26,7 @@ from limner.studio.pictures import cache_folder
 from limner.studio.projects import TextFormat, UnknownProjectError, digest
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
-from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story
+from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
 from limner.web import security as problems
 from limner.web.security import ProblemDetails
 from limner.web.serving import bind, serve
@@ -99,7 +99,8 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
         workshop: where it is looked for, and made.
         note: receives what the person should know, a line each.
     Raises:
-        LimnerError: as `limner.text.read.read_story`; a JSON story, which the studio cannot edit as text.
+        LimnerError: as `limner.text.read.read_story_report`; a JSON story, which the studio cannot edit as
+            text.
     """
     kind = _FORMATS.get(file.suffix.lower())
     if kind is None:
@@ -118,7 +119,7 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
         if projects.read(project).state.text == digest(text):
             return project
     given = {}
-    story = read_story(file)
+    story = read_story_report(file).story
     if any(step.pictures for step in story.steps):
         shown = workshop.engine.illustrator().shown_by(story)
         given = shown.inside

@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,8 @@ from urllib.request import url2pathname
 from limner.records import PictureRef, Step
 
 Direction = Literal["ltr", "rtl"]
+CREDITS = ("title", "language", "author", "illustrator", "license")
+"""What a text may state of itself, as `Document` and `limner.records.Story` call it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class Block:
     number: int = 0
     list_id: int = 0
 
+    @property
+    def mark(self) -> str:
+        """What an item begins with where it is written as plain text; "" for all else."""
+        if self.kind != "item":
+            return ""
+        return f"{self.number}. " if self.ordered else "- "
+
 
 @dataclass
 class Document:
@@ -87,11 +97,8 @@ def writing_direction(texts: Iterable[str]) -> Direction:
     Args:
         texts: any number of texts; a tie, or no letter at all, is left to right.
     """
-    letters: Counter[str] = Counter()
-    for text in texts:
-        letters.update(text)
     classes: Counter[str] = Counter()
-    for letter, count in letters.items():
+    for letter, count in Counter(chain.from_iterable(texts)).items():
         classes[unicodedata.bidirectional(letter)] += count
     return "rtl" if classes["R"] + classes["AL"] > classes["L"] else "ltr"
 

@@ -6,16 +6,16 @@ tagger and phrase chunker, which lie in its wheel and need no download, and a ru
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import DataError, MissingError, unknown
 from limner.text.segment import split_sentences
 
 Role = Literal["S", "O", "X"]
@@ -39,13 +39,7 @@ def entity_grid(sentences: Sequence[Mapping[str, Role]]) -> dict[str, str]:
         sentences: per sentence the role of each entity in it.
     Returns:
         Entity → as many letters as sentences, entities in order of their first sentence.
-    Raises:
-        DataError: something other than S, O or X is given as a role.
     """
-    for sentence in sentences:
-        for entity, role in sentence.items():
-            if role not in get_args(Role):
-                raise DataError(f"entity grid: {entity!r}: " + unknown("role", role, get_args(Role)))
     entities = dict.fromkeys(entity for sentence in sentences for entity in sentence)
     return {entity: "".join(sentence.get(entity, ABSENT) for sentence in sentences) for entity in entities}
 
@@ -60,12 +54,11 @@ def transition_shares(grid: Mapping[str, str]) -> NDArray[np.float32]:
         for fewer than three sentences or no entity.
     Source: CRCN 2015 and CNSI 2018; docs/methods/gsda.md §8.4.
     """
-    counts = np.zeros(WIDTH)
-    for roles in grid.values():
-        for start in range(len(roles) - LENGTH + 1):
-            counts[TRANSITIONS[roles[start : start + LENGTH]]] += 1
-    shares: NDArray[np.float32] = (counts / max(float(counts.sum()), 1.0)).astype(np.float32)
-    return shares
+    counts = Counter(
+        roles[start : start + LENGTH] for roles in grid.values() for start in range(len(roles) - LENGTH + 1)
+    )
+    shares = np.array([counts[transition] for transition in TRANSITIONS]) / max(counts.total(), 1)
+    return shares.astype(np.float32)
 
 
 def roles_of(sentence: str) -> dict[str, Role]:
@@ -75,13 +68,12 @@ def roles_of(sentence: str) -> dict[str, Role]:
     without a verb, it is X; before the first verb, or right before a later one, S; else O. Texts of other
     languages are read by the same rule, which finds little in them.
 
-    Raises:
-        MissingError: textblob is not installed.
     Source: CRCN 2015; docs/methods/gsda.md §8.4. Departs: a rule on phrases in place of a parser, none of
         which comes with its model in a wheel.
     """
     found: dict[str, Role] = {}
-    for tokens in _parser()(_POSSESSIVE.sub("", sentence)):
+    text = _POSSESSIVE.sub("", sentence)
+    for tokens in filter(None, textblob().parse(text, collapse=False) if text.strip() else []):
         phrases = _phrases(tokens)
         kinds = [kind for kind, _ in phrases]
         first = kinds.index("VP") if "VP" in kinds else None
@@ -104,8 +96,6 @@ def coherence_vector(steps: Sequence[str]) -> NDArray[np.float32]:
         steps: texts in order.
     Returns:
         (64,), see `transition_shares`.
-    Raises:
-        MissingError: textblob is not installed.
     """
     sentences = [
         sentence for step in steps for part in step.splitlines() for sentence in split_sentences(part)
@@ -120,11 +110,10 @@ def _phrases(tokens: Sequence[_Token]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for word, tag, chunk, prepositional in tokens:
         begins, _, kind = chunk.rpartition("-")
+        noun = kind == "NP" and tag.startswith("NN") and any(letter.isalpha() for letter in word)
+        head = word.lower() if noun else ""
         if kind == "NP" and prepositional != "O":
             kind = "PNP"
-        head = word.lower() if tag.startswith("NN") and any(letter.isalpha() for letter in word) else ""
-        if kind not in ("NP", "PNP"):
-            head = ""
         if begins == "I" and found and found[-1][0] == kind:
             found[-1] = (kind, head or found[-1][1])
         else:
@@ -133,20 +122,12 @@ def _phrases(tokens: Sequence[_Token]) -> list[tuple[str, str]]:
 
 
 @cache
-def _parser() -> Callable[[str], list[list[_Token]]]:
-    """Tagger and chunker, loaded once."""
-    try:
-        with warnings.catch_warnings():
-            # textblob leaves closing its lexicon to the garbage collector, once, while it loads
-            warnings.simplefilter("ignore", ResourceWarning)
-            from textblob.en import parse  # type: ignore[import-untyped, unused-ignore]
+def textblob() -> Any:  # noqa: ANN401
+    """Tagger, chunker and lexicon of English, loaded once: the untyped module ``textblob.en``."""
+    with warnings.catch_warnings():
+        # textblob leaves closing its lexicon to the garbage collector, once, while it loads
+        warnings.simplefilter("ignore", ResourceWarning)
+        from textblob import en  # type: ignore[import-untyped, unused-ignore]
 
-            parse("warm", collapse=False)
-    except ModuleNotFoundError as error:
-        raise MissingError("entity grid: textblob is not installed; run 'pip install textblob'") from error
-
-    def read(text: str) -> list[list[_Token]]:
-        sentences: list[list[_Token]] = parse(text, collapse=False) if text.strip() else []
-        return [tokens for tokens in sentences if tokens]
-
-    return read
+        en.parse("warm", collapse=False)
+    return en

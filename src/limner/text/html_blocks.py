@@ -40,6 +40,8 @@ _UNREADABLE = frozenset(
     re.findall(r"\w+", "audio button canvas embed iframe input object select svg textarea video")
 )
 _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
+# lxml reads these and then refuses to move text that holds them.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|loading|pixel|1x1", re.IGNORECASE)
 # Stands for <br> until white space is collapsed; readers refuse texts that hold it.
 _LINE = "\0"
@@ -51,6 +53,7 @@ def parse_tree(text: str, where: str) -> Element:
     Raises:
         DataError: no element at all, or nested deeper than the parser allows.
     """
+    text = _NOT_XML.sub(" ", text)
     # A declared encoding inside the text is about its bytes, which are decoded already.
     parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
     try:
@@ -217,8 +220,7 @@ def _item_text(blocks: list[Block]) -> str:
     text = ""
     for block in blocks:
         if block.text and block.kind == "item":
-            mark = f"{block.number}. " if block.ordered else "- "
-            text += "\n" + mark + block.text.replace("\n", "\n  ")
+            text += "\n" + block.mark + block.text.replace("\n", "\n  ")
         elif block.text:
             text += "\n\n" + block.text
     return text.lstrip("\n")

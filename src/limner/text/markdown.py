@@ -11,7 +11,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from limner.errors import DataError
-from limner.text.document import Document, LeftOut
+from limner.text.document import CREDITS, Document, LeftOut
 from limner.text.html_blocks import blocks_of, parse_tree
 
 # Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
@@ -20,6 +20,7 @@ _MAX_NESTING = 60
 _MAX_BRACKETS = 20_000
 _KEY = re.compile(r"[A-Za-z_][\w-]*\s*:(\s|$)")
 _FENCES = ("---", "...")
+_OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "dir": "direction"}
 
 
 def read_markdown(text: str, where: str, base: Path | None) -> Document:
@@ -68,42 +69,27 @@ def _front_matter(text: str, where: str, document: Document) -> str:
     keys = [line for line in lines[:end] if line.strip() and not line.startswith("#")]
     if end is None or not keys or not _KEY.match(keys[0]):
         return text
-    data = _yaml("\n".join(lines[:end]), where)
-    if not isinstance(data, dict):
-        return text
-    known = {
-        "title": "title",
-        "author": "author",
-        "authors": "author",
-        "license": "license",
-        "licence": "license",
-        "language": "language",
-        "lang": "language",
-        "illustrator": "illustrator",
-    }
-    for key, value in data.items():
-        name = known.get(str(key).lower())
-        stated = _stated(value)
-        if name and stated and not getattr(document, name):
-            setattr(document, name, stated)
-        elif str(key).lower() in {"dir", "direction"} and value in ("rtl", "ltr"):
-            document.direction = value
-        else:
-            document.left_out.append(LeftOut(f"front matter {str(key)[:40]!r}", stated))
-    return "\n".join(lines[end + 1 :])
-
-
-def _yaml(block: str, where: str) -> object:
-
     try:
         # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
-        return yaml.load(block, Loader=yaml.BaseLoader)  # noqa: S506
+        data = yaml.load("\n".join(lines[:end]), Loader=yaml.BaseLoader)  # noqa: S506
     except (yaml.YAMLError, RecursionError) as error:
         line = " ".join(str(error).split())[:160]
         raise DataError(
             f"{where}: front matter is not YAML ({line}); expected 'title: ...' lines between two '---' "
             "lines; mend or remove it"
         ) from None
+    if not isinstance(data, dict):
+        return text
+    for key, value in data.items():
+        lower, stated = str(key).lower(), _stated(value)
+        name = _OTHER_NAMES.get(lower, lower)
+        if name in CREDITS and stated and not getattr(document, name):
+            setattr(document, name, stated)
+        elif name == "direction" and value in ("rtl", "ltr"):
+            document.direction = value
+        else:
+            document.left_out.append(LeftOut(f"front matter {str(key)[:40]!r}", stated))
+    return "\n".join(lines[end + 1 :])
 
 
 def _stated(value: object) -> str:

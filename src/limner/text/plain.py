@@ -96,7 +96,7 @@ def markers_in(texts: Sequence[str]) -> dict[int, Marker]:
         marker = marker_of(text)
         if marker is None:
             continue
-        if run and marker.number == list(run.values())[-1].number + 1:
+        if run and marker.number == next(reversed(run.values())).number + 1:
             run[place] = marker
         elif marker.number in {0, 1}:
             run = {place: marker}
@@ -148,9 +148,10 @@ def read_plain(text: str) -> Document:
     pending: list[str] = []
     for index, line in enumerate(lines):
         stripped = line.strip()
-        if index in marked or not stripped or line == "\f" or _RULE.fullmatch(stripped):
+        is_break = line == "\f" or _RULE.fullmatch(stripped)
+        if index in marked or not stripped or is_break:
             _close(pending, blocks)
-        if line == "\f" or _RULE.fullmatch(stripped):
+        if is_break:
             blocks.append(Block("break"))
         elif stripped:
             pending.append(stripped)
@@ -177,17 +178,12 @@ def _is_name(line: str) -> bool:
 
 
 def _take_title(document: Document) -> None:
-    kinds = [block.kind for block in document.blocks[:2]]
-    if kinds[:1] != ["paragraph"] or len(document.blocks) < 3:
+    if len(document.blocks) < 3:
         return
     first, second = document.blocks[:2]
     # A title page stays a page: its picture is the cover.
-    ends = kinds[1] == "heading" or (kinds[1] == "paragraph" and _SENTENCE_END.search(second.text))
-    if (
-        ends
-        and len(first.text) <= _LONGEST_TITLE
-        and not _SENTENCE_END.search(first.text)
-        and not marker_of(first.text)
-    ):
+    ends = second.kind == "heading" or (second.kind == "paragraph" and _SENTENCE_END.search(second.text))
+    plain = first.kind == "paragraph" and not _SENTENCE_END.search(first.text) and not marker_of(first.text)
+    if ends and plain and len(first.text) <= _LONGEST_TITLE:
         document.title = first.text
         del document.blocks[0]

@@ -9,13 +9,14 @@ import os
 import re
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.records import Segmentation, Step, Story
-from limner.text.document import Document, LeftOut, writing_direction
+from limner.text.document import CREDITS, Document, LeftOut, writing_direction
 from limner.text.html import read_html
 from limner.text.markdown import read_markdown
 from limner.text.plain import read_plain
@@ -75,16 +76,13 @@ def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, st
             "save it as UTF-8"
         )
     if not data.isascii():
-        try:
+        # else a declared or detected encoding must say what it is
+        with suppress(UnicodeDecodeError):
             return data.decode("utf-8"), ""
-        except UnicodeDecodeError:  # not UTF-8: a declared or detected encoding must say what it is
-            pass
     declared = _declared(data) if html else None
     if declared is not None:
         return _strict(data, declared, where), f"read as {declared}, the charset the page declares"
-    if data.isascii():
-        return data.decode("ascii"), ""
-    return _detected(data, where)
+    return (data.decode("ascii"), "") if data.isascii() else _detected(data, where)
 
 
 def _strict(data: bytes, encoding: str, where: str) -> str:
@@ -116,9 +114,8 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
     from charset_normalizer import from_bytes
 
     sample = data[:_DETECT_BYTES]
-    best = None
-    if sum(byte in _CONTROL for byte in sample) * 50 <= len(sample):
-        best = from_bytes(sample).best()
+    binary = sum(byte in _CONTROL for byte in sample) * 50 > len(sample)
+    best = None if binary else from_bytes(sample).best()
     if best is None:
         raise DataError(f"{where}: bytes fit no text encoding; expected a text file; save it as UTF-8")
     text = _strict(data, best.encoding, where)
@@ -129,19 +126,13 @@ Format = Literal["markdown", "html", "plain", "json"]
 MAX_BYTES = 20_000_000
 # Control and format characters and white space: a text of these alone shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
-SUFFIXES: dict[str, Format] = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".mdown": "markdown",
-    ".mkd": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".txt": "plain",
-    ".text": "plain",
-    "": "plain",
-    ".json": "json",
+_SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
+    "markdown": (".md", ".markdown", ".mdown", ".mkd"),
+    "html": (".html", ".htm", ".xhtml"),
+    "plain": (".txt", ".text", ""),
+    "json": (".json",),
 }
+SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes}
 
 
 @dataclass(frozen=True)
@@ -162,16 +153,14 @@ class Reading:
 
     def summary(self) -> list[str]:
         """One line per note and per reason something was left out, each with the name of the file."""
-        reasons: dict[str, list[LeftOut]] = {}
-        for item in self.left_out:
-            reasons.setdefault(item.reason, []).append(item)
-        lines = []
-        for reason, items in reasons.items():
+        lines = list(self.notes)
+        for reason in dict.fromkeys(item.reason for item in self.left_out):
+            items = [item for item in self.left_out if item.reason == reason]
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
             lines.append(f"left out: {reason}: {len(items)} ({words} words, {pictures} pictures)")
         where = f"{self.file}: " if self.file else ""
-        return [f"{where}{line}" for line in (*self.notes, *lines)]
+        return [f"{where}{line}" for line in lines]
 
 
 def reading_of(
@@ -185,10 +174,10 @@ def reading_of(
     Args:
         source: a story; a list of steps, each a string, a `Step` or a table as in a JSON story; a path; or a
             string, which is a path where it names a file or looks like a file's name, and a text otherwise.
-        by: what one step is, as in `read_story`.
+        by: what one step is, as in `read_story_report`.
         format: how to read a file, by its suffix unless given, or a text, plain unless given.
     Raises:
-        LimnerError: as `read_story`.
+        LimnerError: as `read_story_report`.
         ConfigError: something else.
     """
     if isinstance(source, Story):
@@ -225,13 +214,13 @@ def _names_file(text: str) -> bool:
     return named or (len(text.split()) == 1 and (bool(path.suffix) or len(path.parts) > 1))
 
 
-def read_story(
+def read_story_report(
     path: Path,
     *,
     by: Segmentation | None = None,
     format: Format | None = None,  # noqa: A002
-) -> Story:
-    """Read a text file as a story; `read_story_report` also says what was left out.
+) -> Reading:
+    """Read a text file as a story, with what was left out and the choices made.
 
     Args:
         path: the file.
@@ -244,17 +233,6 @@ def read_story(
         DataError: empty, binary, too large, undecodable or malformed.
         ConfigError: unknown `by` or `format`.
     """
-    return read_story_report(path, by=by, format=format).story
-
-
-def read_story_report(
-    path: Path,
-    *,
-    by: Segmentation | None = None,
-    format: Format | None = None,  # noqa: A002
-) -> Reading:
-    """Read a text file as a story, with what was left out and the choices made; arguments as `read_story`."""
-    path = Path(path)
     kind = format or _format_of(path)
     _check_options(by, kind)
     where = _shown(path.name)
@@ -268,7 +246,7 @@ def read_story_report(
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
     text, note = decode_text(data, where, html=kind == "html")
     reading = _parse(text, kind, by, name=_shown(path.stem), where=where, base=path.parent)
-    return Reading(reading.story, reading.left_out, ((note,) if note else ()) + reading.notes, where)
+    return replace(reading, notes=(note, *reading.notes) if note else reading.notes, file=where)
 
 
 def parse_story_report(
@@ -276,17 +254,15 @@ def parse_story_report(
     *,
     format: Format = "plain",  # noqa: A002
     by: Segmentation | None = None,
-    id: str = "text",  # noqa: A002
-    base: Path | None = None,
 ) -> Reading:
     """Read a text in memory as a story, with what was left out and the choices made.
 
     Args:
         text: the text.
         format: how to read it.
-        by: what one step is, as in `read_story`.
-        id: the story's id where the text states none.
-        base: folder that relative picture paths start from; None: pictures keep no path.
+        by: what one step is, as in `read_story_report`.
+    Returns:
+        The story; its id is "text" where none is stated, and its pictures have no path.
 
     Raises:
         DataError: empty, too large or malformed.
@@ -294,8 +270,8 @@ def parse_story_report(
     """
     _check_options(by, format)
     if len(text) > MAX_BYTES:
-        raise DataError(f"{id}: longer than {MAX_BYTES // 10**6} million letters; expected a text; split it")
-    return _parse(text, format, by, name=id, where=id, base=base)
+        raise DataError(f"text: longer than {MAX_BYTES // 10**6} million letters; expected a text; split it")
+    return _parse(text, format, by, name="text", where="text", base=None)
 
 
 def _parse(
@@ -311,10 +287,9 @@ def _parse(
     document, stated = _document(text, kind, where, base)
     if document.blocks:
         _take_title(document)
-    own = next((one for one in get_args(Segmentation) if one == stated.get("by")), None)
-    if document.steps and (by is None or by in {"step", own}):
-        steps, used = document.steps, own or "step"
-        dropped: tuple[LeftOut, ...] = ()
+    own = stated.get("by", "step")
+    if document.steps and by in {None, "step", own}:
+        steps, used, dropped = list(document.steps), own, []
     else:
         result = cut(document, by or "step", where)
         steps, used, dropped = result.steps, result.by, result.left_out
@@ -322,18 +297,10 @@ def _parse(
     if used == "paragraph" and by in {None, "step"} and not document.steps:
         notes.append("no explicit steps found: cut into paragraphs")
     words = [document.title, *(step.title for step in steps), *(step.text for step in steps)]
+    direction = document.direction or writing_direction(words)
+    credit = {key: getattr(document, key) for key in CREDITS}
     story = Story.model_validate(
-        {
-            **{"id": name, **stated},
-            "title": document.title,
-            "steps": steps,
-            "by": used,
-            "language": document.language,
-            "direction": document.direction or writing_direction(words),
-            "author": document.author,
-            "illustrator": document.illustrator,
-            "license": document.license,
-        }
+        {"id": name, **stated, **credit, "steps": steps, "by": used, "direction": direction}
     )
     return Reading(story, (*document.left_out, *dropped), tuple(notes))
 

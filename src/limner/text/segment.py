@@ -8,7 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
+from operator import attrgetter, itemgetter
 
 from limner.errors import DataError
 from limner.records import PictureRef, Segmentation, Step
@@ -60,8 +61,7 @@ def mark_steps(blocks: Sequence[Block]) -> list[Block]:
     result: list[Block] = []
     open_step = False
     for place, block in enumerate(blocks):
-        mark = counted.get(place)
-        if mark:
+        if mark := counted.get(place):
             item = Block("item", mark.rest, 0, block.pictures, ordered=True, number=mark.number, list_id=-1)
             result.append(item)
             open_step = mark.worded
@@ -92,9 +92,7 @@ def join_continuations(blocks: list[Block]) -> list[Block]:
     result: list[Block] = []
     places = [place for place, block in enumerate(blocks) if block.kind == "item" and block.ordered]
     follows = {
-        here: there
-        for here, there in pairwise(places)
-        if blocks[there].number == blocks[here].number + 1 and blocks[there].number > 1
+        here: there for here, there in pairwise(places) if blocks[there].number == blocks[here].number + 1 > 1
     }
     place = 0
     while place < len(blocks):
@@ -111,37 +109,31 @@ def join_continuations(blocks: list[Block]) -> list[Block]:
 
 def whole_step(blocks: Iterable[Block], title: str) -> list[Step]:
     """One step of all blocks, the heading being its words where there are no others; none without any."""
-    blocks = list(blocks)
-    pictures = tuple(picture for block in blocks for picture in block.pictures)
-    text = text_of(blocks)
-    if text:
-        return [Step(text=text, title=title, pictures=pictures)]
-    return [Step(text=title, pictures=pictures)] if title else []
+    whole = join_blocks(Block("paragraph"), list(blocks))
+    if whole.text:
+        return [Step(text=whole.text, title=title, pictures=whole.pictures)]
+    return [Step(text=title, pictures=whole.pictures)] if title else []
 
 
 def text_of(blocks: Iterable[Block]) -> str:
     """The words of blocks: paragraphs apart, items of one list on lines of their own."""
-    text, last = "", None
-    for block in blocks:
-        if not block.text:
-            continue
-        bullet = block.kind == "item" and not block.ordered
-        line = f"- {block.text}" if bullet else block.text
-        if block.kind == "item" and block.ordered:
-            line = f"{block.number}. {block.text}"
-        same = last is not None and last.kind == block.kind == "item" and last.list_id == block.list_id
-        text += ("" if last is None else "\n" if same else "\n\n") + line
+    text, last = "", Block("break")
+    for block in filter(attrgetter("text"), blocks):
+        same = last.kind == block.kind == "item" and last.list_id == block.list_id
+        text += ("\n" if same else "\n\n") + block.mark + block.text
         last = block
-    return text
+    return text.removeprefix("\n\n")
 
 
 def join_blocks(first: Block, more: Sequence[Block]) -> Block:
     """Append the words and pictures of more blocks to the first."""
-    if not more:
-        return first
-    rest = text_of(more)
-    pictures = first.pictures + tuple(picture for block in more for picture in block.pictures)
-    return replace(first, text="\n\n".join(filter(None, (first.text, rest))), pictures=pictures)
+    text = "\n\n".join(filter(None, (first.text, text_of(more))))
+    return replace(first, text=text, pictures=first.pictures + pictures_of(more))
+
+
+def pictures_of(blocks: Iterable[Block]) -> tuple[PictureRef, ...]:
+    """All pictures of blocks, in order."""
+    return tuple(picture for block in blocks for picture in block.pictures)
 
 
 def without_breaks(section: Section) -> list[Block]:
@@ -158,17 +150,16 @@ def letters(blocks: Iterable[Block]) -> int:
 def omitted(reason: str, blocks: Iterable[Block]) -> LeftOut:
     """Blocks as a record of what was left out."""
     kept = [block for block in blocks if block.kind != "break"]
-    pictures = tuple(picture.target for block in kept for picture in block.pictures)
-    return LeftOut(reason, text_of(kept), pictures)
+    return LeftOut(reason, text_of(kept), tuple(picture.target for picture in pictures_of(kept)))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cut:
-    """Steps, how they were really cut, and what is in none of them."""
+    """How a text was really cut, the steps, and what is in none of them."""
 
-    steps: tuple[Step, ...]
-    by: Segmentation
-    left_out: tuple[LeftOut, ...] = ()
+    by: Segmentation = "step"
+    steps: list[Step] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
 
 def cut(document: Document, by: Segmentation, where: str) -> Cut:
@@ -198,7 +189,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         DataError: nothing left to be a step, or no heading where headings were asked for.
     """
     if by == "step":
-        result = Cut(document.steps, "step") if document.steps else _by_step(document)
+        result = Cut(steps=list(document.steps)) if document.steps else _by_step(document)
     else:
         blocks = document.blocks or _blocks_of_steps(document.steps)
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
@@ -206,131 +197,100 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         result = _by_unit(split_sections(blocks), by)
     if not result.steps:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
-    return replace(result, left_out=(*result.left_out, *_lost_pictures(document, result)))
-
-
-def _lost_pictures(document: Document, result: Cut) -> list[LeftOut]:
-    """Pictures that belong to no words, such as a banner above the first paragraph."""
+    result.left_out = [one for one in result.left_out if one.text or one.pictures]
+    # Pictures that belong to no words, such as a banner above the first paragraph.
     known = {picture.target for step in result.steps for picture in step.pictures}
     known |= {target for item in result.left_out for target in item.pictures}
-    pictures = [picture for block in document.blocks for picture in block.pictures]
-    return [
+    result.left_out += [
         LeftOut("picture beside no words", picture.alt, (picture.target,))
-        for picture in dict.fromkeys(pictures)
+        for picture in dict.fromkeys(pictures_of(document.blocks))
         if picture.target not in known
     ]
+    return result
 
 
 def _by_step(document: Document) -> Cut:
-    sections = split_sections(mark_steps(document.blocks))
-    kept, supplies = without_supplies(sections)
-    for shape in (_numbered_headings, _pages, _lists, _headed):
-        found = shape(kept)
-        if found is not None and len(found.steps) >= 2:
-            return Cut(found.steps, "step", (*supplies, *found.left_out))
-    found = _by_unit(kept, "paragraph")
-    return replace(found, left_out=(*supplies, *found.left_out))
+    kept, supplies = without_supplies(split_sections(mark_steps(document.blocks)))
+    found = (shape(kept) for shape in (_numbered_headings, _pages, _lists, _headed))
+    made = next((one for one in found if len(one.steps) >= 2), None) or _by_unit(kept, "paragraph")
+    return replace(made, left_out=supplies + made.left_out)
 
 
-def _numbered_headings(sections: list[Section]) -> Cut | None:
+def _numbered_headings(sections: list[Section]) -> Cut:
     starts = markers_in([section.title if section.level else "" for section in sections])
-    if len(starts) < 2:
-        return None
-    level = min(sections[place].level for place in starts)
-    if 2 * len(starts) < sum(0 < section.level <= level for section in sections):
-        return None
-    steps: list[Step] = []
-    left_out: list[LeftOut] = []
-    group: list[Section] = []
-
-    def close() -> None:
-        if group:
-            inner = [
-                block
-                for section in group[1:]
-                for block in (Block("paragraph", section.title), *section.blocks)
-            ]
-            steps.extend(whole_step([*group[0].blocks, *inner], group[0].title))
-            group.clear()
-
+    level = min((sections[place].level for place in starts), default=0)
+    if len(starts) < 2 or 2 * len(starts) < sum(0 < section.level <= level for section in sections):
+        return Cut()
+    made = Cut()
+    groups: list[list[Section]] = []
+    is_open = False
     for place, section in enumerate(sections):
         if place in starts:
-            close()
-            group.append(section)
-        elif group and section.level > group[0].level:
-            group.append(section)
+            groups.append([section])
+            is_open = True
+        elif is_open and section.level > groups[-1][0].level:
+            groups[-1].append(section)
         else:
-            close()
-            reason = "after the steps" if steps else "introduction"
-            left_out.append(omitted(reason, with_heading(section)))
-    close()
-    return Cut(tuple(steps), "step", _worded(left_out))
+            is_open = False
+            reason = "after the steps" if groups else "introduction"
+            made.left_out.append(omitted(reason, with_heading(section)))
+    for first, *below in groups:
+        inner = [block for one in below for block in (Block("paragraph", one.title), *one.blocks)]
+        made.steps += whole_step(first.blocks + inner, first.title)
+    return made
 
 
-def _pages(sections: list[Section]) -> Cut | None:
+def _pages(sections: list[Section]) -> Cut:
     blocks = [block for section in sections for block in with_heading(section)]
     breaks = sum(block.kind == "break" for block in blocks)
     ordered = sum(block.kind == "item" and block.ordered for block in blocks)
     headings = sum(block.kind == "heading" for block in blocks)
     if not breaks or ordered >= 2 or headings > breaks + 1:
-        return None
-    steps: list[Step] = []
-    for is_break, page in groupby(blocks, key=lambda block: block.kind == "break"):
-        if not is_break:
-            steps += _page(list(page))
-    return Cut(tuple(steps), "step")
+        return Cut()
+    pages = groupby(blocks, key=lambda block: block.kind == "break")
+    return Cut(steps=[step for is_break, page in pages if not is_break for step in _page(list(page))])
 
 
 def _page(blocks: list[Block]) -> list[Step]:
-    titles = [block.text for block in blocks if block.kind == "heading"]
-    first = blocks[0].kind == "heading"
-    inner = [
-        block if block.kind != "heading" else Block("paragraph", block.text, pictures=block.pictures)
-        for block in (blocks[1:] if first else blocks)
-    ]
-    title = titles[0] if first else ""
-    if title or letters(inner):
-        return whole_step(inner, title)
-    # A page that is only a picture still says something when the picture is described.
-    described = [
-        Block("paragraph", picture.alt) for block in inner for picture in block.pictures if picture.alt
-    ]
-    return whole_step([*inner, *described], "")
+    title = blocks[0].text if blocks[0].kind == "heading" else ""
+    inner = blocks[1:] if title else blocks
+    inner = [replace(block, kind="paragraph") if block.kind == "heading" else block for block in inner]
+    if not title and not letters(inner):
+        # A page that is only a picture still says something when the picture is described.
+        inner += [Block("paragraph", picture.alt) for picture in pictures_of(inner)]
+    return whole_step(inner, title)
 
 
-def _lists(sections: list[Section]) -> Cut | None:
+def _lists(sections: list[Section]) -> Cut:
     joined = [replace(section, blocks=join_continuations(without_breaks(section))) for section in sections]
     flagged = [list(zip(_step_flags(section), section.blocks, strict=True)) for section in joined]
     items = [block for pairs in flagged for is_step, block in pairs if is_step]
     if len(items) < 2:
-        return None
+        return Cut()
     stepwise = [any(is_step for is_step, _ in pairs) for pairs in flagged]
-    body = [
-        block
-        for section, has_steps in zip(joined, stepwise, strict=True)
-        if section.level or has_steps
-        for block in section.blocks
-    ]
-    recipe = 2 * letters(items) >= letters(body)
-    steps: list[Step] = []
-    left_out: list[LeftOut] = []
+    bodies = [one.blocks for one, has_steps in zip(joined, stepwise, strict=True) if one.level or has_steps]
+    recipe = 2 * letters(items) >= letters(chain.from_iterable(bodies))
+    made = Cut()
     for section, pairs, has_steps in zip(joined, flagged, stepwise, strict=True):
-        around = "around the steps" if steps else "before the steps"
         if recipe and not has_steps:
-            left_out.append(omitted(around, with_heading(section)))
+            made.left_out.append(omitted(_around(made), with_heading(section)))
             continue
         if section.level and not section.blocks:
-            left_out.append(LeftOut("heading without text", section.title))
-        for is_step, run in groupby(pairs, key=lambda pair: pair[0]):
+            made.left_out.append(LeftOut("heading without text", section.title))
+        for is_step, run in groupby(pairs, itemgetter(0)):
             blocks = [block for _, block in run]
             if is_step:
                 for item in blocks:  # every item a step, without the mark of its list
-                    steps += whole_step([replace(item, kind="paragraph")], section.title)
+                    made.steps += whole_step([replace(item, kind="paragraph")], section.title)
             elif recipe:
-                left_out.append(omitted("around the steps" if steps else "before the steps", blocks))
+                made.left_out.append(omitted(_around(made), blocks))
             else:
-                steps += whole_step(blocks, section.title)
-    return Cut(tuple(steps), "step", _worded(left_out))
+                made.steps += whole_step(blocks, section.title)
+    return made
+
+
+def _around(made: Cut) -> str:
+    return "around the steps" if made.steps else "before the steps"
 
 
 def _step_flags(section: Section) -> list[bool]:
@@ -341,45 +301,37 @@ def _step_flags(section: Section) -> list[bool]:
     return [block.kind == "item" and (block.ordered or block.list_id in lists) for block in section.blocks]
 
 
-def _headed(sections: list[Section]) -> Cut | None:
+def _headed(sections: list[Section]) -> Cut:
     headed = [section for section in sections if section.level]
     filled = sum(any(block.text or block.pictures for block in section.blocks) for section in headed)
     if filled < 2 and (len(headed) < 2 or any(section.blocks for section in sections)):
-        return None
-    return _by_unit(sections, "heading")
+        return Cut()
+    return replace(_by_unit(sections, "heading"), by="step")
 
 
 def _by_unit(sections: list[Section], by: Segmentation) -> Cut:
     """Every heading with what is under it, every paragraph or every sentence a step."""
-    steps: list[Step] = []
-    left_out: list[LeftOut] = []
-    for place, section in enumerate(sections):
+    made = Cut(by)
+    for section, following in pairwise([*sections, Section()]):
         blocks = without_breaks(section)
-        following = sections[place + 1 : place + 2]
-        if not blocks and following and following[0].level > section.level:  # it names a group, not a step
-            left_out.append(LeftOut("heading without text", section.title))
+        if not blocks and following.level > section.level:  # it names a group, not a step
+            made.left_out.append(LeftOut("heading without text", section.title))
         elif by == "heading":
-            steps += whole_step(blocks, section.title)
+            made.steps += whole_step(blocks, section.title)
         else:
             units = _units(blocks)
             if by == "sentence":
                 units = [piece for unit in units for piece in _sentences(unit)]
-            steps += _settled(units, section.title)
-    return Cut(tuple(steps), by, tuple(left_out))
+            made.steps += _settled(units, section.title)
+    return made
 
 
 def _units(blocks: list[Block]) -> list[Block]:
     """Paragraphs: each block alone, but the bullets of one list together."""
     units: list[Block] = []
-    for key, run in groupby(
-        blocks, key=lambda block: block.list_id if block.kind == "item" and not block.ordered else None
-    ):
+    for (bulleted, _), run in groupby(blocks, key=lambda block: (block.mark == "- ", block.list_id)):
         items = list(run)
-        if key is None:
-            units += items
-        else:
-            pictures = tuple(picture for item in items for picture in item.pictures)
-            units.append(Block("verbatim", text_of(items), pictures=pictures))
+        units += [join_blocks(Block("verbatim"), items)] if bulleted else items
     return units
 
 
@@ -398,22 +350,18 @@ def _settled(units: list[Block], title: str) -> list[Step]:
     """
     if not any(unit.text for unit in units):
         return whole_step(units, title)
-    leads = not units[0].text and bool(units[-1].text)
-    ordered = units[::-1] if leads else units
-    gathered: list[tuple[str, list[PictureRef]]] = []
-    early: list[PictureRef] = []
-    for unit in ordered:
-        own = list(unit.pictures)[:: -1 if leads else 1]
+    leads = not units[0].text and units[-1].text
+    gathered: list[Block] = []
+    waiting: list[Block] = []
+    for unit in units:
         if unit.text:
-            gathered.append((unit.text, early + own))
-            early = []
-        elif gathered:
-            gathered[-1][1].extend(own)
+            gathered.append(replace(unit, pictures=pictures_of([*waiting, unit])))
+            waiting = []
+        elif leads or not gathered:
+            waiting.append(unit)
         else:
-            early += own
-    if leads:
-        gathered = [(text, pictures[::-1]) for text, pictures in gathered[::-1]]
-    return [Step(text=text, title=title, pictures=tuple(pictures)) for text, pictures in gathered]
+            gathered[-1] = join_blocks(gathered[-1], [unit])
+    return [Step(text=unit.text, title=title, pictures=unit.pictures) for unit in gathered]
 
 
 def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:
@@ -428,10 +376,6 @@ def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:
         blocks += [Block("paragraph", part) for part in paragraphs[:-1]]
         blocks.append(Block("paragraph", paragraphs[-1], pictures=step.pictures))
     return blocks
-
-
-def _worded(left_out: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
-    return tuple(item for item in left_out if item.text or item.pictures)
 
 
 # Full stops, question and exclamation marks outside Latin punctuation (Unicode property Sentence_Terminal),

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from limner.errors import DataError
+from limner.files import first_fault
 from limner.records import PictureRef, Segmentation, Step
-from limner.text.document import Document, LeftOut, resolve_picture
+from limner.text.document import CREDITS, Direction, Document, LeftOut, resolve_picture
 
-_CREDITS = ("title", "language", "author", "illustrator", "license")
-_KNOWN = frozenset({*_CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages"})
+_KNOWN = frozenset({*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages"})
 _STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256"})
 
 
@@ -47,12 +47,11 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
             f'{where}: JSON without steps; expected {{"title": ..., "steps": ["...", ...]}}; add them'
         )
     document = Document()
-    for name in _CREDITS:
+    for name in CREDITS:
         setattr(document, name, _string(data, name, where))
-    direction = _choice(data, "direction", ("ltr", "rtl"), where)
-    document.direction = "rtl" if direction == "rtl" else "ltr" if direction == "ltr" else None
-    unknown = sorted(str(key) for key in data.keys() - _KNOWN)
-    document.left_out += [LeftOut(f"unknown key {key[:40]!r}") for key in unknown]
+    direction = _choice(data, "direction", get_args(Direction), where)
+    document.direction = "rtl" if direction == "rtl" else "ltr" if direction else None
+    document.left_out += _unknown(data, _KNOWN)
     document.steps = tuple(
         _step(item, f"{where}: step {n}", base, document) for n, item in enumerate(steps, 1)
     )
@@ -75,10 +74,13 @@ def _step(item: object, where: str, base: Path | None, document: Document) -> St
     words, title = _string(item, "text", where).strip(), _string(item, "title", where).strip()
     if not words and not title:
         raise DataError(f"{where}: has no words; expected text; add some or remove the step")
-    unknown = sorted(str(key) for key in item.keys() - _STEP_KEYS)
-    document.left_out += [LeftOut(f"unknown key {key[:40]!r} of a step") for key in unknown]
+    document.left_out += _unknown(item, _STEP_KEYS, " of a step")
     found = _pictures(item, where, base, document)
     return Step(text=words or title, title=title if words else "", pictures=found)
+
+
+def _unknown(data: dict[str, Any], known: frozenset[str], of: str = "") -> list[LeftOut]:
+    return [LeftOut(f"unknown key {key[:40]!r}{of}") for key in sorted(data.keys() - known)]
 
 
 def _pictures(
@@ -97,9 +99,7 @@ def _pictures(
             try:
                 reference = PictureRef.model_validate(picture)
             except ValidationError as error:
-                fault = error.errors()[0]
-                place = ".".join(map(str, fault["loc"]))
-                raise DataError(f"{where}: picture {place}: {fault['msg']}; mend it") from None
+                raise DataError(f"{where}: picture {first_fault(error)}; mend it") from None
             alt, sha256, target = reference.alt, reference.sha256, reference.target
             if reference.path and (kept := resolve_picture(reference.path, Path("/"))).path:
                 found.append(reference.model_copy(update={"path": kept.path}))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -19,9 +18,9 @@ from typing import Literal
 
 import numpy as np
 
-from limner.errors import MissingError
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
+from limner.text.entity_grid import textblob
 
 Rule = Literal[
     "fewer than 3 tokens",
@@ -97,7 +96,7 @@ def is_english(texts: Sequence[str], language: str = "") -> bool:
     """
     if language:
         return language.lower().split("-")[0].split("_")[0] == "en"
-    _, lexicon = _tagger()
+    lexicon = textblob().lexicon
     tokens = [token for text in texts for token in tokens_of(text)]
     return bool(tokens) and sum(token in lexicon for token in tokens) >= _ENGLISH_SHARE * len(tokens)
 
@@ -108,8 +107,6 @@ def fault_of(text: str, *, english: bool) -> Rule | None:
     Args:
         text: boiler-plate already stripped.
         english: whether the noun rule applies.
-    Raises:
-        MissingError: the tagger is not installed.
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.3.
     Departs: length is judged first, so that one- and two-word scraps count under it; a token must occur
         twice to be a repeated one, or no text of three words could pass.
@@ -121,7 +118,9 @@ def fault_of(text: str, *, english: bool) -> Rule | None:
         return "unique-token ratio below 0.5"
     if english and noun_ratio(tokens) > MAX_NOUNS:
         return "noun ratio above 0.8"
-    counted = Counter(token for token in tokens if token not in _function_words())
+    from gensim.parsing.preprocessing import STOPWORDS
+
+    counted = Counter(token for token in tokens if token not in STOPWORDS)
     most = max(counted.values(), default=0)
     if most > 1 and most > MAX_REPEATED * len(tokens):
         return "most repeated token above 0.3"
@@ -131,41 +130,10 @@ def fault_of(text: str, *, english: bool) -> Rule | None:
 
 
 def noun_ratio(tokens: Sequence[str]) -> float:
-    """Share of nouns among the tokens of an English text, 0 to 1; 0 without tokens.
-
-    Raises:
-        MissingError: the tagger is not installed.
-    """
-    if not tokens:
-        return 0.0
-    tag, _ = _tagger()
-    tagged = tag(" ".join(tokens), tokenize=False)
-    nouns = sum(kind.startswith("NN") for _, kind in tagged)
-    return float(nouns) / len(tokens)
-
-
-@cache
-def _tagger() -> tuple[Callable[..., list[tuple[str, str]]], Container[str]]:
-    """The tagger and its lexicon; both come inside the wheel, so nothing is downloaded."""
-    try:
-        with warnings.catch_warnings():
-            # textblob leaves closing its lexicon to the garbage collector, once, while it loads
-            warnings.simplefilter("ignore", ResourceWarning)
-            from textblob.en import lexicon, tag  # type: ignore[import-untyped, unused-ignore]
-
-            tag("warm", tokenize=False)
-    except ModuleNotFoundError:
-        raise MissingError(
-            "textblob is not installed; the noun rule needs its tagger; pip install 'limner[recipes]'"
-        ) from None
-    return tag, lexicon
-
-
-@cache
-def _function_words() -> frozenset[str]:
-    from gensim.parsing.preprocessing import STOPWORDS
-
-    return frozenset(STOPWORDS)
+    """Share of nouns among the tokens of an English text, 0 to 1; 0 without tokens."""
+    tagged = textblob().tag(" ".join(tokens), tokenize=False) if tokens else []
+    nouns = [token for token, kind in tagged if kind.startswith("NN")]
+    return len(nouns) / max(len(tokens), 1)
 
 
 MIN_SIDE_PX = 200
