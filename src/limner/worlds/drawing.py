@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from limner.errors import DataError, unknown
 from limner.worlds.canvas import Box, Canvas
 from limner.worlds.figures import draw_figure
-from limner.worlds.places import draw_place
-from limner.worlds.rooms import draw_weather, finished
+from limner.worlds.light import finished
+from limner.worlds.places import draw_place, draw_weather
 from limner.worlds.shapes import Pen, draw_shapes, drawings
 from limner.worlds.world import Figure, Prop, Scene, Style
 
@@ -34,7 +34,7 @@ def _draw_prop(canvas: Canvas, prop: Prop) -> None:
         facts=frozenset({prop.state, "large"} if z > 1 else {prop.state}),
     )
     with canvas.part(prop.label):
-        draw_shapes(pen, props[prop.label], drawings("shapes"))
+        draw_shapes(pen, props[prop.label])
 
 
 def _compose(scene: Scene, canvas: Canvas) -> None:

@@ -63,7 +63,9 @@ def _shape(line: str) -> Shape:
         else:
             fill = word
     when = tuple(facts.split("&")) if facts else ()
-    return Shape(verb, tuple(points), tuple(numbers), fill, when, look.pop("part", ""), look)
+    return Shape(
+        verb, tuple(points), tuple(numbers), fill, when, look.pop("part", "").replace("_", " "), look
+    )
 
 
 @cache
@@ -129,40 +131,34 @@ class Pen:
         return colour
 
 
-def draw_shapes(pen: Pen, shapes: Sequence[Shape], smaller: Mapping[str, Sequence[Shape]]) -> None:
-    """Draw those shapes whose facts hold, in their order.
-
-    Args:
-        pen: where and for what.
-        shapes: a drawing.
-        smaller: the drawings that it may name as verbs, at each of its points, with their unit; their colour
-            `own` is that of the shape.
-    """
+def draw_shapes(pen: Pen, shapes: Sequence[Shape]) -> None:
+    """Draw those shapes whose facts hold, in their order; a verb may name a drawing of shapes.toml."""
     for shape in shapes:
         if shape.holds(pen.facts):
             with pen.canvas.part(pen.owner + shape.part) if shape.part else nullcontext():
-                _draw(pen, shape, smaller)
+                _draw(pen, shape)
 
 
-def _draw(pen: Pen, shape: Shape, smaller: Mapping[str, Sequence[Shape]]) -> None:
+def _draw(pen: Pen, shape: Shape) -> None:
     c, n, look, unit = pen.canvas, shape.numbers, shape.look, pen.unit
     points = [pen.point(at) for at in shape.points]
+    pairs = zip(points[::2], points[1::2], strict=False)
     fill = pen.colour(shape.fill) if shape.fill else (0, 0, 0)
     match shape.verb:
         case "area" | "blob":
             c.area(points if shape.verb == "area" else curve(points), fill, **look)
         case "slab":
-            for corner, other in zip(points[::2], points[1::2], strict=True):
+            for corner, other in pairs:
                 c.slab((*corner, *other), fill, **look)
         case "oval":
             for at in points:
                 c.oval(at, n[0] * unit, n[1] * unit, fill, **look)
-        case "stroke":
-            c.stroke(points, n[0] * pen.width, fill, **look)
+        case "stroke" | "curl":
+            path = points if shape.verb == "stroke" else curve(points, closed=False)
+            c.stroke(path, n[0] * pen.width, fill, **look)
         case "arc":
-            c.stroke(bend(points[0], points[1], n[0] * pen.turn), n[1] * pen.width, fill, **look)
-        case "curl":
-            c.stroke(curve(points, closed=False), n[0] * pen.width, fill, **look)
+            for start, end in pairs:
+                c.stroke(bend(start, end, n[0] * pen.turn), n[1] * pen.width, fill, **look)
         case "glow":
             c.glow(points[0], n[0] * unit, fill, n[1])
         case "shadow":
@@ -170,4 +166,4 @@ def _draw(pen: Pen, shape: Shape, smaller: Mapping[str, Sequence[Shape]]) -> Non
         case name:
             own = replace(pen, colours={**pen.colours, "own": fill})
             for u, v, _ in shape.points:
-                draw_shapes(own.moved(u, v, n[0]), smaller[name], smaller)
+                draw_shapes(own.moved(u, v, n[0]), drawings("shapes")[name])
