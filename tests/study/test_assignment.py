@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.study.assignment import EARLY, Plan, Unit, check_ids, units
+from limner.study.assignment import EARLY, Plan, Unit, units
 from limner.study.records import Candidate, Item, Key, KeyEntry
 
 
@@ -66,7 +66,7 @@ def test_only_checks_are_taken_from_the_key():
         "b": KeyEntry(right="first"),
         "c": KeyEntry(right=()),
     }
-    assert check_ids(Key(systems={}, items=entries)) == {"b", "c"}
+    assert Key(systems={}, items=entries).checks == {"b", "c"}
 
 
 @given(st.integers(1, 40), st.integers(0, 5), st.text(min_size=1, max_size=5))

@@ -7,7 +7,7 @@ from made_up_studies import pair, step, study_of, votes_of
 
 from limner.errors import DataError
 from limner.study.analysis import checked, majority, meaning, tally
-from limner.study.records import KeyEntry
+from limner.study.records import KeyEntry, check_votes
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_scores_unrated_incomplete_and_prefilled():
     assert found.unrated == ("i3", "i6")
     assert found.incomplete == 1
     same = next(one for one in found.decided if one.prefilled)
-    assert (same.outcome, same.cast) == ("same", 0)
+    assert (same.outcome, same.votes) == ("same", 0)
 
 
 def test_four_votes_need_three():
@@ -93,7 +93,8 @@ def test_attention_checks_never_count_and_their_failures_do():
     found = checked(files, cast)
     assert (found.raters, found.answered, found.wrong, found.failed, found.unchecked) == (4, 5, 2, ("r1",), 1)
     assert [one.item for one in tally(files, cast).decided] == ["i1"]
-    assert tally(files, cast, found.failed).decided[0].cast == 3
+    sound = [vote for vote in cast if vote.rater not in found.failed]
+    assert tally(files, sound).decided[0].votes == 3
 
 
 def test_ticking_everything_where_due_passes_and_nothing_where_due():
@@ -114,13 +115,13 @@ def test_ticking_everything_where_due_passes_and_nothing_where_due():
 def test_votes_that_do_not_fit_are_refused(table, message):
     files = study_of([pair(1), pair(2, prefilled=True)])
     with pytest.raises(DataError, match=message):
-        tally(files, votes_of(table))
+        check_votes(votes_of(table), files.items, "pairwise")
 
 
 def test_two_votes_of_one_rater_on_one_item_are_refused():
     cast = votes_of({"i1": ["first"]})
     with pytest.raises(DataError, match="there are two"):
-        tally(study_of([pair(1)]), [*cast, *cast])
+        check_votes([*cast, *cast], study_of([pair(1)]).items, "pairwise")
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=9))

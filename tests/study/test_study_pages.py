@@ -10,7 +10,7 @@ from made_up_studies import raters_of
 from starlette.testclient import TestClient
 
 from limner.study.app import Desk, study_app
-from limner.study.assignment import Plan, check_ids, units
+from limner.study.assignment import Plan, units
 from limner.study.pages import Wording, read_answers
 from limner.study.records import check_votes, read_study
 from limner.study.votes import VoteBase, public_id
@@ -24,9 +24,7 @@ HTML = {"accept": "text/html"}
 @contextmanager
 def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0):
     files = read_study(folder)
-    plan = Plan(
-        files.study.sha256, units(files.items, check_ids(files.key)), files.study.raters_per_item, limit
-    )
+    plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
     base = VoteBase.open(folder, files.study, **({"clock": clock} if clock else {}))
     desk = Desk(base, plan, Wording.of(files.study), folder / "pictures", invitation, hold_s)
     app = Guarded(study_app(desk), Guard(port=8420))
@@ -231,7 +229,7 @@ def test_no_byte_tells_a_system_the_key_or_a_check(request, tmp_path, protocol):
 def test_a_check_looks_like_any_other_page(tmp_path, pairwise_study):
     with served(pairwise_study(tmp_path / "s", 3, checks=1)) as (client, _, files):
         rater, shapes = begin(client()), set()
-        checks = check_ids(files.key)
+        checks = files.key.checks
         seen = set()
         while True:
             page = rater.get("/rate").text

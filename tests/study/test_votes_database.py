@@ -9,7 +9,7 @@ import pytest
 from made_up_studies import raters_of
 
 from limner.errors import ConfigError, DataError, MissingError
-from limner.study.assignment import Plan, check_ids, units
+from limner.study.assignment import Plan, units
 from limner.study.connection import votes_url
 from limner.study.records import check_votes, read_study
 from limner.study.votes import VoteBase, new_secret, public_id, read_stored
@@ -28,7 +28,7 @@ class Clock:
 
 
 def plan_of(files, limit=None) -> Plan:
-    pages = units(files.items, check_ids(files.key))
+    pages = units(files.items, files.key.checks)
     return Plan(files.study.sha256, pages, files.study.raters_per_item, limit)
 
 
@@ -75,7 +75,7 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
     votes = check_votes(base.votes(), files.items, "pairwise")
     assert len(votes) == stored
     counts = Counter(vote.item for vote in base.votes())
-    checks = check_ids(files.key)
+    checks = files.key.checks
     assert {item: count for item, count in counts.items() if item not in checks} == dict.fromkeys(
         plan.names(check=False), 3
     )

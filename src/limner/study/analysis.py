@@ -6,21 +6,26 @@ failed an attention check.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 
-from limner.errors import MissingError
 from limner.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
 from limner.records import Record
 from limner.study.records import Answer, Item, KeyEntry, Protocol, StudyFiles, Vote, check_votes
-from limner.study.statistics import MeanTest, Power, SignTest, mean_test, power_of, sign_test
+from limner.study.statistics import (
+    MeanTest,
+    Power,
+    SignTest,
+    mean_test,
+    power_of,
+    sign_test,
+    statsmodels,
+)
 
 LEAST_VOTES = 2
-PairOutcome = Literal["better", "worse", "same", "neither", "no majority"]
-PAIR_OUTCOMES: tuple[PairOutcome, ...] = ("better", "worse", "same", "neither", "no majority")
 NO_MAJORITY = "no majority"
 NOTHING = "nothing"
+PAIR_OUTCOMES = ("better", "worse", "same", "neither", NO_MAJORITY)
 
 
 class Decided(Record):
@@ -30,10 +35,9 @@ class Decided(Record):
         item: its id.
         stratum: of the item.
         cluster: items of one cluster are not independent.
-        outcome: pairwise: a `PairOutcome`; tick-all: letters of the ticked systems in order, such as ``AB``,
-            ``nothing`` or ``no majority``.
+        outcome: pairwise: one of `PAIR_OUTCOMES`; tick-all: letters of the ticked systems in order, such as
+            ``AB``, ``nothing`` or ``no majority``.
         votes: that the outcome received; without a majority, the most that any answer received.
-        cast: votes on the item; 0 of a pair that was pre-filled.
         score: pairwise: +1 better, −1 worse, 0 else. Tick-all: +1 where more than half of the raters tick B
             and not C, each by itself, −1 the other way round, 0 else.
         prefilled: nobody was asked.
@@ -44,7 +48,6 @@ class Decided(Record):
     cluster: str
     outcome: str
     votes: int
-    cast: int
     score: int
     prefilled: bool = False
 
@@ -83,26 +86,21 @@ class CheckedRaters(Record):
     unchecked: int
 
 
-def tally(files: StudyFiles, votes: Iterable[Vote], without: Iterable[str] = ()) -> Tally:
+def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
     """Majorities of all items.
 
     Args:
         files: of the study.
-        votes: from any source.
-        without: raters whose votes are left out.
-    Raises:
-        DataError: a vote that does not fit its item, or two of one rater on one item.
+        votes: that fit it, see `check_votes`.
     """
-    left_out = set(without)
     by_item: dict[str, list[Vote]] = defaultdict(list)
-    for vote in check_votes(votes, files.items, files.study.protocol):
-        if vote.rater not in left_out:
-            by_item[vote.item].append(vote)
+    for vote in votes:
+        by_item[vote.item].append(vote)
     least = min(LEAST_VOTES, files.study.raters_per_item)
     decided, unrated, incomplete, answers = [], [], 0, {}
     for item in files.items:
         entry = files.key.items[item.id]
-        if entry.right is not None:
+        if item.id in files.key.checks:
             continue
         if item.prefilled:
             decided.append(_decided(item, entry, ()))
@@ -133,15 +131,16 @@ def meaning(answer: Answer, entry: KeyEntry) -> str:
 
 def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
     """Who answered attention checks, and who failed one."""
-    cast = [(vote, files.key.items[vote.item].right) for vote in votes]
-    checks = [(vote, due) for vote, due in cast if due is not None]
-    wrong = [vote for vote, due in checks if vote.answer != due]
+    cast = list(votes)
+    checks = [vote for vote in cast if vote.item in files.key.checks]
+    wrong = [vote for vote in checks if vote.answer != files.key.items[vote.item].right]
+    raters = {vote.rater for vote in cast}
     return CheckedRaters(
-        raters=len({vote.rater for vote, _ in cast}),
+        raters=len(raters),
         answered=len(checks),
         wrong=len(wrong),
         failed=tuple(sorted({vote.rater for vote in wrong})),
-        unchecked=len({vote.rater for vote, _ in cast} - {vote.rater for vote, _ in checks}),
+        unchecked=len(raters - {vote.rater for vote in checks}),
     )
 
 
@@ -162,7 +161,6 @@ def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...]) -> Decided:
         cluster=entry.cluster or item.id,
         outcome=outcome,
         votes=most,
-        cast=len(meant),
         score=_score(outcome, meant),
         prefilled=bool(item.prefilled),
     )
@@ -228,18 +226,11 @@ def fleiss_kappa(units: Sequence[Sequence[str]]) -> float | None:
     Raises:
         MissingError: statsmodels is not installed.
     """
-    try:
-        from statsmodels.stats.inter_rater import fleiss_kappa as kappa
-    except ImportError:
-        raise MissingError(
-            "statsmodels is not installed; it measures agreement; pip install 'limner[studies]'"
-        ) from None
-
-    answers = sorted({answer for unit in units for answer in unit})
-    if len(answers) < 2 or len(units[0]) < 2:
+    raters = statsmodels("inter_rater")
+    if len({answer for unit in units for answer in unit}) < 2 or len(units[0]) < 2:
         return None
-    counts = np.array([[unit.count(answer) for answer in answers] for unit in map(list, units)])
-    return float(kappa(counts))
+    counts, _ = raters.aggregate_raters(np.array(units))
+    return float(raters.fleiss_kappa(counts))
 
 
 def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
@@ -252,9 +243,7 @@ def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D.
     """
     paired = [Counter(unit) for unit in units if len(unit) > 1]
-    totals: Counter[str] = Counter()
-    for unit in paired:
-        totals.update(unit)
+    totals = sum(paired, Counter[str]())
     n = totals.total()
     if len(totals) < 2:
         return None
@@ -399,10 +388,11 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
     study = files.study
     cast = check_votes(votes, files.items, study.protocol)
     checks = checked(files, cast)
-    views = [_view("all raters", files, cast, (), resamples)]
+    views = [_view("all raters", files, cast, resamples)]
     if checks.failed:
         rest = f"without the {len(checks.failed)} of {checks.raters} raters who failed an attention check"
-        views.append(_view(rest, files, cast, checks.failed, resamples))
+        sound = [vote for vote in cast if vote.rater not in checks.failed]
+        views.append(_view(rest, files, sound, resamples))
     return StudyReport(
         study=study.sha256,
         title=study.title,
@@ -418,33 +408,27 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
     )
 
 
-def _view(
-    name: str, files: StudyFiles, votes: Sequence[Vote], without: Sequence[str], resamples: int
-) -> View:
-    counted = tally(files, votes, without)
-    strata = list(files.study.sample.strata)
-    found = [
-        _preference(
-            files, counted, stratum, [one for one in counted.decided if one.stratum == stratum], resamples
-        )
-        for stratum in strata
-    ]
+def _view(name: str, files: StudyFiles, votes: Sequence[Vote], resamples: int) -> View:
+    counted = tally(files, votes)
+    found = []
+    for stratum in files.study.sample.strata:
+        decided = [one for one in counted.decided if one.stratum == stratum]
+        found.append(_preference(files, counted, stratum, decided, resamples))
     found = _adjusted(found)
-    if len(strata) > 1:
+    if len(found) > 1:
         found.append(_preference(files, counted, ALL, counted.decided, resamples))
-    patterns: dict[str, Counter[int]] = {}
-    if files.study.protocol == "tick-all":
-        for one in counted.decided:
-            patterns.setdefault(one.outcome, Counter())[one.votes] += 1
-    left_out = set(without)
+    ticked = files.study.protocol == "tick-all"
+    patterns: dict[str, Counter[int]] = defaultdict(Counter)
+    for one in counted.decided if ticked else ():
+        patterns[one.outcome][one.votes] += 1
     return View(
         raters=name,
-        votes=sum(files.key.items[v.item].right is None and v.rater not in left_out for v in votes),
+        votes=sum(vote.item not in files.key.checks for vote in votes),
         unrated=len(counted.unrated),
         incomplete=counted.incomplete,
         strata=tuple(found),
         patterns={pattern: dict(sorted(counts.items())) for pattern, counts in patterns.items()},
-        ticks=_ticks(files, counted) if files.study.protocol == "tick-all" else {},
+        ticks=_ticks(files, counted) if ticked else {},
     )
 
 
@@ -468,6 +452,11 @@ def _preference(
     wins, losses = scores.count(1), scores.count(-1)
     own = {one.item: counted.answers[one.item] for one in decided if not one.prefilled}
     tested, control = ("A", "B") if study.protocol == "pairwise" else ("B", "C")
+    sign = mean = span = None
+    if decided:
+        sign, mean = sign_test(wins, losses, study.level), mean_test(scores, study.level)
+        values, clusters = np.array(scores, dtype=np.float64), [one.cluster for one in decided]
+        span = interval(values, clusters, resamples=resamples, level=1 - study.level)
     return Preference(
         stratum=stratum,
         tested=_name(files, stratum, tested),
@@ -475,16 +464,9 @@ def _preference(
         items=len(decided),
         prefilled=sum(one.prefilled for one in decided),
         outcomes=dict(sorted(Counter(one.outcome for one in decided).items())),
-        sign=sign_test(wins, losses, study.level) if decided else None,
-        mean=mean_test(scores, study.level) if decided else None,
-        mean_interval=interval(
-            np.array(scores, dtype=np.float64),
-            [one.cluster for one in decided],
-            resamples=resamples,
-            level=1 - study.level,
-        )
-        if decided
-        else None,
+        sign=sign,
+        mean=mean,
+        mean_interval=span,
         power=power_of(len(decided), study.level, study.power) if len(decided) >= FEWEST_POWER else None,
         agreement=agreement(rated_units(files, own)),
     )
@@ -501,12 +483,15 @@ def _adjusted(found: Sequence[Preference]) -> list[Preference]:
     """Holm's correction over the strata, apart for either test."""
     signs = holm([one.sign.p_value for one in found if one.sign])
     means = holm([one.mean.p_value for one in found if one.mean and one.mean.p_value is not None])
-    changed = []
-    for one in found:
-        sign = signs.pop(0) if one.sign else None
-        mean = means.pop(0) if one.mean and one.mean.p_value is not None else None
-        changed.append(one.model_copy(update={"sign_adjusted": sign, "mean_adjusted": mean}))
-    return changed
+    return [
+        one.model_copy(
+            update={
+                "sign_adjusted": signs.pop(0) if one.sign else None,
+                "mean_adjusted": means.pop(0) if one.mean and one.mean.p_value is not None else None,
+            }
+        )
+        for one in found
+    ]
 
 
 class StudyProgress(Record):
@@ -558,11 +543,7 @@ def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
     study = files.study
     cast = check_votes(votes, files.items, study.protocol)
     given = Counter(vote.item for vote in cast)
-    counts = [
-        given[item.id]
-        for item in files.items
-        if not item.prefilled and files.key.items[item.id].right is None
-    ]
+    counts = [given[one.id] for one in files.items if not one.prefilled and one.id not in files.key.checks]
     return StudyProgress(
         title=study.title,
         protocol=study.protocol,

@@ -19,7 +19,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from limner.errors import LimnerError
-from limner.study.assignment import Plan, check_ids, units
+from limner.study.assignment import Plan, units
 from limner.study.pages import Pages, Wording, read_answers
 from limner.study.records import PICTURES, read_study
 from limner.study.votes import HOLD_S, VoteBase, new_secret, public_id
@@ -254,9 +254,7 @@ def serve_study(
         LimnerError: as `read_study`, `VoteBase.open` and `bind`.
     """
     files = read_study(folder)
-    plan = Plan(
-        files.study.sha256, units(files.items, check_ids(files.key)), files.study.raters_per_item, limit
-    )
+    plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
     base = VoteBase.open(folder, files.study, votes)
     try:
         bound = bind(host, port)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from limner.study.records import Item, Key
+from limner.study.records import Item
 
 Thing = TypeVar("Thing")
 EARLY = 5
@@ -30,11 +30,6 @@ class Unit:
     name: str
     items: tuple[Item, ...]
     check: bool = False
-
-
-def check_ids(key: Key) -> frozenset[str]:
-    """The attention checks: all that assignment may know of the key."""
-    return frozenset(item for item, entry in key.items.items() if entry.right is not None)
 
 
 def units(items: Sequence[Item], checks: Collection[str]) -> dict[str, Unit]:

@@ -125,13 +125,17 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
     )
 
 
+Draft = tuple[Item, KeyEntry]
+"""An item with a placeholder for its id, and its entry in the key."""
+UNNAMED = "x"
+PAIR = ("first", "second")
 PAIR_DUE: tuple[PairAnswer, ...] = ("neither", "same")
 TICKED = 3
 
 
 def attention_checks(
-    protocol: Protocol, pages: Sequence[Sequence[tuple[Item, KeyEntry]]], count: int, seed: int
-) -> list[list[tuple[Item, KeyEntry]]]:
+    protocol: Protocol, pages: Sequence[Sequence[Draft]], count: int, seed: int
+) -> list[list[Draft]]:
     """Pages of one check each.
 
     Args:
@@ -149,36 +153,25 @@ def attention_checks(
     found = []
     for number in range(count):
         stratum = strata[int(shuffled(map(str, range(len(strata))), seed, "check stratum", number)[0])]
-        chosen = shuffled(pictures, seed, "check", number)
-        item, due = _check_pair(chosen, number) if protocol == "pairwise" else _ticks(chosen, number)
-        found.append([(item.model_copy(update={"stratum": stratum}), KeyEntry(right=due))])
+        chosen = shuffled(pictures, seed, "check", number)[: 2 if protocol == "pairwise" else TICKED]
+        names = PAIR if protocol == "pairwise" else "abc"
+        candidates = dict(zip(names, chosen, strict=False))
+        due: Answer
+        if protocol == "pairwise":
+            due = PAIR_DUE[number % len(PAIR_DUE)]
+            asked = f"answer “{PAIR_WORDS[due]}”"
+        else:
+            due = () if number % 2 else tuple(candidates)
+            asked = f"tick {'every' if due else 'no'} picture of this step"
+        item = Item(
+            id=UNNAMED,
+            text=f"This is a check that texts are read. Whatever the pictures show, {asked}.",
+            candidates=tuple(Candidate(id=name, picture=one) for name, one in candidates.items()),
+            stratum=stratum,
+            sequence="" if protocol == "pairwise" else UNNAMED,
+        )
+        found.append([(item, KeyEntry(right=due))])
     return found
-
-
-def _check_pair(pictures: Sequence[str], number: int) -> tuple[Item, Answer]:
-    due = PAIR_DUE[number % len(PAIR_DUE)]
-    item = Item(
-        id="x",
-        text=f"This is a check that texts are read. Whatever the pictures show, answer “{PAIR_WORDS[due]}”.",
-        candidates=tuple(
-            Candidate(id=name, picture=one) for name, one in zip(("first", "second"), pictures, strict=False)
-        ),
-    )
-    return item, due
-
-
-def _ticks(pictures: Sequence[str], number: int) -> tuple[Item, Answer]:
-    chosen = pictures[:TICKED]
-    ids = "abc"[: len(chosen)]
-    every = number % 2 == 0
-    asked = "tick every picture of this step" if every else "tick no picture of this step"
-    item = Item(
-        id="x",
-        text=f"This is a check that texts are read. Whatever the pictures show, {asked}.",
-        candidates=tuple(Candidate(id=name, picture=one) for name, one in zip(ids, chosen, strict=True)),
-        sequence="x",
-    )
-    return item, tuple(ids) if every else ()
 
 
 SIDE_PX = 1600
@@ -256,11 +249,6 @@ def _tells(image: Image) -> bool:
     return isinstance(image, PngImageFile | WebPImageFile) and image.n_frames > 1
 
 
-Draft = tuple[Item, KeyEntry]
-"""An item with a placeholder for its id, and its entry in the key."""
-UNNAMED = "x"
-
-
 def create_study(to: Path, material: Material, settings: StudySettings) -> Study:
     """Write a study folder.
 
@@ -301,10 +289,7 @@ def _write(folder: Path, material: Material, population: Population, settings: S
             for one in proposals:
                 if not one.text.strip():
                     raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
-            if material.unit == "item":
-                pages += [[_pair(one, stratum, shown, settings.seed)] for one in proposals]
-            else:
-                pages.append([_step(one, stratum, shown, settings.seed) for one in proposals])
+            pages.append([_drafted(one, stratum, shown, settings) for one in proposals])
     asked = [page for page in pages if not page[0][0].prefilled]
     wanted = math.ceil(settings.checks * len(asked))
     checks = attention_checks(settings.protocol, asked, wanted, settings.seed)
@@ -322,10 +307,7 @@ def _write(folder: Path, material: Material, population: Population, settings: S
         for name, one in population.strata.items()
     }
     values = {
-        "protocol": settings.protocol,
-        "title": settings.title,
-        "question": settings.question,
-        "consent": settings.consent,
+        **settings.model_dump(include={"protocol", "title", "question", "consent", "level", "power"}),
         "hypotheses": settings.hypotheses or (HYPOTHESES[settings.protocol],),
         "systems": tuple(next(iter(material.systems.values()))),
         "items": len(items) - prefilled,
@@ -334,8 +316,6 @@ def _write(folder: Path, material: Material, population: Population, settings: S
         "check_share": settings.checks,
         "raters_per_item": settings.raters,
         "sample": {"unit": material.unit, "seed": settings.seed, "strata": sizes},
-        "level": settings.level,
-        "power": settings.power,
         "analysis": planned_analysis(settings, len(items) - checked, len(sizes)),
         "created": datetime.now(UTC),
         "version": limner_version(),
@@ -347,41 +327,33 @@ def _write(folder: Path, material: Material, population: Population, settings: S
     return study
 
 
-def _pair(one: Proposal, stratum: str, shown: ShownPictures, seed: int) -> Draft:
-    """A pair in a canonical order that says nothing; equal pictures are pre-filled."""
+def _drafted(one: Proposal, stratum: str, shown: ShownPictures, settings: StudySettings) -> Draft:
+    """A text with its pictures in a canonical order that says nothing.
+
+    A pair shows either system's picture, pre-filled where they are equal; a step every different one once.
+    """
+    pairs = settings.protocol == "pairwise"
     pictures = {letter: shown.add(picture) for letter, picture in one.pictures.items()}
-    sides = dict(
-        zip(("first", "second"), shuffled(pictures, seed, "sides", stratum, one.source), strict=True)
-    )
+    systems: dict[str, tuple[str, ...]]
+    if pairs:
+        order = shuffled(pictures, settings.seed, "sides", stratum, one.source)
+        systems = {side: (letter,) for side, letter in zip(PAIR, order, strict=True)}
+    else:
+        order = shuffled(set(pictures.values()), settings.seed, "order", stratum, one.source)
+        systems = {
+            name: tuple(letter for letter, own in pictures.items() if own == picture)
+            for name, picture in zip("abc", order, strict=False)
+        }
     item = Item(
         id=UNNAMED,
         text=one.text,
-        context=one.context,
-        candidates=tuple(Candidate(id=side, picture=pictures[letter]) for side, letter in sides.items()),
+        context=one.context if pairs else (),
+        candidates=tuple(Candidate(id=n, picture=pictures[letters[0]]) for n, letters in systems.items()),
         stratum=stratum,
+        sequence="" if pairs else UNNAMED,
         position=one.position,
-        prefilled="same" if len(set(pictures.values())) == 1 else None,
+        prefilled="same" if pairs and len(set(pictures.values())) == 1 else None,
     )
-    systems = {side: (letter,) for side, letter in sides.items()}
-    return item, KeyEntry(systems=systems, source=one.source, cluster=one.cluster)
-
-
-def _step(one: Proposal, stratum: str, shown: ShownPictures, seed: int) -> Draft:
-    """A step with every different picture once, in a canonical order that says nothing."""
-    owners: dict[str, list[str]] = {}
-    for letter, picture in one.pictures.items():
-        owners.setdefault(shown.add(picture), []).append(letter)
-    order = shuffled(owners, seed, "order", stratum, one.source)
-    ids = dict(zip("abcdefghijklmnopqrstuvwxyz", order, strict=False))
-    item = Item(
-        id=UNNAMED,
-        text=one.text,
-        candidates=tuple(Candidate(id=name, picture=picture) for name, picture in ids.items()),
-        stratum=stratum,
-        sequence=UNNAMED,
-        position=one.position,
-    )
-    systems = {name: tuple(owners[picture]) for name, picture in ids.items()}
     return item, KeyEntry(systems=systems, source=one.source, cluster=one.cluster)
 
 

@@ -28,6 +28,8 @@ from limner.training.settings import DataConfig
 
 PictureSource = Path | Image.Image
 """A file, or a picture that lies in none because it was drawn."""
+Pictures = Mapping[str, PictureSource]
+"""Letter of a system → picture."""
 Boards = Mapping[str, tuple[Path, Storyboard]]
 """Role (tested, control, truth) → file and storyboard of one story."""
 ALL = "all"
@@ -48,7 +50,7 @@ class Proposal:
 
     source: str
     text: str
-    pictures: Mapping[str, PictureSource]
+    pictures: Pictures
     context: tuple[str, ...] = ()
     position: int = 0
     cluster: str = ""
@@ -71,6 +73,13 @@ class Material:
     systems: Mapping[str, Mapping[str, str]]
     look_up: Callable[[str, str], Sequence[Proposal]]
     notes: tuple[str, ...] = field(default=())
+
+
+def _lettered(tested: PictureSource, control: PictureSource, truth: PictureSource | None) -> Pictures:
+    """Pictures by the letters of their systems: of pairs, or of tick-all with a true one."""
+    if truth is None:
+        return {"A": tested, "B": control}
+    return {"A": truth, "B": tested, "C": control}
 
 
 def boards_material(
@@ -110,25 +119,26 @@ def boards_material(
                 )
         if first.id in stories:
             raise DataError(f"study: {paths[0]}: a second board of {first.id!r}; name it once")
-        stories[first.id] = own
-    for own in stories.values():
         _check_steps(own, with_truth=not pairs)
+        stories[first.id] = own
 
-    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
-        del stratum
-        story, _, step = name.rpartition("#") if pairs else (name, "", "")
-        own = stories[story]
-        places = [int(step) - 1] if pairs else range(len(own["tested"][1].steps))
-        return [_proposal_of(story, own, place, with_truth=not pairs) for place in places]
+    def look_up(_stratum: str, name: str) -> Sequence[Proposal]:
+        story, place = places[name]
+        steps = [place] if pairs else range(len(stories[story]["tested"][1].steps))
+        return [_proposal_of(story, stories[story], step, with_truth=not pairs) for step in steps]
 
-    population = [
-        f"{story}#{step + 1}" for story, own in stories.items() for step in range(len(own["tested"][1].steps))
-    ]
+    places = {story: (story, 0) for story in stories}
+    if pairs:
+        places = {
+            f"{story}#{step + 1}": (story, step)
+            for story, own in stories.items()
+            for step in range(len(own["tested"][1].steps))
+        }
     stems = [tested[0].stem, control[0].stem]
     systems = list(names) or (stems if pairs else ["true picture", *stems])
     return Material(
         unit="item" if pairs else "sequence",
-        strata={ALL: population if pairs else list(stories)},
+        strata={ALL: list(places)},
         systems={ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))},
         look_up=look_up,
     )
@@ -162,15 +172,13 @@ def _proposal_of(story: str, own: Boards, place: int, *, with_truth: bool) -> Pr
     written = own["tested"][1].story
     texts = tuple(step_texts(written))
     chosen = {role: _chosen(path, board, place) for role, (path, board) in own.items()}
-    tested, control = chosen["tested"], chosen["control"]
-    pictures: dict[str, PictureSource] = {"A": tested, "B": control}
-    if with_truth:
-        given = (Path(one.path) for one in written.steps[place].pictures if one.path)
-        pictures = {"A": chosen["truth"] if "truth" in own else next(given), "B": tested, "C": control}
+    truth = chosen.get("truth")
+    if with_truth and truth is None:
+        truth = next(Path(one.path) for one in written.steps[place].pictures if one.path)
     return Proposal(
         source=f"{story}#{place + 1}",
         text=texts[place],
-        pictures=pictures,
+        pictures=_lettered(chosen["tested"], chosen["control"], truth if with_truth else None),
         context=texts if len(texts) > 1 else (),
         position=place,
         cluster=story,
@@ -228,6 +236,13 @@ class ItemLine(Record):
             raise ValueError("the context holds the text at its position")
         return self
 
+    def proposal(self, folder: Path) -> Proposal:
+        """What the line says, with its pictures in a folder."""
+        truth = folder / self.truth if self.truth else None
+        pictures = _lettered(folder / self.tested, folder / self.control, truth)
+        cluster = self.cluster or self.sequence
+        return Proposal(self.id, self.text, pictures, self.context, self.position, cluster)
+
 
 def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) -> Material:
     """Lines (pairwise) or sequences (tick-all) of a file.
@@ -265,7 +280,7 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
 
     def look_up(stratum: str, name: str) -> Sequence[Proposal]:
         own = sorted(units[stratum][name], key=lambda line: line.position)
-        return [_proposal(line, file.parent, pairs=pairs) for line in own]
+        return [line.proposal(file.parent) for line in own]
 
     return Material(
         unit="item" if pairs else "sequence",
@@ -273,15 +288,6 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
         systems={stratum: dict(zip(letters, names, strict=True)) for stratum in units},
         look_up=look_up,
     )
-
-
-def _proposal(line: ItemLine, folder: Path, *, pairs: bool) -> Proposal:
-    tested, control = folder / line.tested, folder / line.control
-    pictures: dict[str, PictureSource] = {"A": tested, "B": control}
-    if not pairs:
-        pictures = {"A": folder / line.truth, "B": tested, "C": control}
-    cluster = line.cluster or line.sequence
-    return Proposal(line.id, line.text, pictures, line.context, line.position, cluster)
 
 
 Part = Literal["val", "test"]
@@ -308,11 +314,9 @@ def relations_material(
         _check_same(run, result, control, other)
         if not result.top:
             raise DataError(f"study: {run} retrieves nothing; name a run that ranks pictures")
-    strata: dict[str, list[str]] = {}
     for relation in tested:
         if relation != ALL and relation not in other.labels:
             raise ConfigError(f"study: {unknown('relation', relation, other.labels)}")
-        strata[relation] = positives(other, relation)
     rows = {name: row for row, name in enumerate(other.ids)}
     shown = DataPictures(other.about)
 
@@ -320,13 +324,13 @@ def relations_material(
         row = rows[name]
         pair = shown.pair(name)
         context, position = shown.context(pair)
-        found = {"A": runs[tested[stratum]], "B": other}
-        pictures = {letter: shown.picture(result.top[row][0]) for letter, result in found.items()}
+        first, second = (shown.picture(one.top[row][0]) for one in (runs[tested[stratum]], other))
+        pictures = _lettered(first, second, None)
         return [Proposal(name, pair.text, pictures, context, position, cluster=other.groups[row])]
 
     return Material(
         unit="item",
-        strata=strata,
+        strata={relation: positives(other, relation) for relation in tested},
         systems={
             relation: dict(zip("AB", names or (runs[run].about.system, other.about.system), strict=True))
             for relation, run in tested.items()
@@ -385,16 +389,12 @@ def sequences_material(
         steps.setdefault(story, []).append(row)
     shown = DataPictures(own.about)
 
-    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
-        del stratum
+    def look_up(_stratum: str, name: str) -> Sequence[Proposal]:
         found = []
         for position, row in enumerate(steps[name]):
-            pictures: dict[str, PictureSource] = {
-                "A": shown.picture(own.ids[row]),
-                "B": shown.picture(own.found[decoding].top[row][0]),
-                "C": shown.picture(other.found[decoding].top[row][0]),
-            }
+            first, second = (shown.picture(one.found[decoding].top[row][0]) for one in (own, other))
             pair = shown.pair(own.ids[row])
+            pictures = _lettered(first, second, shown.picture(pair.id))
             found.append(Proposal(pair.id, pair.text, pictures, position=position, cluster=name))
         return found
 

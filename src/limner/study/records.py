@@ -7,6 +7,7 @@ the better one look better still.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -190,6 +191,11 @@ class Key(Record):
     format: Literal["limner-study-key-1"] = "limner-study-key-1"
     systems: Mapping[str, Mapping[Letter, str]]
     items: Mapping[ItemId, KeyEntry]
+
+    @cached_property
+    def checks(self) -> frozenset[str]:
+        """Ids of the attention checks."""
+        return frozenset(name for name, entry in self.items.items() if entry.right is not None)
 
 
 class Drawn(Record):

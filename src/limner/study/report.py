@@ -4,23 +4,24 @@ A report becomes tables here and nowhere else, so that Markdown, LaTeX and HTML 
 """
 
 import html
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 from scipy.stats import binomtest
 
-from limner.errors import ConfigError, unknown
+from limner.evaluation.uncertainty import Interval
 from limner.paper.table import Block, Cell, Kind, Row, Table, reference, render
-from limner.study.analysis import NO_MAJORITY, NOTHING, PAIR_OUTCOMES, Preference, StudyReport, View
+from limner.records import Record
+from limner.study.analysis import NO_MAJORITY, NOTHING, Preference, StudyReport, View
 from limner.study.records import Study, StudyFiles, redrawn
-from limner.study.statistics import EFFECTS
+from limner.study.statistics import EFFECTS, MeanTest
 
 PAIR_COLUMNS = {
     "better": "better",
     "worse": "worse",
     "same": 'same ("both good")',
     "neither": 'neither ("both bad")',
-    "no majority": "no majority",
+    NO_MAJORITY: NO_MAJORITY,
 }
 PATTERNS = ("A", "AB", "AC", "ABC", "B", "C", "BC", NOTHING)
 FEWEST_COLUMNS = (2, 3, 4, 5)
@@ -32,17 +33,9 @@ def build(report: StudyReport) -> list[Table]:
     Args:
         report: of `limner.study.analysis.analyse`.
     """
-    tables = []
-    for view in report.views:
-        outcomes = _pairs if report.protocol == "pairwise" else _patterns
-        tables += [
-            outcomes(report, view),
-            *([_ticked(report, view)] if report.protocol == "tick-all" else []),
-            _tests(report, view),
-            _power(report, view),
-            _agreement(report, view),
-        ]
-    return tables
+    own = (_pairs,) if report.protocol == "pairwise" else (_patterns, _ticked)
+    made = (*own, _tests, _power, _agreement)
+    return [table(report, view) for view in report.views for table in made]
 
 
 def _pairs(report: StudyReport, view: View) -> Table:
@@ -54,7 +47,7 @@ def _pairs(report: StudyReport, view: View) -> Table:
     rows = []
     for name in [*published, *(name for name in ours if name not in published)]:
         one, cells = ours.get(name), []
-        for outcome in PAIR_OUTCOMES:
+        for outcome in PAIR_COLUMNS:
             paper = published.get(name, {}).get(outcome)
             printed = None if paper is None else paper / 100
             if one is None or not one.items:
@@ -81,9 +74,9 @@ def _pairs(report: StudyReport, view: View) -> Table:
         name="cmcm-6",
         title=f"{entry['title']} ({view.raters})",
         corner="system",
-        blocks=(Block(title="share of items", columns=tuple(PAIR_COLUMNS[one] for one in PAIR_OUTCOMES)),),
+        blocks=_blocks({"share of items": tuple(PAIR_COLUMNS.values())}),
         rows=tuple(rows),
-        notes=(*notes, *_named(report), *_counted(report, view)),
+        notes=(*notes, *_counted(report, view)),
     )
 
 
@@ -118,10 +111,7 @@ def _patterns(report: StudyReport, view: View) -> Table:
         name="vrss-2",
         title=f"{entry['title']} ({view.raters})",
         corner="ticked by the majority",
-        blocks=(
-            Block(title="steps by votes", columns=tuple(str(n) for n in votes)),
-            Block(title="all", columns=("steps", "% of steps")),
-        ),
+        blocks=_blocks({"steps by votes": [str(n) for n in votes], "all": ("steps", "% of steps")}),
         rows=tuple(rows),
         notes=(
             "Steps for which more than half of the raters ticked exactly these pictures, by how many did;"
@@ -129,7 +119,6 @@ def _patterns(report: StudyReport, view: View) -> Table:
             " systems chose counts for each.",
             f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with context is"
             " VRSS and the one without VSE++; it prints no steps without the true picture.",
-            *_named(report),
             *_counted(report, view),
         ),
     )
@@ -157,40 +146,41 @@ def _ticked(report: StudyReport, view: View) -> Table:
         name="vrss-2-ticks",
         title=f"Pictures ticked ({view.raters})",
         corner="picture of",
-        blocks=(Block(title="ticked, %", columns=("of votes", "by the majority of a step")),),
+        blocks=_blocks({"ticked, %": ("of votes", "by the majority of a step")}),
         rows=tuple(rows),
         notes=("Whatever else was ticked. The paper has no such figures.",),
     )
 
 
 def _tests(report: StudyReport, view: View) -> Table:
-    rows = []
-    for one in view.strata:
-        sign, mean, span = one.sign, one.mean, one.mean_interval
-        cells = (
-            _cell(mean.mean if mean else None, "precision", (span.low, span.high) if span else None),
-            _cell(sign.wins if sign else None, "count"),
-            _cell(sign.losses if sign else None, "count"),
-            _cell(sign.p_value if sign else None, "probability"),
-            _cell(one.sign_adjusted, "probability"),
-            _cell(mean.t if mean else None, "precision"),
-            _cell(mean.p_value if mean else None, "probability"),
-            _cell(one.mean_adjusted, "probability"),
-            _cell(mean.effect if mean else None, "precision", (mean.low, mean.high) if mean else None),
-        )
-        rows.append(Row(name=one.stratum, cells=cells, remark=_sizes(one)))
+    def cells(one: Preference) -> Iterable[Cell]:
+        yield from _cells(one.mean, {"mean": "precision"}, one.mean_interval)
+        yield from _cells(one.sign, {"wins": "count", "losses": "count", "p_value": "probability"})
+        yield _cell(one.sign_adjusted, "probability")
+        yield from _cells(one.mean, {"t": "precision", "p_value": "probability"})
+        yield _cell(one.mean_adjusted, "probability")
+        yield from _cells(one.mean, {"effect": "precision"}, one.mean)
+
+    scored = (
+        "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
+        if report.protocol == "pairwise"
+        else "Score of a step: +1 where more than half of the raters tick the picture of the model with"
+        " context and not that of the one without, each by itself, −1 the other way round, 0 else."
+    )
     return Table(
         name=f"{report.protocol}-tests",
         title=f"Tests of the preference ({view.raters})",
         corner="stratum",
-        blocks=(
-            Block(title="score", columns=("mean",)),
-            Block(title="sign test", columns=("wins", "losses", "p", "p (Holm)")),
-            Block(title="t-test", columns=("t", "p", "p (Holm)", "effect d")),
+        blocks=_blocks(
+            {
+                "score": ("mean",),
+                "sign test": ("wins", "losses", "p", "p (Holm)"),
+                "t-test": ("t", "p", "p (Holm)", "effect d"),
+            }
         ),
-        rows=tuple(rows),
+        rows=tuple(Row(name=one.stratum, cells=tuple(cells(one)), remark=_sizes(one)) for one in view.strata),
         notes=(
-            _scored(report),
+            scored,
             "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; no figure where all"
             " scores are equal. Effect: mean over standard deviation, interval by the noncentral t.",
             "Interval of the mean: bootstrap of whole stories or duplicate groups. Holm: corrected for the"
@@ -199,67 +189,53 @@ def _tests(report: StudyReport, view: View) -> Table:
     )
 
 
-def _scored(report: StudyReport) -> str:
-    if report.protocol == "pairwise":
-        return "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
-    return (
-        "Score of a step: +1 where more than half of the raters tick the picture of the model with context"
-        " and not that of the one without, each by itself, −1 the other way round, 0 else."
-    )
-
-
 def _power(report: StudyReport, view: View) -> Table:
-    paper = reference()["cmcm-6"]["detectable"] if report.protocol == "pairwise" else None
     names = [f"{effect:g}" for effect in EFFECTS]
-    rows = []
-    for one in view.strata:
-        found = one.power
-        cells = (
-            _cell(one.items, "count"),
-            _cell(found.detectable if found else None, "precision"),
-            _cell(found.detectable_t if found else None, "precision"),
-            *(_cell(found.of[name] if found else None, "precision") for name in names),
-        )
-        rows.append(Row(name=one.stratum, cells=cells))
+
+    def cells(one: Preference) -> Iterable[Cell]:
+        yield _cell(one.items, "count")
+        yield from _cells(one.power, {"detectable": "precision", "detectable_t": "precision"})
+        for name in names:
+            yield _cell(one.power.of[name] if one.power else None, "precision")
+
     wished = next((one.power.power for one in view.strata if one.power), 0.95)
-    said = f" The paper states {paper}, which belongs to about 450 items." if paper is not None else ""
+    paper = reference()["cmcm-6"]["detectable"]
+    said = f" The paper states {paper}, which belongs to about 450 items."
     return Table(
         name=f"{report.protocol}-power",
         title=f"What the study can see ({view.raters})",
         corner="stratum",
-        blocks=(
-            Block(title="sample", columns=("items",)),
-            Block(title=f"effect seen with power {wished:g}", columns=("normal", "t-test")),
-            Block(title="power to see an effect of", columns=tuple(names)),
+        blocks=_blocks(
+            {
+                "sample": ("items",),
+                f"effect seen with power {wished:g}": ("normal", "t-test"),
+                "power to see an effect of": names,
+            }
         ),
-        rows=tuple(rows),
-        notes=(f"Two-sided, level {report.level:g}; effects are means over standard deviations.{said}",),
+        rows=tuple(Row(name=one.stratum, cells=tuple(cells(one))) for one in view.strata),
+        notes=(
+            f"Two-sided, level {report.level:g}; effects are means over standard deviations."
+            + (said if report.protocol == "pairwise" else ""),
+        ),
     )
 
 
 def _agreement(report: StudyReport, view: View) -> Table:
-    rows = []
-    for one in view.strata:
-        found = one.agreement
-        cells = (
-            _cell(found.observed, "percent"),
-            _cell(found.kappa, "precision"),
-            _cell(found.kappa_units, "count"),
-            _cell(found.alpha, "precision"),
-            _cell(found.alpha_units, "count"),
-        )
-        rows.append(Row(name=one.stratum, cells=cells))
     unit = "an item" if report.protocol == "pairwise" else "a picture of a step, ticked or not"
+    kinds: dict[str, Kind] = {"observed": "percent", "kappa": "precision", "kappa_units": "count"}
+    kinds |= {"alpha": "precision", "alpha_units": "count"}
     return Table(
         name=f"{report.protocol}-agreement",
         title=f"Agreement of the raters ({view.raters})",
         corner="stratum",
-        blocks=(
-            Block(title="pairs of votes", columns=("equal",)),
-            Block(title="Fleiss", columns=("kappa", "its units")),
-            Block(title="Krippendorff", columns=("alpha", "its units")),
+        blocks=_blocks(
+            {
+                "pairs of votes": ("equal",),
+                "Fleiss": ("kappa", "its units"),
+                "Krippendorff": ("alpha", "its units"),
+            }
         ),
-        rows=tuple(rows),
+        rows=tuple(Row(name=one.stratum, cells=tuple(_cells(one.agreement, kinds))) for one in view.strata),
         notes=(
             f"A unit is {unit}. Kappa takes those with the commonest number of votes, alpha all with two or"
             " more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
@@ -267,10 +243,25 @@ def _agreement(report: StudyReport, view: View) -> Table:
     )
 
 
-def _cell(value: float | None, kind: Kind, span: tuple[float | None, float | None] | None = None) -> Cell:
+def _blocks(columns: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
+    """Title → its columns."""
+    return tuple(Block(title=title, columns=tuple(own)) for title, own in columns.items())
+
+
+def _cells(
+    record: Record | None, kinds: Mapping[str, Kind], span: Interval | MeanTest | None = None
+) -> Iterable[Cell]:
+    """A figure for each of some fields of a record, none defined without the record."""
+    values = {} if record is None else dict(record)
+    return [_cell(values.get(name), kind, span) for name, kind in kinds.items()]
+
+
+def _cell(value: float | None, kind: Kind, span: Interval | MeanTest | None = None) -> Cell:
     """A figure, or nothing where it is not defined, which is no gap."""
-    low, high = span if span and value is not None else (None, None)
-    return Cell(value=value, low=low, high=high, kind=kind, applies=value is not None)
+    if value is None:
+        return Cell(kind=kind, applies=False)
+    low, high = (span.low, span.high) if span else (None, None)
+    return Cell(value=value, low=low, high=high, kind=kind)
 
 
 def _sizes(one: Preference) -> str:
@@ -278,22 +269,18 @@ def _sizes(one: Preference) -> str:
     return f"n = {one.items}{filled}"
 
 
-def _named(report: StudyReport) -> Sequence[str]:
-    roles = (
-        {"A": "Tested", "B": "Control"}
-        if report.protocol == "pairwise"
-        else {"A": "True picture", "B": "Model with context", "C": "Model without context"}
-    )
+def _counted(report: StudyReport, view: View) -> Sequence[str]:
+    """Whose pictures they were, and how many votes count."""
+    roles = ["True picture", "Model with context", "Model without context"]
+    if report.protocol == "pairwise":
+        roles = ["Tested", "Control"]
     named = [
         f"{role}: {', '.join(report.systems.get(letter, ())) or 'not named'}"
-        for letter, role in roles.items()
+        for letter, role in zip("ABC", roles, strict=False)
     ]
-    return (f"{'; '.join(named)}.",)
-
-
-def _counted(report: StudyReport, view: View) -> Sequence[str]:
     checks = report.checks
     return (
+        f"{'; '.join(named)}.",
         f"{view.votes} votes of {checks.raters} raters; {view.unrated} items with too few votes are left out,"
         f" {view.incomplete} of those counted have fewer than {report.raters_per_item}.",
         f"Attention checks: {checks.wrong} of {checks.answered} answers wrong; failed by"
@@ -301,7 +288,6 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
     )
 
 
-ReportFormat = Literal["md", "latex", "html", "json"]
 _STYLE = (
     ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:84rem;margin:2rem auto;"
     "padding:0 1rem}table{border-collapse:collapse;margin:2rem 0 .5rem}"
@@ -311,20 +297,18 @@ _STYLE = (
 )
 
 
-def report_text(files: StudyFiles, report: StudyReport, form: ReportFormat = "md") -> str:
+def report_text(
+    files: StudyFiles, report: StudyReport, form: Literal["md", "latex", "html", "json"] = "md"
+) -> str:
     """The whole report.
 
     Args:
         files: of the study.
         report: what came out.
         form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
-    Raises:
-        ConfigError: no such format.
     """
     if form == "json":
         return report.model_dump_json(indent=2)
-    if form not in get_args(ReportFormat):
-        raise ConfigError("study: " + unknown("format", form, get_args(ReportFormat)))
     tables = render(build(report), form)
     if form == "latex":
         return tables
@@ -336,12 +320,12 @@ def report_text(files: StudyFiles, report: StudyReport, form: ReportFormat = "md
     if form == "md":
         plain = [line.replace("*", "\\*").replace("_", "\\_") for line in facts]
         return "\n".join([f"# {study.title}", "", *(f"- {line}" for line in plain), "", tables])
-    listed = "".join(f"<li>{html.escape(line)}</li>" for line in facts)
+    title, listed = html.escape(study.title), "".join(f"<li>{html.escape(line)}</li>" for line in facts)
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(study.title)}</title><style>{_STYLE}</style></head>\n"
-        f"<body><main>\n<h1>{html.escape(study.title)}</h1>\n<ul>{listed}</ul>\n{tables}\n</main></body></html>"
+        f"<title>{title}</title><style>{_STYLE}</style></head>\n"
+        f"<body><main>\n<h1>{title}</h1>\n<ul>{listed}</ul>\n{tables}\n</main></body></html>"
     )
 
 
