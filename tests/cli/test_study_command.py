@@ -191,7 +191,7 @@ def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, 
 
     found = read_study(folder)
     assert "no votes yet" in limner(capsys, "study", "status", folder)[2]
-    base = VoteBase.open(folder, found.study)
+    base = VoteBase(folder, found.study)
     plan = Plan(found.study.sha256, units(found.items, found.key.checks), 3)
     for answer in ("first", "second", "first"):
         rater = base.join(new_secret())

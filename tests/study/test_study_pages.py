@@ -25,7 +25,7 @@ HTML = {"accept": "text/html"}
 def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0):
     files = read_study(folder)
     plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
-    base = VoteBase.open(folder, files.study, **({"clock": clock} if clock else {}))
+    base = VoteBase(folder, files.study, **({"clock": clock} if clock else {}))
     desk = Desk(base, plan, Wording.of(files.study), folder / "pictures", invitation, hold_s)
     app = Guarded(study_app(desk), Guard(port=8420))
 

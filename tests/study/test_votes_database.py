@@ -60,9 +60,9 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
     folder = pairwise_study(tmp_path / "study", 10, checks=1)
     files = read_study(folder)
     plan = plan_of(files)
-    base = VoteBase.open(folder, files.study, database_url)
+    base = VoteBase(folder, files.study, database_url)
     # two servers on one database, as after a restart that overlapped
-    other = VoteBase.open(folder, files.study, database_url)
+    other = VoteBase(folder, files.study, database_url)
     raters = [base.join(new_secret()) for _ in range(12)]
     start = threading.Barrier(len(raters))
 
@@ -90,7 +90,7 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
 def test_places_fill_evenly(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 7, raters=4, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase.open(folder, files.study, database_url), plan_of(files)
+    base, plan = VoteBase(folder, files.study, database_url), plan_of(files)
     raters = [base.join(new_secret()) for _ in range(4)]
     for turn in range(28):
         rater = raters[turn % 4]
@@ -112,7 +112,7 @@ def test_a_place_that_was_given_up_goes_to_another(tmp_path, pairwise_study, dat
     folder = pairwise_study(tmp_path / "study", 1, raters=1, checks=0)
     files = read_study(folder)
     clock = Clock()
-    base = VoteBase.open(folder, files.study, database_url, clock=clock)
+    base = VoteBase(folder, files.study, database_url, clock=clock)
     plan = plan_of(files)
     first, second, third = (base.join(new_secret()) for _ in range(3))
     unit = base.turn(first, plan, hold_s=60).unit
@@ -135,7 +135,7 @@ def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwi
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     files = read_study(folder)
     clock = Clock()
-    base, plan = VoteBase.open(folder, files.study, clock=clock), plan_of(files)
+    base, plan = VoteBase(folder, files.study, clock=clock), plan_of(files)
     rater = base.join(new_secret())
     unit = base.turn(rater, plan, hold_s=60).unit
     clock.now += 3600
@@ -152,7 +152,7 @@ def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwi
 def test_a_sequence_is_stored_whole_or_not_at_all(tmp_path, tick_all_study):
     folder = tick_all_study(tmp_path / "study")
     files = read_study(folder)
-    base, plan = VoteBase.open(folder, files.study), plan_of(files)
+    base, plan = VoteBase(folder, files.study), plan_of(files)
     rater = base.join(new_secret())
     unit = base.turn(rater, plan).unit
     assert [item.position for item in unit.items] == [0, 1, 2]
@@ -168,7 +168,7 @@ def test_a_sequence_is_stored_whole_or_not_at_all(tmp_path, tick_all_study):
 def test_the_limit_per_rater_and_what_is_left(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 6, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase.open(folder, files.study), plan_of(files, limit=2)
+    base, plan = VoteBase(folder, files.study), plan_of(files, limit=2)
     rater = base.join(new_secret())
     seen = []
     while (turn := base.turn(rater, plan)).unit:
@@ -184,7 +184,7 @@ def test_one_database_holds_several_studies(tmp_path, pairwise_study, tick_all_s
     folders = pairwise_study(tmp_path / "a", 2, checks=0), tick_all_study(tmp_path / "b", 1)
     for folder, answer in zip(folders, ("neither", ("q",)), strict=True):
         files = read_study(folder)
-        base, plan = VoteBase.open(folder, files.study, database_url), plan_of(files)
+        base, plan = VoteBase(folder, files.study, database_url), plan_of(files)
         rater = base.join(new_secret())
         unit = base.turn(rater, plan).unit
         base.vote(rater, unit, answers_to(unit, plan, rater, answer))
@@ -197,7 +197,7 @@ def test_one_database_holds_several_studies(tmp_path, pairwise_study, tick_all_s
 def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase.open(folder, files.study, postgres.url), plan_of(files)
+    base, plan = VoteBase(folder, files.study, postgres.url), plan_of(files)
     rater = base.join(new_secret())
     unit = base.turn(rater, plan).unit
     assert base.vote(rater, unit, answers_to(unit, plan, rater)) == "stored"
@@ -212,7 +212,7 @@ def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres)
 
 def test_a_busy_sqlite_file_is_waited_for(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
-    base = VoteBase.open(folder, read_study(folder).study)
+    base = VoteBase(folder, read_study(folder).study)
     holder = sqlite3.connect(folder / "votes.sqlite", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
     threading.Timer(0.3, holder.rollback).start()
@@ -227,7 +227,7 @@ def test_a_busy_sqlite_file_is_waited_for(tmp_path, pairwise_study):
 def test_the_database_itself_refuses_what_must_never_be(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase.open(folder, files.study), plan_of(files)
+    base, plan = VoteBase(folder, files.study), plan_of(files)
     rater, other = base.join(new_secret()), base.join(new_secret())
     unit = base.turn(rater, plan).unit
     base.vote(rater, unit, answers_to(unit, plan, rater))
@@ -259,10 +259,10 @@ def test_errors_say_what_is_wrong_and_no_password(tmp_path, pairwise_study, monk
     with pytest.raises(MissingError, match="no votes yet; 'limner study serve"):
         read_stored(folder)
     with pytest.raises(DataError, match="is the database there") as refused:
-        VoteBase.open(folder, study, "postgresql://me:hunter2@127.0.0.1:1/none")
+        VoteBase(folder, study, "postgresql://me:hunter2@127.0.0.1:1/none")
     assert "hunter2" not in str(refused.value)
     (folder / "votes.sqlite").write_text("no database, but a long enough text to be read as one" * 20)
     with pytest.raises(DataError, match="not a database"):
         read_stored(folder)
     with pytest.raises(DataError, match="folder is not there"):
-        VoteBase.open(folder, study, str(tmp_path / "absent" / "votes.sqlite"))
+        VoteBase(folder, study, str(tmp_path / "absent" / "votes.sqlite"))

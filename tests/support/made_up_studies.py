@@ -122,5 +122,5 @@ def raters_of(base):
     from limner.study.connection import RATERS
 
     query = select(func.count()).select_from(RATERS).where(RATERS.c.study == base._study)
-    with base._connections.reading() as connection:
+    with base.reading() as connection:
         return connection.scalar(query)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import compare_digest
@@ -114,12 +115,17 @@ def study_app(desk: Desk) -> FastAPI:
         one.picture for unit in desk.plan.units.values() for item in unit.items for one in item.candidates
     )
 
+    def asked(secret: str, invitation: str, *, unticked: bool = False) -> str:
+        most = desk.plan.room()
+        values = {"secret": secret, "invitation": invitation, "pages": most, "unticked": unticked}
+        return pages.render("consent.html", **values)
+
     @app.get("/")
     def consent(request: Request, token: str = "") -> Response:
         if desk.rater(request) is not None:
             return RedirectResponse("/rate", 303)
         _invited(desk, token)
-        return _page(pages.consent(new_secret(), token, _most(desk.plan)))
+        return _page(asked(new_secret(), token))
 
     @app.post("/begin")
     def begin(request: Request, form: Annotated[Form, Depends(_form)]) -> Response:
@@ -128,7 +134,7 @@ def study_app(desk: Desk) -> FastAPI:
         if not _SECRET.fullmatch(secret):
             raise ProblemError(400, "this form was not made here; begin on the first page")
         if _one(form, "consent") != "yes":
-            return _page(pages.consent(secret, token, _most(desk.plan), unticked=True), 422)
+            return _page(asked(secret, token, unticked=True), 422)
         desk.votes.join(secret)
         return desk.enter(request, secret)
 
@@ -166,7 +172,7 @@ def study_app(desk: Desk) -> FastAPI:
     @app.get("/pause")
     def pause(request: Request) -> Response:
         desk.known(request)
-        return _page(pages.pause(desk.link(request)))
+        return _page(pages.render("pause.html", link=desk.link(request)))
 
     @app.get("/pictures/{name}")
     def picture(request: Request, name: str) -> Response:
@@ -197,9 +203,9 @@ def _refuse(app: FastAPI, pages: Pages) -> None:
             detail = error.details.detail
         elif isinstance(error, HTTPException):
             detail = "There is nothing at this address."
-        return _page(
-            pages.message("This did not work", detail[:1].upper() + detail[1:]), answered.status_code
-        )
+        detail = detail[:1].upper() + detail[1:]
+        page = pages.render("message.html", heading="This did not work", detail=detail)
+        return _page(page, answered.status_code)
 
     for kind in (LimnerError, HTTPException):
         app.add_exception_handler(kind, as_page)
@@ -213,12 +219,6 @@ def _page(text: str, status: int = 200) -> Response:
 def _invited(desk: Desk, token: str) -> None:
     if desk.invitation and not compare_digest(token.encode(), desk.invitation.encode()):
         raise ProblemError(401, "this study is by invitation; open the whole address that you were sent")
-
-
-def _most(plan: Plan) -> int:
-    """Pages a rater is asked at most, checks not counted."""
-    pages = len(plan.names(check=False))
-    return pages if plan.limit is None else min(pages, plan.limit)
 
 
 def _one(form: Form, name: str) -> str:
@@ -251,12 +251,11 @@ def serve_study(
         note: receives one line on how far the study is.
         ready: receives the address once the server answers.
     Raises:
-        LimnerError: as `read_study`, `VoteBase.open` and `bind`.
+        LimnerError: as `read_study`, `VoteBase` and `bind`.
     """
     files = read_study(folder)
     plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
-    base = VoteBase.open(folder, files.study, votes)
-    try:
+    with closing(VoteBase(folder, files.study, votes)) as base:
         bound = bind(host, port)
         note(
             f"{files.study.title}: {len(plan.names(check=False))} pages and {len(plan.names(check=True))}"
@@ -267,5 +266,3 @@ def serve_study(
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
         serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()))
-    finally:
-        base.close()

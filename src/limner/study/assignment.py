@@ -107,7 +107,7 @@ class Plan:
             load: page → raters that answered it or hold a place on it.
         """
         free = self.open(mine, load)
-        if not free or (self.limit is not None and self.answered(mine) >= self.limit):
+        if not free or not self.room(mine):
             return None
         least = min(load.get(name, 0) for name in free)
         return self.shuffled([name for name in free if load.get(name, 0) == least], rater)[0]
@@ -118,9 +118,10 @@ class Plan:
             name for name in self.names(check=False) if name not in mine and load.get(name, 0) < self.raters
         ]
 
-    def answered(self, mine: Collection[str]) -> int:
-        """Pages answered, checks not counted."""
-        return sum(name in self.units and not self.units[name].check for name in mine)
+    def room(self, mine: Collection[str] = ()) -> int:
+        """Pages that one who answered these may still be asked, checks not counted."""
+        real = self.names(check=False)
+        return max(0, min(len(real), self.limit or len(real)) - sum(name in mine for name in real))
 
     def shuffled(self, things: Sequence[Thing], *seeds: str) -> list[Thing]:
         """The things in an order drawn for these seeds and this study: always the same."""

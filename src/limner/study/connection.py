@@ -125,16 +125,14 @@ class Connections:
         # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
         # connection while they wait. Other servers are kept apart by the database alone.
         self._writer = threading.Lock()
+        self._registered = select(STUDIES.c.sha256).where(STUDIES.c.sha256 == study)
         self._patiently(lambda: METADATA.create_all(self._engine))
 
-        def register() -> None:
-            options = self._engine.execution_options(**{_WRITING: True})
-            with options.connect() as connection, connection.begin():
-                known = connection.scalar(select(STUDIES.c.sha256).where(STUDIES.c.sha256 == study))
-                if known is None:
-                    connection.execute(STUDIES.insert().values(sha256=study, title=title))
+        def register(connection: Connection) -> None:
+            if connection.scalar(self._registered) is None:
+                connection.execute(STUDIES.insert().values(sha256=study, title=title))
 
-        self._patiently(register)
+        self.write(register)
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -168,9 +166,7 @@ class Connections:
                 if connection.dialect.name == "postgresql":  # SQLite has one writer anyhow, see `_begin`
                     if not lasting:
                         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-                    connection.execute(
-                        select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study).with_for_update()
-                    )
+                    connection.execute(self._registered.with_for_update())
                 return work(connection)
 
         return self._patiently(once)
@@ -240,8 +236,8 @@ def _engine(url: URL) -> Engine:
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     """Make SQLite let readers and a writer work at once, and keep what refers to each other together."""
     connection.isolation_level = None  # transactions begin where `_begin` says, not where the driver guesses
-    for line in ("journal_mode=WAL", "foreign_keys=ON"):
-        connection.execute(f"PRAGMA {line}")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA foreign_keys=ON")
 
 
 def _begin(connection: Connection) -> None:

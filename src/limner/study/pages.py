@@ -91,14 +91,6 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class ContextText:
-    """One text of a story around the one to judge."""
-
-    text: str
-    current: bool
-
-
-@dataclass(frozen=True)
 class Shown:
     """One item as it stands on a page.
 
@@ -107,6 +99,7 @@ class Shown:
         field: of the form.
         text: to judge by.
         before, near, after: texts of the story: far ahead, around and including it, far behind.
+        current: place of the one to judge in `near`.
         pictures: file names from left to right.
         ticked: values that the form held when it came back incomplete.
     """
@@ -114,9 +107,10 @@ class Shown:
     number: int
     field: str
     text: str
-    before: tuple[ContextText, ...]
-    near: tuple[ContextText, ...]
-    after: tuple[ContextText, ...]
+    before: tuple[str, ...]
+    near: tuple[str, ...]
+    after: tuple[str, ...]
+    current: int
     pictures: tuple[str, ...]
     ticked: tuple[str, ...] = ()
 
@@ -128,19 +122,6 @@ class Pages:
         """Take the words that all pages share."""
         self._templates = environment("limner.study")
         self._wording = wording
-
-    def consent(self, secret: str, invitation: str, pages: int, *, unticked: bool = False) -> str:
-        """What is asked of raters, and their consent.
-
-        Args:
-            secret: name of the rater-to-be.
-            invitation: token of the server, or "".
-            pages: they are asked at most.
-            unticked: they pressed the button without consenting.
-        """
-        return self._render(
-            "consent.html", secret=secret, invitation=invitation, pages=pages, unticked=unticked
-        )
 
     def rating(
         self,
@@ -163,12 +144,12 @@ class Pages:
             form: what came back incomplete.
         """
         if turn.unit is None:
-            return self._render("end.html", turn=turn, link=link)
+            return self.render("end.html", turn=turn, link=link)
         shown = [
             self._shown(item, number, plan.shown_order(rater, item), form or {})
             for number, item in enumerate(turn.unit.items, start=1)
         ]
-        return self._render(
+        return self.render(
             "pair.html" if self._wording.pairs else "ticks.html",
             unit=turn.unit.name,
             rater=rater,
@@ -179,17 +160,9 @@ class Pages:
             incomplete=form is not None,
         )
 
-    def pause(self, link: str) -> str:
-        """How to come back, also on another device."""
-        return self._render("pause.html", link=link)
-
-    def message(self, title: str, detail: str) -> str:
-        """A refusal in words."""
-        return self._render("message.html", heading=title, detail=detail)
-
     def _shown(self, item: Item, number: int, order: Sequence[str], form: Form) -> Shown:
         files = {one.id: one.picture for one in item.candidates}
-        story = tuple(ContextText(text, place == item.position) for place, text in enumerate(item.context))
+        story = item.context
         first, last = max(0, item.position - AROUND), item.position + AROUND + 1
         return Shown(
             number=number,
@@ -198,9 +171,11 @@ class Pages:
             before=story[:first],
             near=story[first:last],
             after=story[last:],
+            current=item.position - first,
             pictures=tuple(files[candidate] for candidate in order),
             ticked=tuple(form.get(_field(number), ())),
         )
 
-    def _render(self, template: str, **values: object) -> str:
+    def render(self, template: str, **values: object) -> str:
+        """A page by the name of its template."""
         return self._templates.get_template(template).render(study=self._wording, words=PAIR_WORDS, **values)

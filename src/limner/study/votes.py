@@ -11,6 +11,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,6 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, ins
 
 HOLD_S = 1200.0
 Outcome = Literal["stored", "stands", "gone"]
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,12 @@ class Turn:
     waiting: bool = False
 
 
-class VoteBase:
+class VoteBase(Connections):
     """The votes of one study in a database."""
 
-    def __init__(self, connections: Connections, study: Study, clock: Clock = time.time) -> None:
-        """Use `open`."""
-        self._connections = connections
-        self._study = study.sha256
-        self._clock = clock
-        self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
-
-    @classmethod
-    def open(
-        cls, folder: Path | str, study: Study, votes: str | None = None, *, clock: Clock = time.time
-    ) -> VoteBase:
+    def __init__(
+        self, folder: Path, study: Study, votes: str | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
         """Connect, and make the tables where there are none.
 
         Args:
@@ -70,16 +62,9 @@ class VoteBase:
         Raises:
             LimnerError: as `Connections`.
         """
-        return cls(Connections(votes_url(Path(folder), votes), study.sha256, study.title), study, clock)
-
-    @property
-    def name(self) -> str:
-        """URL without password."""
-        return self._connections.name
-
-    def close(self) -> None:
-        """Let go of all connections."""
-        self._connections.close()
+        super().__init__(votes_url(folder, votes), study.sha256, study.title)
+        self._clock = clock
+        self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
 
     def join(self, secret: str) -> str:
         """Take in a rater who has just consented; the same secret again is the same rater.
@@ -97,12 +82,12 @@ class VoteBase:
                 connection.execute(insert(RATERS).values(**row))
             return rater
 
-        return self._connections.write(work)
+        return self.write(work)
 
     def knows(self, rater: str) -> bool:
         """Whether somebody of this public id takes part."""
         if rater not in self._known:
-            with self._connections.reading() as connection:
+            with self.reading() as connection:
                 if connection.scalar(self._rater(rater)) is None:
                     return False
             self._known.add(rater)
@@ -136,16 +121,15 @@ class VoteBase:
                 connection.execute(
                     update(PLACES).where(*self._place(held, rater)).values(held=now, shown=shown)
                 )
-            count = sum(name != held for name in plan.open(answered, load))
-            more = plan.limit is None or plan.answered(answered) < plan.limit
-            if plan.limit is not None:
-                extra = held is not None and not plan.units[held].check
-                count = min(count, max(0, plan.limit - plan.answered(answered) - extra))
-            waiting = held is None and more and self._others_hold(connection, plan, answered)
-            return Turn(None if held is None else plan.units[held], len(answered), count, waiting)
+            unit = None if held is None else plan.units[held]
+            room = plan.room(answered)
+            left = room - 1 if unit is not None and not unit.check else room
+            count = min(sum(name != held for name in plan.open(answered, load)), max(0, left))
+            waiting = unit is None and room > 0 and self._others_hold(connection, plan, answered)
+            return Turn(unit, len(answered), count, waiting)
 
         # A place that is lost in a power cut is held again when the page is asked for again.
-        return self._connections.write(work, lasting=False)
+        return self.write(work, lasting=False)
 
     def vote(self, rater: str, unit: Unit, answers: Sequence[tuple[str, Answer, Sequence[str]]]) -> Outcome:
         """Store what a rater answered on a page: all of it or nothing, and only the first time.
@@ -185,19 +169,19 @@ class VoteBase:
             connection.execute(insert(VOTES), rows)
             return "stored"
 
-        return self._connections.write(work)
+        return self.write(work)
 
     def votes(self) -> list[Vote]:
         """All votes, by time."""
         query = select(VOTES).where(VOTES.c.study == self._study)
-        with self._connections.reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(query.order_by(VOTES.c.time, VOTES.c.rater, VOTES.c.item)).all()
         return [
             Vote(
                 item=row.item,
                 rater=row.rater,
-                answer=_answer(row.answer),
-                shown_order=tuple(json.loads(row.shown_order)),
+                answer=json.loads(row.answer),
+                shown_order=json.loads(row.shown_order),
                 seconds=row.seconds,
                 time=datetime.fromtimestamp(row.time, UTC),
             )
@@ -268,7 +252,7 @@ def read_stored(folder: Path | str, votes: str | None = None) -> list[Vote]:
         votes: see `votes_url`.
     Raises:
         MissingError: there is no such file yet.
-        LimnerError: as `read_study` and `VoteBase.open`.
+        LimnerError: as `read_study` and `VoteBase`.
     """
     home = Path(folder)
     study = read_study(home, pictures=False).study
@@ -277,11 +261,8 @@ def read_stored(folder: Path | str, votes: str | None = None) -> list[Vote]:
         raise MissingError(
             f"{url.database}: no votes yet; 'limner study serve {home}' collects them; --votes names others"
         )
-    base = VoteBase.open(home, study, votes)
-    try:
+    with closing(VoteBase(home, study, votes)) as base:
         return base.votes()
-    finally:
-        base.close()
 
 
 def new_secret() -> str:
@@ -292,8 +273,3 @@ def new_secret() -> str:
 def public_id(secret: str) -> str:
     """What votes carry in place of a rater's secret: nobody can come back as them by it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _answer(stored: str) -> Answer:
-    found = json.loads(stored)
-    return tuple(found) if isinstance(found, list) else found
