@@ -13,7 +13,7 @@ from limner.datasets.neighbours import (
     read_pair_scores,
     write_pair_scores,
 )
-from limner.errors import DataError, MissingError, ShapeError
+from limner.errors import DataError, MissingError
 
 NAMES = ("DIVERSITY/text", "DIVERSITY/image", "DISCREPANCY/text", "weight")
 
@@ -46,8 +46,6 @@ def test_measures_leave_out_what_is_no_score():
 
 
 def test_scores_must_be_one_number_per_pair(tmp_path):
-    with pytest.raises(ShapeError, match="weight has shape"):
-        write_pair_scores(PairScores(("a",), {"weight": np.zeros(2, np.float32)}, 0), tmp_path)
     about = {"format": SCORES_FORMAT, "epoch": "0", "ids": '["a"]'}
     for wrong in (np.zeros(2, np.float32), np.zeros(1, np.float64)):
         save_file({"weight": wrong}, tmp_path / SCORES_FILE, about)

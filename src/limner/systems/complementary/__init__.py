@@ -79,5 +79,5 @@ def _neighbours(config: ComplementaryConfig, corpus: Corpus, parts: Parts) -> ND
     settings: Any = {"size": graph.size, "method": graph.method}
     settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids}
     if isinstance(corpus.pictures, Features):
-        return stored_graph(Path(config.data.features) / GRAPHS, found, **settings).neighbours
-    return build_graph(found, **settings).neighbours
+        return stored_graph(Path(config.data.features) / GRAPHS, found, **settings)
+    return build_graph(found, **settings)
