@@ -39,11 +39,11 @@ def data(tmp_path):
 
 
 def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, weights, monkeypatch):
-    options = {"backbone": "resnet18", "weights": weights, "precision": "float32"}
+    options = {"backbone": "resnet18", "weights": weights}
     found = picture_features(data, tmp_path / "features", **options)
     assert (len(found), found.shape) == (3, (512,))
     state = {key: torch.clone(value) for key, value in _state(weights).items()}
-    encoder = PixelEncoder("resnet18", build("resnet18", state, "w"), "0" * 64, precision="float32")
+    encoder = PixelEncoder("resnet18", build("resnet18", state, "w"), "0" * 64)
     with open(data.pairs[1].image, "rb") as file:  # noqa: PTH123
         prepared = encoder.prepare(decode(file.read()).rgb)
     due = encoder.features(prepared[None])[0]
@@ -59,7 +59,7 @@ def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, wei
 
 
 def test_grids_have_a_store_of_their_own_in_half_precision(tmp_path, data, weights):
-    options = {"backbone": "resnet18", "weights": weights, "precision": "float32"}
+    options = {"backbone": "resnet18", "weights": weights}
     pooled = picture_features(data, tmp_path / "features", **options)
     found = picture_features(data, tmp_path / "features", layer="grid", **options)
     assert (len(found), found.shape, found.stored.dtype) == (3, (49, 512), np.float16)

@@ -5,12 +5,14 @@ Rows are half precision in one memory-mapped file, so that training needs no pic
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +36,17 @@ from limner.records import Record
 from limner.threads import ahead
 
 if TYPE_CHECKING:
-    import numpy as np
     from PIL.Image import Image
-
-    from limner.encoders.pixels import Precision
-
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 KEY, IDS, ROWS, DONE = "key.json", "ids.json", "rows.f16", "done.json"
+Report = Callable[[int, int], None]
 BATCH = 32
+"""Pictures per forward pass."""
 SAVE_EVERY_BATCHES = 8
+WORKERS = 2
+"""Threads that decode."""
 
 
 class FeatureKey(Record):
@@ -83,6 +85,11 @@ class _Done(Record):
     rows: int = Field(ge=0)
     shape: tuple[int, ...] = ()
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the rows."""
+        return self.rows * 2 * math.prod(self.shape)
+
 
 class Features:
     """A complete store, opened for reading.
@@ -91,12 +98,13 @@ class Features:
         key: what the rows are of.
         ids: (N,) picture of every row.
         stored: (N, …) float16, memory-mapped, read-only.
+        row_of: picture → row.
     """
 
     def __init__(self, key: FeatureKey, ids: tuple[str, ...], stored: NDArray[np.float16]) -> None:
         """Take what `open_features` read."""
         self.key, self.ids, self.stored = key, ids, stored
-        self._places = {name: place for place, name in enumerate(ids)}
+        self.row_of = {name: row for row, name in enumerate(ids)}
 
     def __len__(self) -> int:
         """N."""
@@ -113,13 +121,13 @@ class Features:
         Raises:
             DataError: a picture has no row.
         """
-        absent = [name for name in ids if name not in self._places]
+        absent = [name for name in ids if name not in self.row_of]
         if absent:
             raise DataError(
                 f"{self.key.data}: picture {absent[0]!r} has no features ({len(absent)} of {len(ids)});"
                 " extract them for this data set again"
             )
-        return np.array([self._places[name] for name in ids], dtype=np.int64)
+        return np.array([self.row_of[name] for name in ids], dtype=np.int64)
 
     def take(self, places: NDArray[np.int64]) -> Floats:
         """(B, …) float32 copies of some rows."""
@@ -140,16 +148,15 @@ class MirroredFeatures(Features):
             raise ShapeError(
                 f"{plain.key.data}: rows {plain.shape}, mirrored {mirrored.shape}; make both again"
             )
-        held = {name: place for place, name in enumerate(mirrored.ids)}
-        self._mirrored = mirrored.stored
-        self._rows = np.array([held.get(name, -1) for name in plain.ids], np.int64)
+        self._mirrored = mirrored
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
         """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
         found = self.take(places)
-        other = self._rows[places]
-        chosen = which & (other >= 0)
-        found[chosen] = self._mirrored[other[chosen]]
+        for row in np.flatnonzero(which):
+            other = self._mirrored.row_of.get(self.ids[places[row]])
+            if other is not None:
+                found[row] = self._mirrored.stored[other]
         return found
 
 
@@ -172,7 +179,7 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
     if done.rows != len(held):
         raise CheckpointError(f"{folder}: {done.rows} of {len(held)} rows are done; run the extraction again")
     if not held:
-        return Features(key, held, np.zeros((0, *done.shape), np.float16))
+        return Features(key, held, np.zeros((0,), np.float16))
     stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
     return Features(key, held, stored)
 
@@ -185,9 +192,7 @@ def extract(
     prepare: Callable[["Image"], Bytes],
     forward: Callable[[Bytes], Floats],
     side_px: int | None,
-    batch: int = BATCH,
-    workers: int = 2,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Report = lambda done, total: None,
 ) -> Features:
     """Compute the rows that are not there yet; a killed run continues where it stopped.
 
@@ -202,18 +207,24 @@ def extract(
         prepare: upright RGB picture → (H, W, 3) bytes; called in threads.
         forward: (B, H, W, 3) → (B, …) features of finite half-precision range.
         side_px: shorter side that `prepare` makes use of; None decodes at full size.
-        batch: pictures per forward pass.
-        workers: threads that decode.
         report: called with rows done and rows due.
     Raises:
         CheckpointError: the store is of another key or other pictures, damaged, or in use by another process.
         DataError: a picture cannot be read, naming it; what was done stays.
         NumericsError: a feature is not finite in half precision, naming the picture.
         ShapeError: `forward` gives another number of rows, or rows of another shape than before.
-        ConfigError: batch or workers below 1.
     """
-    if batch < 1 or workers < 1:
-        raise ConfigError(f"features: batch {batch}, workers {workers}; expected at least 1 each")
+
+    def read(picture: tuple[str, Path | str]) -> Bytes:
+        name, path = picture[0], Path(picture[1])
+        try:
+            data = read_file(os.fsencode(path.absolute())).data
+            return prepare(decode(data, side_px, path.suffix.lower()).rgb)
+        except PictureError as error:
+            raise DataError(
+                f"{key.data}: picture {name!r} ({path}): {error}; leave its pairs out (missing='drop')"
+            ) from error
+
     folder = Path(root) / key.folder
     folder.mkdir(parents=True, exist_ok=True)
     ids = tuple(pictures)
@@ -224,63 +235,39 @@ def extract(
             write_text(folder / DONE, _Done(rows=0).model_dump_json())
             write_text(folder / KEY, _Made(key=key, ids_sha256=_hash(ids)).model_dump_json(indent=1))
         _checked(folder, key, ids)
-        done = _done(folder)
-        left = [(name, Path(path)) for name, path in islice(pictures.items(), done.rows, None)]
+        saved = done = _done(folder)
+        left = list(islice(pictures.items(), done.rows, None))
         report(done.rows, len(ids))
-        with (folder / ROWS).open("ab") as file:
-            # what a kill left behind the last counted row is cut off
-            file.truncate(done.rows * 2 * int(np.prod(done.shape, dtype=np.int64)) if done.rows else 0)
-            counted, rows, shape = done.rows, done.rows, done.shape
-
-            def count() -> None:
-                file.flush()
-                os.fsync(file.fileno())
-                write_text(folder / DONE, _Done(rows=rows, shape=shape).model_dump_json())
-
+        with (
+            (folder / ROWS).open("ab") as file,
+            closing(ahead(left, read, workers=WORKERS, in_flight=2 * BATCH)) as pixels,
+        ):
+            file.truncate(done.size_bytes)  # what a kill left behind the last counted row is cut off
             try:
-                for names, values in _batches(
-                    key.data, left, prepare=prepare, side_px=side_px, batch=batch, workers=workers
-                ):
-                    found = _half(key.data, names, forward(values))
-                    if rows and found.shape[1:] != shape:
-                        raise ShapeError(f"{folder}: rows have shape {found.shape[1:]}, those before {shape}")
-                    file.write(np.ascontiguousarray(found).tobytes())
-                    rows, shape = rows + len(names), found.shape[1:]
-                    if rows - counted >= SAVE_EVERY_BATCHES * batch:
-                        count()
-                        counted = rows
-                    report(rows, len(ids))
+                for start in range(0, len(left), BATCH):
+                    names = [name for name, _ in left[start : start + BATCH]]
+                    found = _half(key.data, names, forward(np.stack(list(islice(pixels, len(names))))))
+                    if done.rows and found.shape[1:] != done.shape:
+                        raise ShapeError(
+                            f"{folder}: rows have shape {found.shape[1:]}, those before {done.shape}"
+                        )
+                    file.write(found.tobytes())
+                    done = _Done(rows=done.rows + len(names), shape=found.shape[1:])
+                    if done.rows - saved.rows >= SAVE_EVERY_BATCHES * BATCH:
+                        saved = _save(folder, file, done)
+                    report(done.rows, len(ids))
             finally:
-                if rows > counted:
-                    count()
+                if done.rows > saved.rows:
+                    _save(folder, file, done)
     return open_features(root, key, ids)
 
 
-def _batches(
-    data_set: str,
-    files: Sequence[tuple[str, Path]],
-    *,
-    prepare: Callable[["Image"], Bytes],
-    side_px: int | None,
-    batch: int,
-    workers: int,
-) -> Iterator[tuple[list[str], Bytes]]:
-    """Names and prepared pixels in order, at most two batches begun and not yet taken."""
-
-    def one(file: tuple[str, Path]) -> Bytes:
-        name, path = file
-        try:
-            data = read_file(os.fsencode(path.absolute())).data
-            return prepare(decode(data, side_px, path.suffix.lower()).rgb)
-        except PictureError as error:
-            raise DataError(
-                f"{data_set}: picture {name!r} ({path}): {error}; leave its pairs out (missing='drop')"
-            ) from error
-
-    with closing(ahead(files, one, workers=workers, in_flight=2 * batch)) as pixels:
-        for start in range(0, len(files), batch):
-            names = [name for name, _ in files[start : start + batch]]
-            yield names, np.stack(list(islice(pixels, len(names))))
+def _save(folder: Path, file: BinaryIO, done: _Done) -> _Done:
+    """Count rows that were written, once they are on disk."""
+    file.flush()
+    os.fsync(file.fileno())
+    write_text(folder / DONE, done.model_dump_json())
+    return done
 
 
 def _half(data: str, names: Sequence[str], found: Floats) -> NDArray[np.float16]:
@@ -301,15 +288,14 @@ def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[
     try:
         made = _Made.model_validate_json((folder / KEY).read_bytes())
         held = tuple(str(name) for name in json.loads((folder / IDS).read_bytes()))
-    except (OSError, ValidationError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         reason = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{folder}: not a feature store ({reason}); remove it") from error
-    if made.key != key:
-        found, due = made.key.model_dump(), key.model_dump()
-        wrong = next((name for name in due if found[name] != due[name]), "format")
-        raise CheckpointError(
-            f"{folder}: features with {wrong} {found[wrong]!r}, expected {due[wrong]!r}; use another folder"
-        )
+    for name, due in key.model_dump().items():
+        if (found := getattr(made.key, name)) != due:
+            raise CheckpointError(
+                f"{folder}: features with {name} {found!r}, expected {due!r}; use another folder"
+            )
     if made.ids_sha256 != _hash(held):
         raise CheckpointError(f"{folder}: the list of pictures is damaged; remove the folder")
     if ids is not None and tuple(ids) != held:
@@ -327,10 +313,9 @@ def _done(folder: Path) -> _Done:
     except (OSError, ValidationError) as error:
         raise CheckpointError(f"{folder}: the counter of rows is damaged; remove the folder") from error
     size = (folder / ROWS).stat().st_size if (folder / ROWS).exists() else 0
-    due = done.rows * 2 * int(np.prod(done.shape, dtype=np.int64))
-    if done.rows and size < due:
+    if size < done.size_bytes:
         raise CheckpointError(
-            f"{folder / ROWS}: {size} bytes, expected {due}; it is damaged, remove the folder"
+            f"{folder / ROWS}: {size} bytes, expected {done.size_bytes}; it is damaged, remove the folder"
         )
     return done
 
@@ -349,10 +334,8 @@ def picture_features(
     backbone: str = "resnet50",
     layer: Layer = "pooled",
     weights: Path | None = None,
-    precision: "Precision" = "bfloat16",
     device: str = "cpu",
-    workers: int = 2,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Report = lambda done, total: None,
 ) -> Features:
     """Features of every different picture of a data set, one row per `Pair.image_id`.
 
@@ -364,11 +347,9 @@ def picture_features(
         root: folder of all feature stores.
         backbone: one of the torchvision encoders of `encoders.catalogue`.
         layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
-            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`.
+            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`; not "blocks".
         weights: a file, or a folder to look in; None looks in the usual places.
-        precision: of the backbone.
         device: torch device that computes.
-        workers: threads that decode.
         report: called with rows done and rows due.
     Raises:
         ConfigError: no such backbone, or it has no grid.
@@ -378,30 +359,22 @@ def picture_features(
     """
     from limner.encoders.pixels import PixelEncoder, build, transform_of
 
-    if layer == "blocks":
-        raise ConfigError('features: layer "blocks" is of the encoder base; see block_features')
     if backbone not in TORCHVISION:
         raise ConfigError(unknown("backbone", backbone, TORCHVISION))
-    _require_pictures(data)
+    pictures = _pictures_of(data)
     file = weight_file(backbone, weights)
     key = FeatureKey(
         data=data.name,
         backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
         weights_sha256=file.sha256,
-        transform=transform_of(precision),
+        transform=transform_of("bfloat16"),
     )
-    pictures = {pair.image_id: pair.image for pair in data.pairs}
     try:
         return open_features(root, key, list(pictures))
     except (MissingError, CheckpointError):
         pass  # not begun, or not at its end: the extraction goes on, and says what is wrong if anything is
-    encoder = PixelEncoder(
-        backbone,
-        build(backbone, read_state(file), str(file.path)),
-        file.sha256,
-        precision=precision,
-        device=device,
-    )
+    model = build(backbone, read_state(file), str(file.path))
+    encoder = PixelEncoder(backbone, model, file.sha256, device=device)
     made = {"pooled": encoder.features, "grid": encoder.grid, "stages": encoder.stages}
     return extract(
         root,
@@ -410,7 +383,6 @@ def picture_features(
         prepare=encoder.prepare,
         forward=made[layer],
         side_px=encoder.side_px,
-        workers=workers,
         report=report,
     )
 
@@ -421,8 +393,7 @@ def block_features(
     *,
     mirrored: bool = False,
     device: str = "cpu",
-    workers: int = 2,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Report = lambda done, total: None,
 ) -> Features:
     """What the blocks of the encoder base that are never trained make of every different picture.
 
@@ -434,7 +405,6 @@ def block_features(
         root: folder of all feature stores.
         mirrored: store the training pictures mirrored as well.
         device: torch device that computes.
-        workers: threads that decode.
         report: called with rows done and rows due, of either store.
     Raises:
         MissingError: the package of the backbone is not installed.
@@ -454,54 +424,47 @@ def block_features(
     )
     from limner.encoders.pixels import frame
 
-    _require_pictures(data)
-    pictures = {pair.image_id: pair.image for pair in data.pairs}
+    pictures = _pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
-    net: BaseNet | None = None
 
-    def upright(image: "Image") -> "np.ndarray":
-        return frame(image, SIDE_PX, "squash", bicubic=True)
+    @cache
+    def backbone() -> BaseNet:
+        with torch.random.fork_rng():
+            net = BaseNet(BaseShape(), published_backbone())
+        return net.to(device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
 
-    def turned(image: "Image") -> "np.ndarray":
-        return upright(image)[:, ::-1]
-
-    def forward(batch: "np.ndarray") -> "np.ndarray":
-        nonlocal net
-        if net is None:
-            with torch.random.fork_rng():
-                net = BaseNet(BaseShape(), published_backbone())
-            net = net.to(device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-        return rows_of(net, batch, device)
-
-    def store(transform: str, chosen: dict[str, str], prepare: Callable[["Image"], "np.ndarray"]) -> Features:
+    def store(way: str, chosen: dict[str, str], step: int) -> Features:
+        """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
         key = FeatureKey(
             data=data.name,
             backbone=f"{BACKBONE}-block{FIRST}",
             weights_sha256=BACKBONE_SHA256,
-            transform=transform,
+            transform=f"squash {SIDE_PX} bicubic {way}bfloat16",
         )
         return extract(
             root,
             key,
             chosen,
-            prepare=prepare,
-            forward=forward,
+            prepare=lambda image: frame(image, SIDE_PX, "squash", bicubic=True)[:, ::step],
+            forward=lambda batch: rows_of(backbone(), batch, device),
             side_px=SIDE_PX,
-            workers=workers,
             report=report,
         )
 
-    plain = store(f"squash {SIDE_PX} bicubic bfloat16", pictures, upright)
-    if not mirrored:
-        return plain
-    return MirroredFeatures(plain, store(f"squash {SIDE_PX} bicubic mirrored bfloat16", trained, turned))
+    plain = store("", pictures, 1)
+    return MirroredFeatures(plain, store("mirrored ", trained, -1)) if mirrored else plain
 
 
-def _require_pictures(data: PairSet) -> None:
-    """Refuse a set whose pictures were not read."""
+def _pictures_of(data: PairSet) -> dict[str, str]:
+    """Picture → file.
+
+    Raises:
+        DataError: the pictures were not read.
+    """
     unread = [pair for pair in data.pairs if not pair.image_hash]
     if unread:
         raise DataError(
             f"{data.name}: pair {unread[0].id!r} has no picture ({len(unread)} of {len(data.pairs)});"
             " give the folder of the pictures"
         )
+    return {pair.image_id: pair.image for pair in data.pairs}

@@ -160,7 +160,10 @@ def stored_graph(
             table: Table = opened.get_tensor(GRAPH)
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{file}: not a neighbour graph; remove it") from error
-    if about.get("made_from") != made_from or about.get("sha256") != hashlib.sha256(table.tobytes()).hexdigest():
+    if (
+        about.get("made_from") != made_from
+        or about.get("sha256") != hashlib.sha256(table.tobytes()).hexdigest()
+    ):
         raise CheckpointError(f"{file}: damaged, or of other vectors or pairs; remove it")
     return table
 
