@@ -162,7 +162,7 @@ def main() -> None:
         if name == "storybook":
             test = pictures.data.split("test")
         else:
-            test = [story for story in split_stories(stories, "source") if story.split == "test"]
+            test = [story for story in split_stories(stories) if story.split == "test"]
         ids = {story.id for story in test}
         leaks = split_leak(
             [

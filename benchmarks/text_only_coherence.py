@@ -114,7 +114,7 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     import torch
 
     from limner.datasets.vocabulary import Vocabulary
-    from limner.datasets.word_vectors import CbowSettings, learn_vectors
+    from limner.datasets.word_vectors import learn_vectors
     from limner.losses.relations import class_weights, relation_loss
     from limner.nn.words import WordEncoder
 
@@ -122,8 +122,8 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     rng = np.random.default_rng(seed)
     texts = [pair.text for pair in parts.train]
     vocabulary = Vocabulary.build(texts)
-    words = learn_vectors(texts, vocabulary, CbowSettings(seed=seed))
-    tower = WordEncoder(len(vocabulary), 1024, vectors=torch.from_numpy(words.matrix))
+    words = learn_vectors(texts, vocabulary, seed=seed)
+    tower = WordEncoder(len(vocabulary), 1024, vectors=torch.from_numpy(words))
     head = torch.nn.Linear(1024, len(parts.data.relations))
     model = torch.nn.ModuleList([tower, head])
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.5, 0.999))

@@ -323,8 +323,6 @@ def test_wrong_wishes_are_refused():
     data = made_up(20)
     with pytest.raises(ConfigError, match="did you mean 'grouped'"):
         split_pairs(data, "group")
-    with pytest.raises(ConfigError, match=r"test share 1\.5"):
-        split_pairs(data, test_share=1.5)
     with pytest.raises(DataError, match="no pair of split 'val'"):
         data.split("val")
 
@@ -337,8 +335,7 @@ def test_the_real_clue_index_matches_the_tsv_and_groups_are_as_measured(shared_d
     for pair in found.pairs:
         assert rows[pair.id] == pair.model_copy(update={"split": ""})
     assert (len(found.split("train")), len(found.split("test"))) == (6047, 1512)
-    largest = [max(Counter(pair_groups(found.pairs, min_tokens=n)).values()) for n in (10**6, 8, 6)]
-    assert largest == [5, 63, 550]
+    assert max(Counter(pair_groups(found.pairs)).values()) == 63
     assert max(Counter(pair_groups(found.pairs, strict=True)).values()) == 1256
     human = [pair.image for pair in rows.values() if pair.meta["origin"] == "human"]
     assert len(human) == len(set(human)) == clue.MODEL_FROM

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from limner.datasets.word_vectors import document_vectors, words_of
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import DataError
 
 ANIMALS = [
     "the fox hunts rabbits near the forest",
@@ -76,14 +76,6 @@ def test_the_words_that_count(text, due):
     assert words_of(text) == due
 
 
-def test_a_missing_gensim_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim.models.doc2vec", None)
-    with pytest.raises(MissingError, match="pip install gensim"):
-        document_vectors(TEXTS, **SETTINGS)
-
-
 def test_what_cannot_be_is_refused():
     with pytest.raises(DataError, match="lower graph"):
         document_vectors(["only once"], size=4, min_count=5, epochs=1, seed=0)
-    with pytest.raises(ConfigError, match="epochs 0"):
-        document_vectors(TEXTS, size=4, min_count=1, epochs=0, seed=0)

@@ -133,7 +133,7 @@ def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story,
     if any(story.split for story in found.stories):
         return found.split(split)
     say(f"{data}: states no split; divided by source")
-    return tuple(story for story in split_stories(found.stories, "source") if story.split == split)
+    return tuple(story for story in split_stories(found.stories) if story.split == split)
 
 
 def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:

@@ -4,15 +4,14 @@ A number of a retrieval table means little while its test rows were seen in trai
 say how many were.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from itertools import combinations
-from typing import Literal, get_args
 
 import numpy as np
 
-from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, split_pairs
-from limner.datasets.splits import SplitName, is_short, row_keys, text_id
+from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, share_of_test, split_pairs
+from limner.datasets.splits import SPLITS, is_short, text_id
 from limner.errors import ConfigError, DataError
 from limner.records import Record
 
@@ -41,27 +40,21 @@ def shared_parts(pairs: Sequence[Pair]) -> tuple[SharedParts, ...]:
     Source: docs/methods/data.md §4.2; a text of fewer than eight words joins no pairs there and is not
     counted here.
     """
-    names: tuple[SplitName, ...] = get_args(SplitName)
-    held: dict[str, dict[str, set[Hashable]]] = {}
+    held: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for pair in pairs:
-        own = held.setdefault(pair.split, {"image": set(), "text": set(), "group": set()})
-        for key in row_keys(pair.text, pair.image_id):
-            if isinstance(key, tuple):
-                own[key[0]].add(key)
+        own = held[pair.split]
+        own["pictures"].add(pair.image_id)
+        if not is_short(pair.text):
+            own["texts"].add(text_id(pair.text))
         if pair.group:
-            own["group"].add(pair.group)
+            own["groups"].add(pair.group)
     return tuple(
         SharedParts(
             parts=(one, two),
-            pictures=len(held[one]["image"] & held[two]["image"]),
-            texts=len(held[one]["text"] & held[two]["text"]),
-            groups=len(held[one]["group"] & held[two]["group"]),
+            **{what: len(held[one][what] & held[two][what]) for what in ("pictures", "texts", "groups")},
         )
-        for one, two in combinations([name for name in names if name in held], 2)
+        for one, two in combinations([name for name in SPLITS if name in held], 2)
     )
-
-
-Shared = Literal["text", "image", "pair", "sequence"]
 
 
 class LeakAudit(Record):
@@ -184,16 +177,14 @@ def audit(
         raise ConfigError(f"audit: draws {draws}, expected 0 or more")
     if not data.pairs:
         raise DataError(f"{data.name}: no pairs to audit")
-    chosen: Sequence[SplitKind] = kinds or ("grouped",)
-    if kinds is None and any(pair.split for pair in data.pairs):
-        chosen = ("grouped", "released")
+    stated = any(pair.split for pair in data.pairs)
+    chosen: Sequence[SplitKind] = kinds or (("grouped", "released") if stated else ("grouped",))
     copies: dict[tuple[str, str], list[Pair]] = {}
     for pair in data.pairs:
         copies.setdefault((pair.text, pair.image), []).append(pair)
     sizes = Counter(pair_groups(data.pairs, strict=strict))
     made = [split_pairs(data, kind, seed, strict=strict) for kind in chosen]
-    stated = sum(pair.split == "test" for pair in data.pairs)
-    share = stated / len(data.pairs) if stated else 0.2
+    share = share_of_test(data)
     return SetAudit(
         name=data.name,
         rows=len(data.pairs),
@@ -201,7 +192,9 @@ def audit(
         images=len({pair.image for pair in data.pairs}),
         pairs=len(copies),
         same_texts=len({text_id(pair.text) for pair in data.pairs}),
-        positives={name: _mean([pair.labels[name] for pair in data.pairs]) for name in data.relations},
+        positives={
+            name: sum(pair.labels[name] for pair in data.pairs) / len(data.pairs) for name in data.relations
+        },
         repeated=dict(sorted(Counter(map(len, copies.values())).items())),
         disagreeing=sum(any(pair.labels != same[0].labels for pair in same) for same in copies.values()),
         groups=len(sizes),
@@ -223,59 +216,48 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
         raise DataError(
             f"audit: pair {next(p.id for p in pairs if not p.split)!r} has no split; make one first"
         )
-    sides: dict[str, set[str]] = {}
-    for pair in pairs:
-        sides.setdefault(pair.group, set()).add(pair.split)
+    sides = Counter(name for name, _ in {(pair.group, pair.split) for pair in pairs} if name)
     test = [pair for pair in pairs if pair.split == "test"]
     seen = list(leaked(pairs).values())
     often = Counter(name for what in seen for name in what)
     count = Counter(pair.split for pair in pairs)
-    alike = Counter((text_id(pair.text), pair.image_id) for pair in test)
+    alike = Counter(_keys(pair)["pair"] for pair in test)
     return SplitLeak(
         kind=kind,
-        train=count["train"],
-        val=count["val"],
-        test=count["test"],
+        **{name: count[name] for name in SPLITS},
         leak=LeakAudit(
             rows=len(test),
-            text=often["text"],
-            image=often["image"],
-            pair=often["pair"],
-            sequence=often["sequence"],
+            **{name: often[name] for name in ("text", "image", "pair", "sequence")},
             short_text=sum(
                 "text" in what and is_short(pair.text) for pair, what in zip(test, seen, strict=True)
             ),
         ),
-        either=sum({"text", "image"} & set(what) != set() for what in seen),
+        either=sum("text" in what or "image" in what for what in seen),
         repeated=sum(number for number in alike.values() if number > 1),
-        groups=sum(len(names) > 1 for name, names in sides.items() if name),
+        groups=sum(number > 1 for number in sides.values()),
         shared=shared_parts(pairs),
     )
 
 
-def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[Shared, ...]]:
+def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
     """What each test pair shares with train and validation, so that results can be given with and without.
 
     Returns:
-        id of every test pair, in order → what it shares; () for a clean one.
+        id of every test pair, in order → what it shares: text, image, pair, sequence; () for a clean one.
     """
-    rest = [pair for pair in pairs if pair.split != "test"]
-    texts = {text_id(pair.text) for pair in rest}
-    images = {pair.image_id for pair in rest}
-    both = {(text_id(pair.text), pair.image_id) for pair in rest}
-    sequences = {pair.seq for pair in rest if pair.seq}
-    found: dict[str, tuple[Shared, ...]] = {}
-    for pair in pairs:
-        if pair.split == "test":
-            text = text_id(pair.text)
-            checks: tuple[tuple[Shared, bool], ...] = (
-                ("text", text in texts),
-                ("image", pair.image_id in images),
-                ("pair", (text, pair.image_id) in both),
-                ("sequence", pair.seq in sequences),
-            )
-            found[pair.id] = tuple(name for name, shared in checks if shared)
-    return found
+    seen = {key for pair in pairs if pair.split != "test" for key in _keys(pair).items()}
+    return {
+        pair.id: tuple(name for name, key in _keys(pair).items() if (name, key) in seen)
+        for pair in pairs
+        if pair.split == "test"
+    }
+
+
+def _keys(pair: Pair) -> dict[str, Hashable]:
+    """What a pair can share → by what it is known; no sequence for a pair of none."""
+    text, image = text_id(pair.text), pair.image_id
+    keys: dict[str, Hashable] = {"text": text, "image": image, "pair": (text, image)}
+    return keys | ({"sequence": pair.seq} if pair.seq else {})
 
 
 def random_leak(
@@ -293,14 +275,8 @@ def random_leak(
     size = round(test_share * total)
     if not 0 < size < total or draws < 1:
         raise ConfigError(f"audit: {size} test rows of {total} in {draws} draws, expected at least 1 of each")
-    texts = [text_id(pair.text) for pair in pairs]
-    images = [pair.image_id for pair in pairs]
-    keys = {
-        "text": _codes(texts),
-        "image": _codes(images),
-        "pair": _codes(list(zip(texts, images, strict=True))),
-        "sequence": _codes([pair.seq or ("none", row) for row, pair in enumerate(pairs)]),
-    }
+    every = [{"sequence": row} | _keys(pair) for row, pair in enumerate(pairs)]
+    keys = {name: _codes([one[name] for one in every]) for name in ("text", "image", "pair", "sequence")}
     random = np.random.default_rng(seed)
     found: dict[str, list[float]] = {name: [] for name in (*keys, "repeated")}
     for _ in range(draws):
@@ -373,7 +349,3 @@ def _codes(keys: Sequence[object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]
     """(N,) numbers of equal keys, counted by first appearance."""
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-
-
-def _mean(values: Sequence[int]) -> float:
-    return sum(values) / len(values)

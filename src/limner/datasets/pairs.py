@@ -5,13 +5,12 @@ Readers of data sets give it, training and evaluation take it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from pydantic import Field
 
 from limner.datasets.splits import (
-    MIN_TOKENS,
     SplitName,
     balanced_split,
     duplicate_groups,
@@ -24,6 +23,7 @@ from limner.records import Record
 
 SplitKind = Literal["grouped", "released", "random"]
 
+VAL_SHARE = 0.1
 PairSplit = Literal["", "train", "val", "test"]
 Label = Annotated[int, Field(ge=0, le=1)]
 MetaValue = str | int | float | bool | None
@@ -78,17 +78,13 @@ def one_row_per_pair(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
         copies.setdefault((pair.split, text_id(pair.text), pair.image_id), []).append(pair)
     kept = []
     for same in copies.values():
-        names = list(dict.fromkeys(name for pair in same for name in pair.labels))
-        labels = {
-            name: _majority([pair.labels[name] for pair in same if name in pair.labels]) for name in names
-        }
+        stated: dict[str, list[int]] = {}
+        for name, label in (one for pair in same for one in pair.labels.items()):
+            stated.setdefault(name, []).append(label)
+        labels = {name: int(2 * sum(votes) >= len(votes)) for name, votes in stated.items()}
         meta = {**same[0].meta, "copies": len(same)}
         kept.append(same[0].model_copy(update={"labels": labels, "meta": meta}))
     return tuple(kept)
-
-
-def _majority(values: Sequence[int]) -> int:
-    return int(2 * sum(values) >= len(values))
 
 
 class MissingPicture(Record):
@@ -135,27 +131,24 @@ class PairSet:
         return chosen
 
 
-def pair_groups(
-    pairs: Sequence[Pair], *, min_tokens: int = MIN_TOKENS, strict: bool = False, sequences: bool = True
-) -> list[int]:
+def pair_groups(pairs: Sequence[Pair], *, strict: bool = False) -> list[int]:
     """Duplicate group per pair: same picture, same text of enough tokens, same sequence.
 
     Args:
         pairs: (N,).
-        min_tokens: shorter texts do not join pairs, because generic captions would chain unrelated pictures.
-        strict: join over every text, however short.
-        sequences: join pairs of one recipe, story, article or album.
+        strict: join over every text, however short; else short texts do not join pairs, because generic
+            captions would chain unrelated pictures.
     Returns:
         (N,) group numbers, counted by first appearance.
     Source: docs/methods/data.md §4.2.
     """
-    least = 0 if strict else min_tokens
-    return duplicate_groups(
-        [
-            row_keys(pair.text, pair.image_id, pair.seq, min_tokens=least, sequences=sequences)
-            for pair in pairs
-        ]
-    )
+    return duplicate_groups([row_keys(pair.text, pair.image_id, pair.seq, strict=strict) for pair in pairs])
+
+
+def share_of_test(data: PairSet) -> float:
+    """The part of all pairs that is tested, in (0, 1): as the files state it, 0.2 where they state none."""
+    stated = sum(pair.split == "test" for pair in data.pairs)
+    return stated / len(data.pairs) if stated else 0.2
 
 
 def identities(
@@ -175,16 +168,9 @@ def identities(
 
 
 def split_pairs(
-    data: PairSet,
-    kind: SplitKind = "grouped",
-    seed: int = 0,
-    *,
-    strict: bool = False,
-    sequences: bool = True,
-    test_share: float | None = None,
-    val_share: float = 0.1,
+    data: PairSet, kind: SplitKind = "grouped", seed: int = 0, *, strict: bool = False
 ) -> PairSet:
-    """The set with `group` and `split` filled in.
+    """The set with `group` and `split` filled in; a tenth of what is not test is validation.
 
     Args:
         data: a set as read.
@@ -192,11 +178,8 @@ def split_pairs(
             train for validation; "random" parts rows and leaks, to reproduce what was published.
         seed: of the order in which groups or rows are dealt.
         strict: group over every text, however short.
-        sequences: group over recipe, story, article or album.
-        test_share: share of all pairs, in (0, 1); None takes that of the files, or 0.2 where they state none.
-        val_share: share of what is not test, in (0, 1).
     Raises:
-        ConfigError: unknown kind, or a share out of range.
+        ConfigError: unknown kind.
         DataError: released, but the files state no split; or too few groups.
     Source: docs/methods/data.md §4.3. Departs: where a split is released, validation is cut off by group, not
     by row.
@@ -204,27 +187,21 @@ def split_pairs(
     if kind not in get_args(SplitKind):
         raise ConfigError(unknown("split", str(kind), get_args(SplitKind)))
     total = len(data.pairs)
-    stated = sum(pair.split == "test" for pair in data.pairs)
-    share = test_share if test_share is not None else (stated / total if stated else 0.2)
-    for label, value in (("test", share), ("val", val_share)):
-        if not 0 < value < 1:
-            raise ConfigError(f"{data.name}: {label} share {value}, expected more than 0 and less than 1")
-    groups = pair_groups(data.pairs, strict=strict, sequences=sequences)
-    names: list[SplitName]
+    groups = pair_groups(data.pairs, strict=strict)
     if kind == "released":
-        if not stated or any(not pair.split for pair in data.pairs):
+        names = [pair.split for pair in data.pairs]
+        if "test" not in names or "" in names:
             raise DataError(f"{data.name}: its files state no split; use grouped or random")
-        names = [cast(SplitName, pair.split) for pair in data.pairs]
         if "val" not in names:
             train = [row for row, name in enumerate(names) if name == "train"]
-            parts = balanced_split(
-                [groups[row] for row in train], split_sizes(len(train), {"val": val_share}), seed
-            )
+            sizes = split_sizes(len(train), {"val": VAL_SHARE})
+            parts = balanced_split([groups[row] for row in train], sizes, seed)
             for row, name in zip(train, parts, strict=True):
                 names[row] = name
     else:
-        sizes = split_sizes(total, {"test": share, "val": (1 - share) * val_share})
-        names = balanced_split(groups if kind == "grouped" else range(total), sizes, seed)
+        share = share_of_test(data)
+        sizes = split_sizes(total, {"test": share, "val": (1 - share) * VAL_SHARE})
+        names = [*balanced_split(groups if kind == "grouped" else range(total), sizes, seed)]
     pairs = tuple(
         pair.model_copy(update={"group": f"{data.name}-{group}", "split": name})
         for pair, group, name in zip(data.pairs, groups, names, strict=True)

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from limner.errors import ConfigError, DataError
+from limner.errors import DataError
 from limner.records import Story
 
 SplitName = Literal["train", "val", "test"]
@@ -53,35 +53,29 @@ def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
     return [numbers.setdefault(root(item), len(numbers)) for item in range(len(keys))]
 
 
-def row_keys(
-    text: str, image: str = "", sequence: str = "", *, min_tokens: int = MIN_TOKENS, sequences: bool = True
-) -> list[Hashable]:
+def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = False) -> list[Hashable]:
     """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
 
-    Short texts are left out because they would chain unrelated pictures.
+    Short texts are left out, unless `strict`, because they would chain unrelated pictures.
     Source: docs/methods/data.md §4.2.
     """
-    keys: list[Hashable] = []
-    if image:
-        keys.append(("image", image))
-    if len(_plain(text).split()) >= min_tokens:
-        keys.append(("text", text_id(text)))
-    if sequences and sequence:
-        keys.append(("sequence", sequence))
-    return keys
+    named = {
+        "image": image,
+        "text": text_id(text) if strict or not is_short(text) else "",
+        "sequence": sequence,
+    }
+    return [key for key in named.items() if key[1]]
 
 
-def story_keys(story: Story, by: Literal["story", "source"] = "story") -> list[Hashable]:
-    """The keys of all steps of a story with their pictures, and its source where stories are parted by it."""
+def story_keys(story: Story) -> list[Hashable]:
+    """The keys of all steps of a story with their pictures, and its source."""
     keys = [
         key
         for step in story.steps
         for ref in step.pictures
         for key in row_keys(step.text, ref.sha256 or ref.path or ref.target, story.id)
     ]
-    if by == "source" and story.source:
-        keys.append(("source", story.source))
-    return keys
+    return [*keys, ("source", story.source)] if story.source else keys
 
 
 def split_sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
@@ -109,11 +103,8 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     Returns:
         (N,) split names; none stays empty.
     Raises:
-        ConfigError: sizes do not sum to N, or one is below 1.
         DataError: fewer groups than splits.
     """
-    if sum(sizes.values()) != len(groups) or min(sizes.values()) < 1:
-        raise ConfigError(f"split: sizes {dict(sizes)}, expected at least 1 each and {len(groups)} together")
     members: dict[int, list[int]] = defaultdict(list)
     for item, group in enumerate(groups):
         members[group].append(item)
@@ -144,32 +135,21 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     return [given[item] for item in range(len(groups))]
 
 
-def split_stories(
-    stories: Sequence[Story],
-    by: Literal["story", "source"] = "source",
-    shares: Mapping[SplitName, float] = SHARES,
-    seed: int = 0,
-) -> tuple[Story, ...]:
-    """The stories with a leak-free split filled in.
+def split_stories(stories: Sequence[Story]) -> tuple[Story, ...]:
+    """The stories with a split filled in that parts none which share a picture, a text or their source.
 
     Args:
         stories: without a split.
-        by: what else keeps stories together, beside shared pictures and texts.
-        shares: split other than train → share of the stories, positive, sum below 1.
-        seed: of the order in which groups are dealt.
     Raises:
-        ConfigError: the shares are not positive or leave nothing for train.
         DataError: a story already states a split, or there are fewer groups than splits.
     """
     for story in stories:
         if story.split:
             raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
-    if min(shares.values()) <= 0 or sum(shares.values()) >= 1:
-        raise ConfigError(f"split: shares {dict(shares)}, expected positive numbers with a sum below 1")
-    if len(stories) <= len(shares):
-        raise DataError(f"split: {len(stories)} stories for {len(shares) + 1} splits; use more data")
-    groups = duplicate_groups([story_keys(story, by) for story in stories])
-    names = balanced_split(groups, split_sizes(len(stories), shares), seed)
+    if len(stories) <= len(SHARES):
+        raise DataError(f"split: {len(stories)} stories for {len(SHARES) + 1} splits; use more data")
+    groups = duplicate_groups([story_keys(story) for story in stories])
+    names = balanced_split(groups, split_sizes(len(stories), SHARES))
     return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
 
 

@@ -5,15 +5,19 @@ The release's quirks decide its vocabulary size and are kept to the letter; the 
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import DataError
+from limner.files import first_fault
+from limner.records import Record
 
 TokeniserName = Literal["default", "release"]
 PADDING = 0
@@ -48,8 +52,7 @@ TOKENISERS: Mapping[TokeniserName, Callable[[str], list[str]]] = MappingProxyTyp
 )
 
 
-class _Saved(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class _Saved(Record):
     tokeniser: TokeniserName
     words: list[str]
 
@@ -65,18 +68,17 @@ class Vocabulary:
 
     words: tuple[str, ...]
     tokeniser: TokeniserName = "default"
-    _numbers: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Number the words; a word that comes twice or an unknown tokeniser is an error."""
-        if self.tokeniser not in TOKENISERS:
-            raise ConfigError(unknown("tokeniser", str(self.tokeniser), TOKENISERS))
-        numbers = {word: number for number, word in enumerate(self.words, FIRST_WORD)}
-        if len(numbers) != len(self.words):
+        """Refuse a word that comes twice."""
+        if len(self._numbers) != len(self.words):
             raise DataError(
-                f"vocabulary: {len(self.words) - len(numbers)} words come twice; each needs its own"
+                f"vocabulary: {len(self.words) - len(self._numbers)} words come twice; each needs its own"
             )
-        object.__setattr__(self, "_numbers", numbers)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words, FIRST_WORD)}
 
     @classmethod
     def build(
@@ -86,19 +88,10 @@ class Vocabulary:
 
         Args:
             train_texts: of the training split only.
-            tokeniser: "default" or "release".
+            tokeniser: which one cuts the texts.
             min_count: rarer words are unknown; at least 1.
-        Raises:
-            ConfigError: unknown tokeniser, or min_count < 1.
         """
-        if tokeniser not in TOKENISERS:
-            raise ConfigError(unknown("tokeniser", str(tokeniser), TOKENISERS))
-        if min_count < 1:
-            raise ConfigError(f"vocabulary: min_count {min_count}, expected at least 1")
-        counts: dict[str, int] = {}
-        for text in train_texts:
-            for token in TOKENISERS[tokeniser](text):
-                counts[token] = counts.get(token, 0) + 1
+        counts = Counter(token for text in train_texts for token in TOKENISERS[tokeniser](text))
         kept = [word for word, number in counts.items() if number >= min_count]
         return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))), tokeniser)
 
@@ -128,11 +121,7 @@ class Vocabulary:
             max_length: T at most; at least 1.
         Returns:
             (B, T) int64 numbers, T the longest row after the cut, and (B,) int64 lengths in 1…T.
-        Raises:
-            ConfigError: max_length < 1.
         """
-        if max_length < 1:
-            raise ConfigError(f"tokens: max_length {max_length}, expected at least 1")
         rows = [self.numbers(text)[:max_length] for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)
         ids = np.full((len(rows), int(lengths.max(initial=1))), PADDING, np.int64)
@@ -154,7 +143,5 @@ class Vocabulary:
         try:
             saved = _Saved.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise DataError(f"{where}: {key}: {first['msg']}; expected tokeniser and words") from error
+            raise DataError(f"{where}: {first_fault(error)}; expected tokeniser and words") from error
         return cls(tuple(saved.words), saved.tokeniser)

@@ -4,8 +4,6 @@ Equal texts and seeds give equal vectors.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -13,54 +11,20 @@ from numpy.typing import NDArray
 
 from limner.datasets.base import refuse_pickle
 from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import DataError
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
 
-@dataclass(frozen=True)
-class CbowSettings:
-    """How vectors are learned; the defaults are those of the CMCM release.
-
-    Attributes:
-        width: E, numbers per word.
-        window: words on either side.
-        epochs: passes over the texts.
-        seed: of all random numbers.
-    Source: the release of CMCM 2022; docs/methods/data.md §5.2.
-    """
-
-    width: int = 300
-    window: int = 10
-    epochs: int = 50
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if min(self.width, self.window, self.epochs) < 1 or self.seed < 0:
-            raise ConfigError(
-                f"word vectors: {self}, expected numbers of at least 1 and a seed of at least 0"
-            )
-
-
-@dataclass(frozen=True)
-class WordVectors:
-    """A vocabulary and its vectors.
-
-    Attributes:
-        vocabulary: V words, padding and unknown among them.
-        matrix: (V, E) float32; row 0 is zero, row 1 random.
-        settings: how they were learned.
-    """
-
-    vocabulary: Vocabulary
-    matrix: Matrix
-    settings: CbowSettings
-
-
 def learn_vectors(
-    train_texts: Sequence[str], vocabulary: Vocabulary, settings: CbowSettings | None = None
-) -> WordVectors:
+    train_texts: Sequence[str],
+    vocabulary: Vocabulary,
+    *,
+    width: int = 300,
+    window: int = 10,
+    epochs: int = 50,
+    seed: int = 0,
+) -> Matrix:
     """Learn CBOW vectors; the same texts, words and seed give the same bits.
 
     One worker makes it so. Words of the vocabulary
@@ -68,45 +32,41 @@ def learn_vectors(
 
     Args:
         train_texts: of the training split only.
-        vocabulary: whose rows the matrix gets.
-        settings: None takes the defaults of the CMCM release.
+        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets.
+        width: E, numbers per word; the defaults are those of the CMCM release.
+        window: words on either side.
+        epochs: passes over the texts.
+        seed: of all random numbers.
+    Returns:
+        (V, E) float32; row 0 is zero, row 1 random.
     Raises:
         DataError: no text holds a word of the vocabulary.
-        MissingError: gensim is not installed.
-    Source: docs/methods/data.md §5.2.
+    Source: the release of CMCM 2022; docs/methods/data.md §5.2.
     """
-    try:
-        word2vec = import_module("gensim.models").Word2Vec
-    except ModuleNotFoundError as error:
-        raise MissingError("word vectors: gensim is not installed; run 'pip install gensim'") from error
-    chosen = settings or CbowSettings()
+    from gensim.models import Word2Vec
+
     texts = [[word for word in vocabulary.tokens(text) if word in vocabulary] for text in train_texts]
     texts = [text for text in texts if text]
     if not texts:
         raise DataError(
             "word vectors: no training text holds a word of the vocabulary; give the training texts"
         )
-    model = word2vec(
-        texts,
-        vector_size=chosen.width,
-        window=chosen.window,
-        min_count=1,
-        sg=0,
-        epochs=chosen.epochs,
-        seed=chosen.seed,
-        workers=1,
+    model = Word2Vec(
+        texts, vector_size=width, window=window, min_count=1, sg=0, epochs=epochs, seed=seed, workers=1
     )
-    random = np.random.default_rng(chosen.seed)
-    spread = 0.5 / chosen.width  # as gensim starts its own
-    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), chosen.width)).astype(np.float32)
+    spread = 0.5 / width  # as gensim starts its own
+    random = np.random.default_rng(seed)
+    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), width)).astype(np.float32)
     for number, word in enumerate(vocabulary.words, FIRST_WORD):
         if word in model.wv:
             matrix[number] = model.wv[word]
     matrix[:UNKNOWN] = 0
-    return WordVectors(vocabulary, matrix, chosen)
+    return matrix
 
 
 Vector = NDArray[np.float32]
+WINDOW = 20
+"""Words at most between a word and those a text's vector predicts it from."""
 
 
 def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
@@ -125,8 +85,6 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
         DataError: a line has another width or no finite numbers, naming the line.
     """
     file = Path(path)
-    if not file.is_file():
-        raise MissingError(f"{file}: no such file of word vectors; check the path")
     refuse_pickle(file)
     wanted = {word.encode("utf-8"): word for word in words}
     found: dict[str, Vector] = {}
@@ -162,7 +120,7 @@ def _vector(fields: list[bytes], where: str) -> Vector:
 
 
 def document_vectors(
-    texts: Sequence[str], *, size: int, min_count: int, epochs: int, seed: int, window: int = 20
+    texts: Sequence[str], *, size: int, min_count: int, epochs: int, seed: int
 ) -> NDArray[np.float32]:
     """One vector per text, inferred by a model that was trained on all of them.
 
@@ -172,30 +130,19 @@ def document_vectors(
         min_count: texts' words that are rarer are left out.
         epochs: passes over the texts.
         seed: of training.
-        window: words at most between a word and those it is predicted from.
     Returns:
         (n, size); a text of which no word is left gets the zero vector, and so lies near others like it.
     Raises:
-        ConfigError: a setting is not positive.
         DataError: no word is frequent enough in all texts together.
-        MissingError: gensim is not installed.
     Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: the vectors that training
         leaves, not inferred ones, because gensim's inference starts from Python's hash of the text, which
         every process makes anew; one worker, because several make every run a different one.
     """
-    if min(size, min_count, epochs, window) < 1:
-        raise ConfigError(
-            f"doc2vec: size {size}, min_count {min_count}, epochs {epochs}, window {window};"
-            " expected at least 1 each"
-        )
-    try:
-        from gensim.models.doc2vec import Doc2Vec, TaggedDocument
-    except ModuleNotFoundError as error:
-        raise MissingError("doc2vec: gensim is not installed; run 'pip install gensim'") from error
+    from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
     tokens = [tuple(words_of(text)) for text in texts]
     tags = {words: tag for tag, words in enumerate(dict.fromkeys(tokens))}  # equal texts are one document
-    model = Doc2Vec(vector_size=size, window=window, min_count=min_count, epochs=epochs, seed=seed, workers=1)
+    model = Doc2Vec(vector_size=size, window=WINDOW, min_count=min_count, epochs=epochs, seed=seed, workers=1)
     documents = [TaggedDocument(list(words), [tags[words]]) for words in tokens]
     model.build_vocab(documents)
     if not len(model.wv):

@@ -19,7 +19,7 @@ from limner.arrays import FloatArray, TextEncoder, scores
 from limner.config import build
 from limner.datasets.features import Layer
 from limner.datasets.vocabulary import Vocabulary
-from limner.datasets.word_vectors import CbowSettings, learn_vectors
+from limner.datasets.word_vectors import learn_vectors
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.colour import CellColours
 from limner.encoders.pixels import DrawingGrid, DrawingNet, FromBytes, grid_of
@@ -434,12 +434,14 @@ class System(Generic[C, M]):
         torch.manual_seed(config.loop.seed)
         vectors = None
         if can.words and data.vectors == "cbow":
-            learned = CbowSettings(
-                config.model.word_width,  # type: ignore[attr-defined]
+            learned = learn_vectors(
+                texts,
+                vocabulary,
+                width=config.model.word_width,  # type: ignore[attr-defined]
                 epochs=data.vector_epochs,
                 seed=config.loop.seed,
             )
-            vectors = torch.from_numpy(learn_vectors(texts, vocabulary, learned).matrix)
+            vectors = torch.from_numpy(learned)
         backbone, width = self._picture_side(can, corpus, pretrained)
         parts = Parts(
             vocabulary,
