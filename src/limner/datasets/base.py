@@ -235,10 +235,11 @@ def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
     return words.index(value)
 
 
-def files_by_split(folder: Path, *names: str) -> list[tuple[Path, SplitName]]:
+def files_by_split(owner: str, folder: Path, *names: str) -> list[tuple[Path, SplitName]]:
     """The files of a folder that hold one split each, and which.
 
     Args:
+        owner: whose they are, for messages.
         folder: where.
         names: of files, with ``*`` for train, val or test.
     Raises:
@@ -251,6 +252,6 @@ def files_by_split(folder: Path, *names: str) -> list[tuple[Path, SplitName]]:
         if (folder / name.replace("*", split)).is_file()
     ]
     if not found:
-        expected = ", ".join(names[0].replace("*", split) for split in SPLITS)
-        raise MissingError(f"{folder}: none of {expected} is there; give the file or its folder")
+        first = names[0].replace("*", SPLITS[0])
+        raise MissingError(f"{folder}: no {first} or the like; give {owner}'s file or folder")
     return found

@@ -115,7 +115,7 @@ def test_stories_need_five_distinct_positions(tmp_path):
 def test_other_files_are_refused_in_one_line(read, tmp_path):
     with pytest.raises(MissingError, match="not there"):
         read(Source(tmp_path / "none.json"))
-    with pytest.raises(MissingError, match="none of train"):
+    with pytest.raises(MissingError, match="no train"):
         read(Source(tmp_path))
     for text in (
         "",

@@ -73,7 +73,7 @@ def read_vist(source: Source) -> PairSet:
 
 def _files(place: Path) -> list[tuple[Path, PairSplit]]:
     if place.is_dir():
-        return [*files_by_split(place, "*.story-in-sequence.json")]
+        return [*files_by_split("VIST", place, "*.story-in-sequence.json")]
     first = place.name.partition(".")[0]
     return [(place, next((split for split in SPLITS if split == first), ""))]
 
