@@ -75,7 +75,7 @@ def _main(body: Element, text: str) -> Element:
 
     words = trafilatura.extract(text, include_comments=False, include_tables=True, favor_recall=True)
     # They only point at an element, for trafilatura alters letters.
-    lines = [line for line in map(_letters, (words or "").splitlines()) if len(line) > 20]
+    lines = [line for line in map(letters_of, (words or "").splitlines()) if len(line) > 20]
     return _smallest_holding(body, lines) if lines else body
 
 
@@ -83,19 +83,20 @@ def _smallest_holding(node: Element, lines: list[str]) -> Element:
     """The innermost element that holds nine tenths of the lines."""
     for child in node:
         if isinstance(child.tag, str):
-            words = _letters("".join(child.itertext()))
+            words = letters_of("".join(child.itertext()))
             if sum(line in words for line in lines) >= 0.9 * len(lines):
                 return _smallest_holding(child, lines)
     return node
 
 
-def _letters(text: str) -> str:
+def letters_of(text: str) -> str:
+    """Letters and digits alone, to compare words whatever stands between them."""
     return "".join(letter for letter in text if letter.isalnum())
 
 
 def _visible(node: Element) -> int:
-    total = len(_letters("".join(node.itertext())))
-    return total - sum(len(_letters(inner.text or "")) for inner in node.iter("script", "style"))
+    total = len(letters_of("".join(node.itertext())))
+    return total - sum(len(letters_of(inner.text or "")) for inner in node.iter("script", "style"))
 
 
 def _prune(main: Element, left_out: list[LeftOut]) -> None:

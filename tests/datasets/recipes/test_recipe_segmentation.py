@@ -14,7 +14,8 @@ def piece(text, *names):
 
 def merged(*pieces):
     segments, removed = one_picture_each(pieces)
-    return [(one.text, one.picture.target) for one in segments], [(one.rule, one.picture) for one in removed]
+    lost = [(one.reason, "".join(one.pictures)) for one in removed]
+    return [(one.text, one.picture.target) for one in segments], lost
 
 
 def test_a_piece_without_picture_goes_to_the_next_and_a_trailing_one_to_the_previous():
@@ -64,6 +65,6 @@ def test_nothing_is_lost(shape):
     found, removed = one_picture_each(pieces)
     words = [word for one in [*found, *removed] for word in one.text.split()]
     assert sorted(words) == sorted(one.text for one in pieces if one.text)
-    pictures = [one.picture.target for one in found] + [one.picture for one in removed if one.picture]
+    pictures = [one.picture.target for one in found] + [name for one in removed for name in one.pictures]
     assert sorted(pictures) == sorted(ref.target for one in pieces for ref in one.pictures)
     assert all(one.text for one in found)

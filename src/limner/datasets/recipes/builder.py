@@ -5,24 +5,26 @@ The order of the pipeline stands here and nowhere else: read, judge pictures, me
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from limner.datasets.fetch import FetchProgress
-from limner.datasets.recipes.filters import Judged, boilerplate, fault_of, is_english, judge, repeated
-from limner.datasets.recipes.pages import Page, Piece, Removed, Segment, one_picture_each, read_page
-from limner.datasets.recipes.web import Robots, bring, find_sources
+from limner.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
+from limner.datasets.recipes.pages import Page, Piece, Segment, one_picture_each, read_page
+from limner.datasets.recipes.web import PageSource, Robots, bring, find_sources
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, text_id
 from limner.errors import ConfigError, DataError
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef, Record
-from limner.transfer import FetchSettings
+from limner.text.document import LeftOut
+from limner.transfer import Fetched, FetchSettings
 
 AuthorSplit = Literal["stratified", "disjoint"]
 TEST_SHARE = 0.1
@@ -64,32 +66,25 @@ def split_by_author(
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for number, author in enumerate(authors):
         groups[author].append(number)
-    for members in groups.values():
-        members.sort(key=lambda number: _shuffled(ids[number], seed))
     order = sorted(groups, key=lambda author: _shuffled(repr(author), seed))
-    if kind == "disjoint":
-        return _disjoint([groups[author] for author in order], len(ids))
-    return _stratified([groups[author] for author in order], len(ids))
+    members = [sorted(groups[author], key=lambda number: _shuffled(ids[number], seed)) for author in order]
+    return (_disjoint if kind == "disjoint" else _stratified)(members, len(ids))
 
 
 def _stratified(groups: list[list[int]], count: int) -> list[SplitName]:
     result: list[SplitName] = ["train"] * count
     pool = [group[0] for group in groups if len(group) == 1]
-    several = [group for group in groups if len(group) > 1]
     rest: list[list[int]] = []
-    for group in [*several, pool]:
-        number = round(TEST_SHARE * len(group))
-        number = max(1, number) if len(group) > 1 else 0
+    for group in [*(group for group in groups if len(group) > 1), pool]:
+        number = max(1, round(TEST_SHARE * len(group))) if len(group) > 1 else 0
         for one in group[:number]:
             result[one] = "test"
         rest.append(group[number:])
     # never an author's last, or validation would hold an author that train has not
-    free = [one for group in rest[:-1] for one in group[1:]] + rest[-1][1:]
-    wanted = round(VAL_SHARE * sum(map(len, rest)))
-    wanted = max(1, wanted) if len(free) > 1 else 0
-    step = len(free) / wanted if wanted else 1.0
+    free = [one for group in rest for one in group[1:]]
+    wanted = max(1, round(VAL_SHARE * sum(map(len, rest)))) if len(free) > 1 else 0
     for place in range(min(wanted, len(free))):
-        result[free[int(place * step)]] = "val"
+        result[free[int(place * (len(free) / wanted))]] = "val"
     return result
 
 
@@ -100,19 +95,13 @@ def _disjoint(groups: list[list[int]], count: int) -> list[SplitName]:
             " add pages or use --split stratified"
         )
     result: list[SplitName] = ["train"] * count
-    wanted: dict[SplitName, float] = {
-        "test": TEST_SHARE * count,
-        "val": VAL_SHARE * (1 - TEST_SHARE) * count,
-    }
-    wanted["train"] = count - wanted["test"] - wanted["val"]
-    names: list[SplitName] = ["train", "test", "val"]
-    filled = dict.fromkeys(names, 0)
-    ordered = sorted(groups, key=len, reverse=True)
-    for place, group in enumerate(ordered):
-        left = len(ordered) - place
-        empty = [name for name in names if not filled[name]]
+    test, val = TEST_SHARE * count, VAL_SHARE * (1 - TEST_SHARE) * count
+    wanted: dict[SplitName, float] = {"train": count - test - val, "test": test, "val": val}
+    filled = dict.fromkeys(wanted, 0)
+    for place, group in enumerate(sorted(groups, key=len, reverse=True)):
+        empty = [name for name in wanted if not filled[name]]
         # the last authors go to the parts that are still empty
-        choices = empty if len(empty) >= left else names
+        choices = empty if len(empty) >= len(groups) - place else wanted
         best = max(choices, key=lambda name: (wanted[name] - filled[name]) / wanted[name])
         filled[best] += len(group)
         for one in group:
@@ -122,10 +111,14 @@ def _disjoint(groups: list[list[int]], count: int) -> list[SplitName]:
 
 def _shuffled(name: str, seed: int) -> str:
     """A key that orders names at random, but alike on every machine and whatever else is there."""
-    return hashlib.sha256(f"{seed}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(f"{seed}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-DROPPED_NAME, PAGES_NAME = "dropped.jsonl", "pages.jsonl"
+DROPPED_NAME, PAGES_NAME, REPORT_NAME = "dropped.jsonl", "pages.jsonl", "report.json"
+MIN_SEGMENTS = 2
+NOT_FETCHED = "picture on the web, not asked for"
+Bring = Callable[[Iterable[str], str], Mapping[str, Fetched]]
+"""URLs and the folder they go to, below ``fetched`` → what became of them."""
 
 
 @dataclass
@@ -135,128 +128,31 @@ class Draft:
     Attributes:
         page: as read.
         root: folder that its saved pictures must lie below; None for a page off the web.
+        page_sha256: of its bytes.
         segments: what is left of it.
         removed: what is not.
-        page_sha256: of its bytes.
+        stripped: boiler-plate phrases taken off.
+        english: whether the noun rule judged it.
     """
 
     page: Page
-    root: Path | None = None
-    page_sha256: str = ""
+    root: Path | None
+    page_sha256: str
     segments: list[Segment] = field(default_factory=list)
-    removed: list[Removed] = field(default_factory=list)
+    removed: list[LeftOut] = field(default_factory=list)
     stripped: int = 0
     english: bool = True
 
+    @property
+    def id(self) -> str:
+        """A name that stays the same when the page is read again, wherever the set is built."""
+        name = self.page.url or self.page.where
+        return "p" + sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
 
-def story_id(draft: Draft) -> str:
-    """A name that stays the same when the page is read again, wherever the set is built."""
-    return (
-        "p" + hashlib.sha256((draft.page.url or draft.page.where).encode("utf-8", "replace")).hexdigest()[:16]
-    )
-
-
-def picture_key(picture: PictureRef) -> str:
-    """What a picture is known by: its file, or its address."""
-    return picture.path or picture.target
-
-
-def row_of_set(
-    draft: Draft, key: str, part: SplitName, judged: Mapping[str, Judged], to: Path
-) -> dict[str, Any]:
-    """A line of the set; its pictures are copied as they are."""
-    page = draft.page
-    pages = []
-    for one in draft.segments:
-        found = judged[picture_key(one.picture)]
-        name = f"images/{found.sha256}{found.suffix}"
-        _copy(Path(found.path), to / name, found.sha256)
-        pages.append({"text": one.text, "image": name, "sha256": found.sha256})
-    credits_ = {"title": page.title, "source": page.source, "license": page.license}
-    return {
-        "story_id": key,
-        **credits_,
-        "author": page.author,
-        "url": page.url,
-        "split": part,
-        "pages": pages,
-    }
-
-
-def _copy(path: Path, to: Path, digest: str) -> None:
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        if to.is_file() and hashlib.sha256(to.read_bytes()).hexdigest() == digest:
-            return
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != digest:
-            raise DataError(f"{path}: changed while the set was built; run the same command again")
-        write_bytes(to, data)
-    except OSError as error:
-        raise DataError(f"{to}: {error.strerror or error}; make room or choose another folder") from error
-
-
-def write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -> None:
-    """What was lost, and where every page came from."""
-    lost: list[dict[str, Any]] = [
-        {"page": name, "rule": f"page: {kind_of(reason)}", "detail": reason}
-        for name, reason in failed.items()
-    ]
-    pages: list[dict[str, Any]] = [
-        {"page": name, "state": "not read", "reason": reason} for name, reason in failed.items()
-    ]
-    for draft in drafts:
-        page = draft.page
-        lost += [
-            {"page": page.where, "rule": one.rule, "text": one.text, "picture": one.picture}
-            for one in draft.removed
-        ]
-        # words around the steps are cut by the readers, each with its reason
-        lost += [
-            {
-                "page": page.where,
-                "rule": f"read: {one.reason}",
-                "text": one.text,
-                "picture": " ".join(one.pictures),
-            }
-            for one in page.left_out
-        ]
-        stated = {
-            name: getattr(page, name) for name in ("url", "source", "title", "author", "license", "reader")
-        }
-        pages.append(
-            {
-                "page": page.where,
-                "story_id": story_id(draft),
-                **stated,
-                "language": page.language,
-                "sha256": draft.page_sha256,
-                "pieces": len(page.pieces),
-                "segments": len(draft.segments),
-                "state": "in the set" if draft.segments else "dropped",
-            }
-        )
-    write_rows(to / DROPPED_NAME, lost)
-    write_rows(to / PAGES_NAME, pages)
-
-
-def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Lines of JSON in a file that appears whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        texts = (json.dumps(row, ensure_ascii=False) for row in rows)
-        write_lines(path, (text.encode("utf-8", "backslashreplace").decode() for text in texts))
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}; make room or choose another folder") from error
-
-
-def kind_of(reason: str) -> str:
-    """A reason without what is particular to one page, for counting."""
-    return reason.rpartition(": ")[2].partition(";")[0] if ": " in reason else reason
-
-
-REPORT_NAME = "report.json"
-MIN_SEGMENTS = 2
+    @property
+    def pictures(self) -> list[PictureRef]:
+        """All pictures of the page, in order."""
+        return [one for piece in self.page.pieces for one in piece.pictures]
 
 
 class BuildReport(Record):
@@ -286,183 +182,6 @@ class BuildReport(Record):
     without_license: int
 
 
-def build(
-    drafts: Sequence[Draft],
-    failed: Mapping[str, str],
-    to: Path,
-    *,
-    bring_pictures: Callable[[list[str]], Mapping[str, Path | str]],
-    split: AuthorSplit = "stratified",
-    seed: int = 0,
-) -> BuildReport:
-    """Write the set.
-
-    Args:
-        drafts: pages as read, in order.
-        failed: page → reason, for those that could not be read.
-        to: folder; holds nothing, or an earlier build, which is replaced.
-        bring_pictures: URLs → their files, or why there is none.
-        split: how authors are parted.
-        seed: of the split.
-    Raises:
-        ConfigError: the folder holds a set that is no earlier build.
-        DataError: no recipe is left, too few authors, or the folder cannot be written.
-    """
-    check_folder(to)
-    drafts, twice = _once(drafts)
-    failed = {**failed, **twice}
-    judged = _pictures(drafts, bring_pictures)
-    again = repeated([_targets(draft) for draft in drafts], judged)
-    for number, draft in enumerate(drafts):
-        used: set[str] = set()
-        refused = {key: judged[key].rule or again.get((number, key), "") for key in _targets(draft)}
-        pieces = [_usable(piece, refused, used, draft) for piece in draft.page.pieces]
-        segments, removed = one_picture_each(pieces)
-        draft.removed += removed
-        filter_segments(draft, segments)
-    kept = _recipes(drafts)
-    dropped = Counter(one.rule for draft in drafts for one in draft.removed)
-    dropped.update(f"page: {kind_of(reason)}" for reason in failed.values())
-    if not kept:
-        lost = "; ".join(f"{rule}: {number}" for rule, number in dropped.most_common(3)) or "no page given"
-        write_lists(to, drafts, failed)
-        raise DataError(
-            f"{to}: no recipe left of {len(drafts) + len(failed)} pages ({lost}); see {DROPPED_NAME}"
-        )
-    ids = [story_id(draft) for draft in kept]
-    authors = [author_key(one.page.author, one.page.source, key) for one, key in zip(kept, ids, strict=True)]
-    parts = split_by_author(ids, authors, split, seed)
-    report = BuildReport(
-        pages=len(drafts) + len(failed),
-        recipes=len(kept),
-        segments=sum(len(draft.segments) for draft in kept),
-        splits=dict(Counter(parts).most_common()),
-        readers=dict(Counter(draft.page.reader for draft in drafts).most_common()),
-        dropped=dict(dropped.most_common()),
-        stripped=sum(draft.stripped for draft in drafts),
-        boilerplate_version=boilerplate().version,
-        noun_rule_off=sum(not draft.english for draft in drafts),
-        without_license=sum(not draft.page.license for draft in kept),
-    )
-    rows = [
-        row_of_set(draft, key, part, judged, to) for draft, key, part in zip(kept, ids, parts, strict=True)
-    ]
-    write_lists(to, drafts, failed)
-    write_rows(to / REPORT_NAME, [report.model_dump()])
-    write_rows(to / FILE_NAME, rows)
-    return report
-
-
-def check_folder(to: Path) -> None:
-    """Refuse to write over a set that is no earlier build.
-
-    Raises:
-        ConfigError: there is one, or a file is in the way.
-    """
-    if to.exists() and not to.is_dir():
-        raise ConfigError(f"{to}: a file; expected a folder for the set; choose another name")
-    if (to / FILE_NAME).exists() and not (to / REPORT_NAME).exists():
-        raise ConfigError(f"{to}: holds a {FILE_NAME} that was not built here; choose another folder")
-
-
-def filter_segments(draft: Draft, segments: Iterable[Segment]) -> None:
-    """Strip and judge the words of a page's segments; fills `segments`, `removed` and `stripped`."""
-    shorn = []
-    for one in segments:
-        text, count = boilerplate().strip(one.text)
-        draft.stripped += count
-        shorn.append(Segment(text, one.picture))
-    draft.english = is_english([one.text for one in shorn], draft.page.language)
-    for one in shorn:
-        rule = fault_of(one.text, english=draft.english)
-        if rule:
-            draft.removed.append(Removed(rule, one.text, one.picture.target))
-        else:
-            draft.segments.append(one)
-
-
-def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
-    """Each page once; copies of one would take each other's pictures for decoration."""
-    first: dict[str, str] = {}
-    kept: list[Draft] = []
-    twice: dict[str, str] = {}
-    for draft in drafts:
-        earlier = first.get(story_id(draft)) or first.get(draft.page_sha256 or "no bytes")
-        if earlier is not None:
-            twice[draft.page.where] = f"{earlier}: page that is there already"
-            continue
-        first[story_id(draft)] = draft.page.where
-        if draft.page_sha256:
-            first[draft.page_sha256] = draft.page.where
-        kept.append(draft)
-    return kept, twice
-
-
-def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts with enough segments, each text once."""
-    kept: list[Draft] = []
-    seen: set[str] = set()
-    for draft in drafts:
-        words = text_id("\n".join(one.text for one in draft.segments))
-        rule = ""
-        if len(draft.segments) < MIN_SEGMENTS:
-            rule = f"recipe with fewer than {MIN_SEGMENTS} segments"
-        elif words in seen:
-            rule = "recipe that is there already"
-        if rule:
-            draft.removed.append(Removed(rule, "\n\n".join(one.text for one in draft.segments)))
-            draft.segments = []
-        else:
-            seen.add(words)
-            kept.append(draft)
-    return kept
-
-
-def _targets(draft: Draft) -> list[str]:
-    return [picture_key(one) for piece in draft.page.pieces for one in piece.pictures]
-
-
-def _pictures(
-    drafts: Sequence[Draft], bring_pictures: Callable[[list[str]], Mapping[str, Path | str]]
-) -> dict[str, Judged]:
-    """Every picture of the pages, opened and judged once."""
-    judged: dict[str, Judged] = {}
-    remote: dict[str, None] = {}
-    for draft in drafts:
-        for picture in (one for piece in draft.page.pieces for one in piece.pictures):
-            key = picture_key(picture)
-            if picture.path is None:
-                if picture.target.lower().startswith(("http://", "https://")):
-                    remote[key] = None
-                else:
-                    judged[key] = Judged("", "picture not there")
-            elif draft.root is None or not Path(picture.path).is_relative_to(draft.root):
-                # a page by a stranger must not carry the reader's own files into a set
-                judged[key] = Judged("", "picture outside the folder of its page")
-            elif key not in judged:
-                judged[key] = judge(key)
-    for url, found in bring_pictures(list(remote)).items():
-        judged[url] = judge(str(found)) if isinstance(found, Path) else Judged("", found)
-    return judged
-
-
-def _usable(piece: Piece, refused: Mapping[str, str], used: set[str], draft: Draft) -> Piece:
-    """The piece with those of its pictures that may be used; the others are put on the draft's list."""
-    kept: list[PictureRef] = []
-    for picture in piece.pictures:
-        key = picture_key(picture)
-        rule = refused.get(key, "") or ("near-duplicate picture" if key in used else "")
-        if rule:
-            draft.removed.append(Removed(rule, picture=picture.target))
-        else:
-            used.add(key)
-            kept.append(picture)
-    return Piece(piece.text, tuple(kept))
-
-
-NOT_FETCHED = "picture on the web, not asked for"
-
-
 def build_recipes(
     given: Sequence[str],
     to: Path,
@@ -478,7 +197,8 @@ def build_recipes(
 
     Args:
         given: saved pages, folders of them, URLs.
-        to: folder of the set; pages and pictures off the web are kept below it in ``fetched``.
+        to: folder of the set, which holds nothing, or an earlier build, which is replaced; pages and pictures
+            off the web are kept below it in ``fetched``.
         settings: bounds of what is fetched.
         split: how authors are parted.
         seed: of the split.
@@ -486,22 +206,73 @@ def build_recipes(
         again: ask again for what was refused for good.
         progress: called after every answer.
     Raises:
-        ConfigError, DataError, MissingError: see `builder.build` and `find_sources`.
+        ConfigError: the folder holds a set that is no earlier build, or a file is in the way.
+        DataError: no recipe is left, too few authors, or the folder cannot be written.
+        MissingError: no such page, or a package is not installed.
     """
     sources = find_sources(given)
-    check_folder(to)
+    if to.exists() and not to.is_dir():
+        raise ConfigError(f"{to}: a file; expected a folder for the set; choose another name")
+    if (to / FILE_NAME).exists() and not (to / REPORT_NAME).exists():
+        raise ConfigError(f"{to}: holds a {FILE_NAME} that was not built here; choose another folder")
     robots = Robots(settings)
-    urls = [source.url for source in sources if source.path is None]
-    came = bring(urls, to / "fetched" / "pages", settings, robots, pages=True, again=again, progress=progress)
+
+    def brought(urls: Iterable[str], name: str) -> Mapping[str, Fetched]:
+        place, pages = to / "fetched" / name, name == "pages"
+        return bring(urls, place, settings, robots, pages=pages, again=again, progress=progress)
+
+    drafts, failed = _read(sources, to, brought)
+    online = {one.target for draft in drafts if fetch or draft.root is None for one in draft.pictures}
+    drafts, twice = _once(drafts)
+    failed |= twice
+    judged = _judged(drafts, online, to, brought)
+    again_there = repeated([[picture_key(one) for one in draft.pictures] for draft in drafts], judged)
+    for number, draft in enumerate(drafts):
+        keys = map(picture_key, draft.pictures)
+        _fill(draft, {key: judged[key].rule or again_there.get((number, key), "") for key in keys})
+    kept = _recipes(drafts)
+    _write_lists(to, drafts, failed)
+    dropped = Counter(one.reason for draft in drafts for one in draft.removed)
+    dropped.update(f"page: {kind_of(reason)}" for reason in failed.values())
+    if not kept:
+        lost = "; ".join(f"{rule}: {number}" for rule, number in dropped.most_common(3)) or "no page given"
+        raise DataError(
+            f"{to}: no recipe left of {len(drafts) + len(failed)} pages ({lost}); see {DROPPED_NAME}"
+        )
+    ids = [draft.id for draft in kept]
+    authors = [author_key(one.page.author, one.page.source, one.id) for one in kept]
+    parts = split_by_author(ids, authors, split, seed)
+    report = BuildReport(
+        pages=len(drafts) + len(failed),
+        recipes=len(kept),
+        segments=sum(len(draft.segments) for draft in kept),
+        splits=dict(Counter(parts).most_common()),
+        readers=dict(Counter(draft.page.reader for draft in drafts).most_common()),
+        dropped=dict(dropped.most_common()),
+        stripped=sum(draft.stripped for draft in drafts),
+        boilerplate_version=boilerplate().version,
+        noun_rule_off=sum(not draft.english for draft in drafts),
+        without_license=sum(not draft.page.license for draft in kept),
+    )
+    rows = [_row(draft, part, judged, to) for draft, part in zip(kept, parts, strict=True)]
+    _write_rows(to / REPORT_NAME, [report.model_dump()])
+    _write_rows(to / FILE_NAME, rows)
+    return report
+
+
+def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list[Draft], dict[str, str]]:
+    """Pages as read, in order, and why others were not: page → reason."""
+    came = brought([source.url for source in sources if source.path is None], "pages")
     drafts: list[Draft] = []
     failed: dict[str, str] = {}
     for source in sources:
-        one = came.get(source.url)
-        if source.path is None and (one is None or one.state == "dead"):
-            failed[source.name] = one.reason if one else "no room left; raise --max-total-gb"
-            continue
-        path = source.path or to / "fetched" / "pages" / (one.name if one else "")
-        url = (one.final_url or one.url) if one and source.path is None else ""
+        path, url = source.path, ""
+        if path is None:
+            one = came.get(source.url)
+            if one is None or one.state == "dead":
+                failed[source.name] = one.reason if one else "no room left; raise --max-total-gb"
+                continue
+            path, url = to / "fetched" / "pages" / one.name, one.final_url or one.url
         try:
             data = path.read_bytes()
             page = read_page(data, source.name, path.parent if source.path else None, url)
@@ -510,31 +281,187 @@ def build_recipes(
         except DataError as error:
             failed[source.name] = str(error)
         else:
-            drafts.append(Draft(page, source.root, hashlib.sha256(data).hexdigest()))
-    online = {
-        picture.target
-        for draft in drafts
-        if fetch or draft.root is None
-        for piece in draft.page.pieces
-        for picture in piece.pictures
-    }
+            drafts.append(Draft(page, source.root, sha256(data).hexdigest()))
+    return drafts, failed
 
-    def bring_pictures(wanted: list[str]) -> Mapping[str, Path | str]:
-        place = to / "fetched" / "pictures"
-        asked = [url for url in wanted if url in online]
-        found = bring(asked, place, settings, robots, pages=False, again=again, progress=progress)
-        result: dict[str, Path | str] = dict.fromkeys(wanted, NOT_FETCHED)
-        for url in asked:
-            one = found.get(url)
-            if one is None:
-                result[url] = "picture left for want of room"
-            elif one.state == "done":
-                result[url] = place / one.name
+
+def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
+    """Each page once; copies of one would take each other's pictures for decoration."""
+    first: dict[str, str] = {}
+    kept: list[Draft] = []
+    twice: dict[str, str] = {}
+    for draft in drafts:
+        where = draft.page.where
+        earlier = first.get(draft.id) or first.get(draft.page_sha256)
+        if earlier is not None:
+            twice[where] = f"{earlier}: page that is there already"
+        else:
+            first |= {draft.id: where, draft.page_sha256: where}
+            kept.append(draft)
+    return kept, twice
+
+
+def picture_key(picture: PictureRef) -> str:
+    """What a picture is known by: its file, or its address."""
+    return picture.path or picture.target
+
+
+def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: Bring) -> dict[str, Judged]:
+    """Every picture of the pages, opened and judged once.
+
+    Args:
+        drafts: whose pictures they are.
+        online: addresses of those that may be brought.
+        to: folder of the set.
+        brought: brings them.
+    """
+    judged: dict[str, Judged] = {}
+    remote: dict[str, None] = {}
+    for draft in drafts:
+        for picture in draft.pictures:
+            key = picture_key(picture)
+            if picture.path is None:
+                if key.lower().startswith(("http://", "https://")):
+                    remote[key] = None
+                else:
+                    judged[key] = Judged("", "picture not there")
+            elif draft.root is None or not Path(picture.path).is_relative_to(draft.root):
+                # a page by a stranger must not carry the reader's own files into a set
+                judged[key] = Judged("", "picture outside the folder of its page")
+            elif key not in judged:
+                judged[key] = judge(key)
+    came = brought([url for url in remote if url in online], "pictures")
+    for url in remote:
+        one = came.get(url)
+        if one is None:
+            rule = "picture left for want of room" if url in online else NOT_FETCHED
+            judged[url] = Judged("", rule)
+        elif one.state == "done":
+            judged[url] = judge(str(to / "fetched" / "pictures" / one.name))
+        else:
+            judged[url] = Judged("", f"picture did not come: {one.reason.partition(':')[0]}")
+    return judged
+
+
+def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
+    """Take over what may be used of a page, and list the rest.
+
+    Args:
+        draft: gets its segments.
+        refused: picture → why it must not be used, or "".
+    """
+    pieces = []
+    used: set[str] = set()
+    for piece in draft.page.pieces:
+        kept: list[PictureRef] = []
+        for picture in piece.pictures:
+            key = picture_key(picture)
+            rule = refused[key] or ("near-duplicate picture" if key in used else "")
+            if rule:
+                draft.removed.append(LeftOut(rule, pictures=(picture.target,)))
             else:
-                result[url] = f"picture did not come: {one.reason.partition(':')[0]}"
-        return result
+                used.add(key)
+                kept.append(picture)
+        pieces.append(Piece(piece.text, tuple(kept)))
+    segments, removed = one_picture_each(pieces)
+    found = filtered(segments, draft.page.language)
+    draft.segments, draft.stripped, draft.english = found.segments, found.stripped, found.english
+    draft.removed += removed + found.removed
 
-    return build(drafts, failed, to, bring_pictures=bring_pictures, split=split, seed=seed)
+
+def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
+    """Drafts with enough segments, each text once."""
+    kept: list[Draft] = []
+    seen: set[str] = set()
+    for draft in drafts:
+        words = text_id("\n".join(one.text for one in draft.segments))
+        rule = ""
+        if len(draft.segments) < MIN_SEGMENTS:
+            rule = f"recipe with fewer than {MIN_SEGMENTS} segments"
+        elif words in seen:
+            rule = "recipe that is there already"
+        if rule:
+            draft.removed.append(LeftOut(rule, "\n\n".join(one.text for one in draft.segments)))
+            draft.segments = []
+        else:
+            seen.add(words)
+            kept.append(draft)
+    return kept
+
+
+def _row(draft: Draft, part: SplitName, judged: Mapping[str, Judged], to: Path) -> dict[str, Any]:
+    """A line of the set; its pictures are copied as they are."""
+    page, pages = draft.page, []
+    for one in draft.segments:
+        found = judged[picture_key(one.picture)]
+        name = f"images/{found.sha256}{found.suffix}"
+        _copy(Path(found.path), to / name, found.sha256)
+        pages.append({"text": one.text, "image": name, "sha256": found.sha256})
+    stated = {name: getattr(page, name) for name in ("title", "source", "license", "author", "url")}
+    return {"story_id": draft.id, **stated, "split": part, "pages": pages}
+
+
+def _copy(path: Path, to: Path, digest: str) -> None:
+    with _writing(to):
+        if to.is_file() and sha256(to.read_bytes()).hexdigest() == digest:
+            return
+        data = path.read_bytes()
+        if sha256(data).hexdigest() != digest:
+            raise DataError(f"{path}: changed while the set was built; run the same command again")
+        write_bytes(to, data)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Makes the folder of a file, and says what is wrong where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}; make room or choose another folder") from error
+
+
+def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -> None:
+    """What was lost, and where every page came from."""
+    lost: list[dict[str, Any]] = []
+    pages: list[dict[str, Any]] = []
+    for name, reason in failed.items():
+        lost.append({"page": name, "rule": f"page: {kind_of(reason)}", "detail": reason})
+        pages.append({"page": name, "state": "not read", "reason": reason})
+    for draft in drafts:
+        page = draft.page
+        removed = [(one.reason, one) for one in draft.removed]
+        # words around the steps are cut by the readers, each with its reason
+        removed += [(f"read: {one.reason}", one) for one in page.left_out]
+        for rule, one in removed:
+            about = {"page": page.where, "rule": rule}
+            lost.append({**about, "text": one.text, "picture": " ".join(one.pictures)})
+        stated = ("url", "source", "title", "author", "license", "reader", "language")
+        pages.append(
+            {
+                "page": page.where,
+                "story_id": draft.id,
+                **{name: getattr(page, name) for name in stated},
+                "sha256": draft.page_sha256,
+                "pieces": len(page.pieces),
+                "segments": len(draft.segments),
+                "state": "in the set" if draft.segments else "dropped",
+            }
+        )
+    _write_rows(to / DROPPED_NAME, lost)
+    _write_rows(to / PAGES_NAME, pages)
+
+
+def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Lines of JSON in a file that appears whole or not at all."""
+    texts = (json.dumps(row, ensure_ascii=False) for row in rows)
+    with _writing(path):
+        write_lines(path, (text.encode("utf-8", "backslashreplace").decode() for text in texts))
+
+
+def kind_of(reason: str) -> str:
+    """A reason without what is particular to one page, for counting."""
+    return reason.rpartition(": ")[2].partition(";")[0] if ": " in reason else reason
 
 
 def summary(report: BuildReport, to: Path) -> list[str]:

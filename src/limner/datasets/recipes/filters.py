@@ -12,29 +12,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from itertools import groupby
-from typing import Literal
+from pathlib import Path
 
 import numpy as np
 
+from limner.datasets.recipes.pages import Segment
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
+from limner.text.document import LeftOut
 from limner.text.entity_grid import textblob
 
-Rule = Literal[
-    "fewer than 3 tokens",
-    "unique-token ratio below 0.5",
-    "noun ratio above 0.8",
-    "most repeated token above 0.3",
-    "token run longer than 3",
-]
-MIN_TOKENS = 3
-MIN_UNIQUE = 0.5
-MAX_NOUNS = 0.8
-MAX_REPEATED = 0.3
-MAX_RUN = 3
-_ENGLISH_SHARE = 0.5
 # scripts without spaces have no words to find, so each letter counts
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 
@@ -63,19 +51,17 @@ class Boilerplate:
                     text, changed, count = text[found.end() :].strip(), True, count + 1
             # suffixes are bounded, so only the end is searched: long texts stay cheap
             for pattern in self.suffixes:
-                start = max(0, len(text) - 200)
-                for found in pattern.finditer(text, start):
-                    if found.end() == len(text) and found.start() < len(text):
-                        text, changed, count = text[: found.start()].strip(), True, count + 1
-                        break
+                found_here = pattern.finditer(text, max(0, len(text) - 200))
+                start = next((one.start() for one in found_here if one.end() == len(text)), len(text))
+                if start < len(text):
+                    text, changed, count = text[:start].strip(), True, count + 1
         return text, count
 
 
 @cache
 def boilerplate() -> Boilerplate:
     """The list that comes with limner."""
-    text = resources.files("limner.datasets.recipes").joinpath("boilerplate.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = tomllib.loads(Path(__file__).with_name("boilerplate.toml").read_text(encoding="utf-8"))
     prefixes, suffixes = (
         tuple(re.compile(one, re.IGNORECASE) for one in data[key]) for key in ("prefixes", "suffixes")
     )
@@ -97,11 +83,11 @@ def is_english(texts: Sequence[str], language: str = "") -> bool:
     if language:
         return language.lower().split("-")[0].split("_")[0] == "en"
     lexicon = textblob().lexicon
-    tokens = [token for text in texts for token in tokens_of(text)]
-    return bool(tokens) and sum(token in lexicon for token in tokens) >= _ENGLISH_SHARE * len(tokens)
+    tokens = tokens_of("\n".join(texts))
+    return bool(tokens) and sum(token in lexicon for token in tokens) >= 0.5 * len(tokens)
 
 
-def fault_of(text: str, *, english: bool) -> Rule | None:
+def fault_of(text: str, *, english: bool) -> str | None:
     """The first rule that a segment breaks, or None.
 
     Args:
@@ -112,19 +98,19 @@ def fault_of(text: str, *, english: bool) -> Rule | None:
         twice to be a repeated one, or no text of three words could pass.
     """
     tokens = tokens_of(text)
-    if len(tokens) < MIN_TOKENS:
+    if len(tokens) < 3:
         return "fewer than 3 tokens"
-    if len(set(tokens)) < MIN_UNIQUE * len(tokens):
+    if len(set(tokens)) < 0.5 * len(tokens):
         return "unique-token ratio below 0.5"
-    if english and noun_ratio(tokens) > MAX_NOUNS:
+    if english and noun_ratio(tokens) > 0.8:
         return "noun ratio above 0.8"
     from gensim.parsing.preprocessing import STOPWORDS
 
     counted = Counter(token for token in tokens if token not in STOPWORDS)
     most = max(counted.values(), default=0)
-    if most > 1 and most > MAX_REPEATED * len(tokens):
+    if most > 1 and most > 0.3 * len(tokens):
         return "most repeated token above 0.3"
-    if any(sum(1 for _ in run) > MAX_RUN for _, run in groupby(tokens)):
+    if any(len(list(run)) > 3 for _, run in groupby(tokens)):
         return "token run longer than 3"
     return None
 
@@ -134,6 +120,41 @@ def noun_ratio(tokens: Sequence[str]) -> float:
     tagged = textblob().tag(" ".join(tokens), tokenize=False) if tokens else []
     nouns = [token for token, kind in tagged if kind.startswith("NN")]
     return len(nouns) / max(len(tokens), 1)
+
+
+@dataclass
+class Filtered:
+    """Segments as filtered.
+
+    Attributes:
+        segments: those that are kept, without boiler-plate.
+        removed: the others, with the rule that each broke.
+        stripped: boiler-plate phrases taken off.
+        english: whether the noun rule judged them.
+    """
+
+    segments: list[Segment]
+    removed: list[LeftOut]
+    stripped: int
+    english: bool
+
+
+def filtered(segments: Iterable[Segment], language: str = "") -> Filtered:
+    """Strip and judge the words of a page's segments.
+
+    Args:
+        segments: of one page.
+        language: tag the page states, or "".
+    """
+    shorn = [(*boilerplate().strip(one.text), one.picture) for one in segments]
+    english = is_english([text for text, _, _ in shorn], language)
+    found = Filtered([], [], sum(count for _, count, _ in shorn), english)
+    for text, _, picture in shorn:
+        if rule := fault_of(text, english=english):
+            found.removed.append(LeftOut(rule, text, (picture.target,)))
+        else:
+            found.segments.append(Segment(text, picture))
+    return found
 
 
 MIN_SIDE_PX = 200
@@ -201,9 +222,8 @@ def repeated(pages: Sequence[Iterable[str]], judged: Mapping[str, Judged]) -> di
         groups[group].append(row)
     result: dict[tuple[int, str], str] = {}
     for rows in groups.values():
-        decoration = len({places[row][0] for row in rows}) >= MAX_PAGES
-        for row in rows if decoration else rows[1:]:
-            result[places[row]] = (
-                f"picture on {MAX_PAGES} or more pages" if decoration else "near-duplicate picture"
-            )
+        if len({places[row][0] for row in rows}) >= MAX_PAGES:
+            result |= {places[row]: f"picture on {MAX_PAGES} or more pages" for row in rows}
+        else:
+            result |= {places[row]: "near-duplicate picture" for row in rows[1:]}
     return result

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +18,7 @@ from lxml import html
 from limner.errors import DataError, MissingError
 from limner.records import PictureRef, Step
 from limner.text.document import Block, Document, LeftOut
-from limner.text.html import declared_document, read_html
+from limner.text.html import declared_document, letters_of, read_html
 from limner.text.html_blocks import collapse, parse_tree
 from limner.text.markdown import read_markdown
 from limner.text.plain import marker_of
@@ -49,21 +50,6 @@ class Segment:
     picture: PictureRef
 
 
-@dataclass(frozen=True)
-class Removed:
-    """A part of a page that is in no segment.
-
-    Attributes:
-        rule: why, in a few words; the counts of a report are by it.
-        text: its words, if any.
-        picture: its picture's target, if any.
-    """
-
-    rule: str
-    text: str = ""
-    picture: str = ""
-
-
 def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[Piece]:
     """One piece per explicit step, a heading in front of the first step under it.
 
@@ -87,18 +73,15 @@ def pieces_of_blocks(blocks: Sequence[Block]) -> list[Piece]:
     pieces: list[Piece] = []
     since: list[Block] = []
     for block in blocks:
-        if block.kind == "break":
-            continue
-        since.append(block)
+        if block.kind != "break":
+            since.append(block)
         if block.pictures:
             pieces.append(Piece(text_of(since), block.pictures))
             since = []
-    if since:
-        pieces.append(Piece(text_of(since)))
-    return pieces
+    return [*pieces, Piece(text_of(since))] if since else pieces
 
 
-def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[Removed]]:
+def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[LeftOut]]:
     """Merge pieces until each has exactly one picture.
 
     A piece without a picture goes to the next one, a trailing one to the previous; of several pictures the
@@ -109,31 +92,23 @@ def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[Remov
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
     """
     segments: list[Segment] = []
-    removed: list[Removed] = []
+    removed: list[LeftOut] = []
     waiting: list[str] = []
     for piece in pieces:
-        text = piece.text.strip()
-        if text:
+        if text := piece.text.strip():
             waiting.append(text)
-        if not piece.pictures:
-            continue
-        if not waiting:
-            removed += [_lost("picture without words", one) for one in piece.pictures]
-            continue
-        first, *more = piece.pictures
-        segments.append(Segment("\n\n".join(waiting), first))
-        removed += [_lost("further picture of a step", one) for one in more]
-        waiting = []
-    if waiting and segments:
-        last = segments[-1]
-        segments[-1] = Segment("\n\n".join([last.text, *waiting]), last.picture)
-    elif waiting:
-        removed.append(Removed("words without any picture", "\n\n".join(waiting)))
+        rule, lost = "picture without words", piece.pictures
+        if waiting and piece.pictures:
+            segments.append(Segment("\n\n".join(waiting), piece.pictures[0]))
+            rule, lost = "further picture of a step", piece.pictures[1:]
+            waiting = []
+        removed += [LeftOut(rule, one.alt, (one.target,)) for one in lost]
+    words = "\n\n".join(waiting)
+    if words and segments:
+        segments[-1] = Segment(f"{segments[-1].text}\n\n{words}", segments[-1].picture)
+    elif words:
+        removed.append(LeftOut("words without any picture", words))
     return segments, removed
-
-
-def _lost(rule: Literal["picture without words", "further picture of a step"], one: PictureRef) -> Removed:
-    return Removed(rule, one.alt, one.target)
 
 
 Reader = Literal["declared steps", "known site", "explicit steps", "pictures close segments"]
@@ -187,37 +162,13 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
     text = text.replace("\0", "")
     if markdown:
         document = read_markdown(text, where, base)
-        return _page(document, where, url, base, _general(document, where))
-    if not text.strip():
+        reader, pieces = _general(document, where)
+    elif not text.strip():
         raise DataError(f"{where}: empty; expected HTML with words in it")
-    root = parse_tree(text, where)
-    url = url or _own_address(text, root)
-    scripts = [node for node in root.iter("script") if "ld+json" in (node.get("type") or "")]
-    declared = declared_document([node.text or "" for node in scripts], base)
-    if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
-        document = read_html(text, where, base)
-        return _page(
-            document, where, url, base, ("declared steps", pieces_of_steps(document.steps, document.title))
-        )
-    # declared steps without pictures are of no use here: the page is read as if it had declared none
-    document = read_html(_without(scripts, text, root), where, base)
-    known = _known_site(text, url)
-    if known:
-        words, title, author = known
-        pieces = _aligned(words, document.blocks)
-        document.title, document.author = title or document.title, author or document.author
-        if sum(bool(piece.pictures) for piece in pieces) >= 2:
-            return _page(document, where, url, base, ("known site", pieces))
-    if declared:
-        document.author = declared.author or document.author
-        document.license = declared.license or document.license
-    return _page(document, where, url, base, _general(document, where))
-
-
-def _page(
-    document: Document, where: str, url: str, base: Path | None, found: tuple[Reader, list[Piece]]
-) -> Page:
-    reader, pieces = found
+    else:
+        root = parse_tree(text, where)
+        url = url or _own_address(text, root)
+        document, reader, pieces = _read_html(text, root, where, base, url)
     host = (urlsplit(url).hostname or "") if url else ""
     return Page(
         where=where,
@@ -235,14 +186,38 @@ def _page(
     )
 
 
+def _read_html(
+    text: str, root: Element, where: str, base: Path | None, url: str
+) -> tuple[Document, Reader, list[Piece]]:
+    """A page by the first of the three readers that finds its pictures."""
+    scripts = [node for node in root.iter("script") if "ld+json" in (node.get("type") or "")]
+    declared = declared_document([node.text or "" for node in scripts], base)
+    if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
+        document = read_html(text, where, base)
+        return document, "declared steps", pieces_of_steps(document.steps, document.title)
+    # declared steps without pictures are of no use here: the page is read as if it had declared none
+    for node in scripts:
+        node.drop_tree()  # type: ignore[attr-defined, unused-ignore]
+    document = read_html(html.tostring(root, encoding="unicode") if scripts else text, where, base)
+    known = _known_site(text, url)
+    if known:
+        words, title, author = known
+        pieces = _aligned(words, document.blocks)
+        document.title, document.author = title or document.title, author or document.author
+        if _pictured(pieces) >= 2:
+            return document, "known site", pieces
+    if declared:
+        document.author = declared.author or document.author
+        document.license = declared.license or document.license
+    return document, *_general(document, where)
+
+
 def _absolute(picture: PictureRef, url: str) -> PictureRef:
     """The picture with its full address, unless its file is there."""
-    if picture.path or not url:
-        return picture
-    try:
-        return picture.model_copy(update={"target": urljoin(url, picture.target)})
-    except ValueError:  # no address at all; it will be counted as not to be had
-        return picture
+    if not picture.path and url:
+        with suppress(ValueError):  # no address at all; it will be counted as not to be had
+            return picture.model_copy(update={"target": urljoin(url, picture.target)})
+    return picture
 
 
 def _general(document: Document, where: str) -> tuple[Reader, list[Piece]]:
@@ -277,33 +252,18 @@ def _has_explicit(blocks: list[Block]) -> bool:
 
 def _own_address(text: str, root: Element) -> str:
     """The address a saved page states: by the browser that saved it, or as its canonical link."""
-    candidates = [found[1] for found in [_SAVED_FROM.search(text[:4096])] if found]
-    candidates += [node.get("href") or "" for node in root.xpath("//link[@rel='canonical']")]
-    candidates += [node.get("content") or "" for node in root.xpath("//meta[@property='og:url']")]
-    for candidate in candidates:
-        try:
-            parts = urlsplit(candidate.strip())
-        except ValueError:
-            continue
-        if parts.scheme in ("http", "https") and parts.hostname:
-            return candidate.strip()
+    stated = root.xpath("//link[@rel='canonical']/@href") + root.xpath("//meta[@property='og:url']/@content")
+    for candidate in [*_SAVED_FROM.findall(text[:4096])[:1], *map(str.strip, stated)]:
+        with suppress(ValueError):
+            parts = urlsplit(candidate)
+            if parts.scheme in ("http", "https") and parts.hostname:
+                return str(candidate)
     return ""
-
-
-def _without(scripts: list[Element], text: str, root: Element) -> str:
-    """The page without these elements."""
-    if not scripts:
-        return text
-
-    for node in scripts:
-        node.drop_tree()  # type: ignore[attr-defined, unused-ignore]
-    return str(html.tostring(root, encoding="unicode"))
 
 
 def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
     """Instructions, title and author by the scraper of the page's site, if it is a known one."""
-    host = urlsplit(url).hostname if url else None
-    if not host:
+    if not url or not urlsplit(url).hostname:
         return None
     try:
         from recipe_scrapers import scrape_html, scraper_exists_for  # type: ignore[import-untyped, unused-ignore]
@@ -323,7 +283,7 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
         return None
     found = _attempt(scraper.instructions_list)
     words = [collapse(one) for one in found if isinstance(one, str)] if isinstance(found, list) else []
-    return ([one for one in words if one], stated("title"), stated("author")) if words else None
+    return (list(filter(None, words)), stated("title"), stated("author")) if words else None
 
 
 def _attempt(call: Callable[[], Any]) -> Any:  # noqa: ANN401
@@ -332,48 +292,28 @@ def _attempt(call: Callable[[], Any]) -> Any:  # noqa: ANN401
     Its author wrote it for the site's pages of one day, and on others it raises what it happens to; the
     general extractor then reads the page, and the reader that was used is recorded.
     """
-    from recipe_scrapers._exceptions import RecipeScrapersExceptions
-
     try:
         return call()
-    except (
-        RecipeScrapersExceptions,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        NotImplementedError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ):
+    except Exception:
         return None
 
 
 def _aligned(words: list[str], blocks: list[Block]) -> list[Piece]:
     """The site's steps with the pictures that stand in or after them on the page, up to the next step."""
-    pieces = [Piece(one) for one in words]
     pictures: list[list[PictureRef]] = [[] for _ in words]
-    wanted = [_letters(one) for one in words]
+    wanted = [letters_of(one.lower()) for one in words]
     current = -1
     for block in blocks:
-        letters = _letters(block.text)
-        place = current
-        for number in range(max(current, 0), len(words)):
-            if _same(wanted[number], letters):
-                place = number
-                break
-        else:
-            if current == len(words) - 1 and letters:
-                break  # what follows the last step belongs to no step
-        current = place
+        letters = letters_of(block.text.lower())
+        later = range(max(current, 0), len(words))
+        found = next((number for number in later if _same(wanted[number], letters)), None)
+        if found is None and letters and current == len(words) - 1:
+            break  # what follows the last step belongs to no step
+        current = current if found is None else found
         if current >= 0:
             pictures[current] += block.pictures
-    return [Piece(piece.text, tuple(own)) for piece, own in zip(pieces, pictures, strict=True)]
+    return [Piece(text, tuple(own)) for text, own in zip(words, pictures, strict=True)]
 
 
 def _same(step: str, block: str) -> bool:
     return len(block) >= _FEWEST_LETTERS and bool(step) and (step in block or block in step)
-
-
-def _letters(text: str) -> str:
-    return "".join(letter for letter in text.lower() if letter.isalnum())

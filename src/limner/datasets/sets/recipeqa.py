@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from limner.datasets.base import DataSet, Source, files_by_split, read_json, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
-from limner.datasets.recipes.filters import boilerplate, fault_of, is_english
+from limner.datasets.recipes.filters import filtered
 from limner.datasets.recipes.pages import Piece, one_picture_each
 from limner.errors import DataError
 from limner.records import PictureRef
@@ -86,22 +86,22 @@ def _pairs(key: str, split: PairSplit, steps: list[dict[str, Any]], counted: Cou
         text = " ".join(filter(None, (_words(step, "title"), _words(step, "body"))))
         pieces.append(Piece(text, tuple(PictureRef(target=name) for name in names[:1])))
     segments, removed = one_picture_each(pieces)
-    counted.update(one.rule for one in removed)
-    shorn = [(boilerplate().strip(one.text)[0], one.picture.target) for one in segments]
-    english = is_english([text for text, _ in shorn])
-    kept = []
-    for text, image in shorn:
-        rule = fault_of(text, english=english)
-        if rule:
-            counted[f"steps: {rule}"] += 1
-        else:
-            kept.append((text, image))
-    if len(kept) < 2:
+    counted.update(one.reason for one in removed)
+    found = filtered(segments)
+    counted.update(f"steps: {one.reason}" for one in found.removed)
+    if len(found.segments) < 2:
         counted["recipes with fewer than 2 segments"] += 1
         return []
     return [
-        Pair(id=f"recipeqa-{key}-{number}", text=text, image=image, split=split, seq=key, pos=number)
-        for number, (text, image) in enumerate(kept)
+        Pair(
+            id=f"recipeqa-{key}-{number}",
+            text=one.text,
+            image=one.picture.target,
+            split=split,
+            seq=key,
+            pos=number,
+        )
+        for number, one in enumerate(found.segments)
     ]
 
 
