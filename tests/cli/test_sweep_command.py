@@ -95,8 +95,10 @@ def test_wrong_settings_are_refused_before_the_first_training(config, tmp_path):
         run(config, "--over", "loop.rate=1", "--to", tmp_path / "sweep", "--smoke")
     with pytest.raises(ConfigError, match=r"loop\.lr"):
         run(config, "--over", "loop.lr=1e-3,fast", "--to", tmp_path / "sweep", "--smoke")
-    with pytest.raises(ConfigError, match="metric"):
+    with pytest.raises(ConfigError, match="best"):
         run(config, "--over", "loop.lr=1e-3", "--metric", "best", "--to", tmp_path / "sweep", "--smoke")
+    with pytest.raises(ConfigError, match=r"measure no 'C@3' .* --set loop\.metric=C@3"):
+        run(config, "--over", "loop.lr=1e-3", "--metric", "C@3", "--to", tmp_path / "sweep", "--smoke")
     assert not (tmp_path / "sweep").exists()
 
 

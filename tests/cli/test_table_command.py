@@ -199,3 +199,29 @@ def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
     assert "the paper's" in drawn
     with pytest.raises(DataError, match="same system"):
         run(table, "cmcm-4", *words)
+
+
+def test_a_curve_is_of_one_row_and_of_runs_alike(tmp_path):
+    """Base, below the same folder, is no point of CMCM's curve, nor is a CMCM with another margin."""
+    runs = tmp_path / "runs"
+
+    def write(name, system, **loss):
+        one = result(system, 2.0, refined=0.5, data="cite++")
+        about = one.about.model_copy(update={"config": {"loss": loss}})
+        one.model_copy(update={"about": about}).write(runs / name)
+
+    def curve(*more):
+        words = ("--runs", runs, "--data", "cite++", "--resamples", 50)
+        run(figure, "cmcm-8", *words, *more, "--to", tmp_path / "8.svg")
+        return (tmp_path / "8.svg").read_bytes()
+
+    write("a", "CMCM", relation_weight=0.1)
+    alone = curve()
+    write("b", "CMCM_Story", relation_weight=0.1)
+    write("c", "CMCM_Story", relation_weight=0.4)
+    assert curve() == alone != curve("--row", "CMCM_Story")
+    with pytest.raises(DataError, match="no run of CMCA"):
+        curve("--row", "CMCA")
+    write("d", "CMCM", relation_weight=0.4, margin=0.3)
+    with pytest.raises(DataError, match=r"differ in loss\.margin \(None and 0\.3\)"):
+        curve()

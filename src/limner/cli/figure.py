@@ -22,6 +22,7 @@ def figure(
     weights: Path | None = None,
     data: str = "clue",
     split: str = "grouped",
+    row: str = "CMCM",
     count: int = 4,
     resamples: int = 10_000,
 ) -> None:
@@ -63,6 +64,8 @@ def figure(
         Data set of the results.
     split
         Its split.
+    row
+        Row of the tables whose runs a curve is of (cmcm-8, cmcm-8-length).
     count
         Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
         (vrss-galleries).
@@ -81,6 +84,7 @@ def figure(
         weights=weights,
         data=data,
         split=split,
+        row=row,
         count=count,
         resamples=resamples,
     )

@@ -81,7 +81,7 @@ def sweep(
     points = list(
         run_all(
             config, combinations, seed, to,
-            data=data, overrides=set_, smoke=smoke, weights=weights, device=device,
+            data=data, overrides=set_, smoke=smoke, weights=weights, device=device, metric=metric,
             report=report, progress=Watch,
         )
     )  # fmt: skip

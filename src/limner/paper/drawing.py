@@ -18,6 +18,7 @@ from limner.paper.table import reference
 from limner.paper.topic import write_topic_path
 from limner.paper.weights import draw, draw_gains, write_weighted_pairs
 from limner.runs.run import Run
+from limner.training.settings import NAMES_AND_PLACES, flat
 
 NAMES = (
     "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
@@ -38,6 +39,7 @@ def draw_figure(
     weights: Path | None,
     data: str,
     split: str,
+    row: str,
     count: int,
     resamples: int,
 ) -> None:
@@ -53,6 +55,7 @@ def draw_figure(
         weights: of the backbone, where features must still be computed.
         data: data set of the results.
         split: its split.
+        row: of the tables, whose runs a curve is of.
         count: of texts, stories, pairs or steps, where none are named.
         resamples: of every interval.
     Raises:
@@ -91,7 +94,13 @@ def draw_figure(
     elif name == "cmcm-entropy":
         _entropy(to, _results(name, runs, data, split), resamples)
     else:
-        _curve(to, name, _results(name, runs, data, split), data, resamples)
+        _curve(
+            to,
+            name,
+            [one for one in _results(name, runs, data, split) if one.about.system == row],
+            row,
+            resamples,
+        )
 
 
 def _one(name: str, run: Sequence[Path]) -> Path:
@@ -131,19 +140,35 @@ def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) ->
     figures.write(to, figures.refinement_bars, own[0])
 
 
-def _curve(to: Path, name: str, found: Sequence[Result], data: str, resamples: int) -> None:
-    """CMCM's median rank over λ_cls or the length of texts."""
+def _curve(to: Path, name: str, found: Sequence[Result], row: str, resamples: int) -> None:
+    """Median rank of one row over λ_cls or the length of texts, of runs that differ in nothing else.
+
+    Raises:
+        DataError: no run of the row, or runs that differ in another setting than that and the seed.
+    """
+    if not found:
+        raise DataError(f"figure: no run of {row} among these results; name another with --row")
     table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
     by_setting: dict[float, list[Result]] = {}
     for result in found:
         if result.full is not None and key in result.about.config.get(table, {}):
             by_setting.setdefault(float(result.about.config[table][key]), []).append(result)
+    apart = {f"{table}.{key}", "loop.seed", *NAMES_AND_PLACES}
+    first, *rest = (flat(one.about.config) for one in found)
+    for other in rest:
+        differs = [name for name in sorted({*first, *other} - apart) if first.get(name) != other.get(name)]
+        if differs:
+            raise DataError(
+                f"figure: runs of {row} differ in {differs[0]} ({first.get(differs[0])} and"
+                f" {other.get(differs[0])}); give a folder of runs that differ in {table}.{key} alone"
+            )
     points = []
     for setting, some in sorted(by_setting.items()):
         found_rank = _median(some, resamples)
         if found_rank is not None:
             points.append((setting, *found_rank))
     curves = reference()["cmcm-8-curves"]
+    data = found[0].about.data
     published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []
     if data == "clue" and table == "data":
         published = curves["length_clue"]

@@ -23,7 +23,8 @@ from limner.files import write_text
 from limner.paper.table import Block, Cell, Kind, Row, Table
 from limner.records import Record
 from limner.runs.train import Progress, train
-from limner.systems import read_config
+from limner.runs.validation import measured
+from limner.systems import read_config, system
 from limner.training import checkpoint
 from limner.training.loop import BEST
 
@@ -128,6 +129,7 @@ def sweep(
     smoke: bool = False,
     weights: Path | None = None,
     device: str = "cpu",
+    metric: str = "",
     report: Callable[[str, bool], None] = lambda name, done: None,
     progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(lambda news: None),
 ) -> Iterator[Point]:
@@ -143,12 +145,14 @@ def sweep(
         smoke: shrink everything.
         weights: of the backbone.
         device: torch device that trains.
+        metric: validation figure that will choose; "" for loop.metric.
         report: called with the name of every training and whether it was done before.
         progress: makes what is told of one training, a context; see `limner.runs.train.train`.
     Yields:
         A point per training.
     Raises:
-        ConfigError: a key or value is wrong; checked for all before the first training.
+        ConfigError: a key or value is wrong, or a training would not measure `metric`; checked for all before
+            the first training.
         DataError: a folder holds a training with other settings.
         StoppedError: `progress` asked to stop.
     """
@@ -157,6 +161,12 @@ def sweep(
         for seed in seeds:
             words = (*overrides, *(f"{key}={value}" for key, value in settings.items()), f"{SEED}={seed}")
             read = read_config(config, words, data)
+            figures = measured(read.loop.metric, system(read.system).capabilities(read))
+            if metric and metric not in figures:
+                raise ConfigError(
+                    f"sweep: these trainings measure no {metric!r} on validation, only {', '.join(figures)};"
+                    f" choose one of them, or train with --set loop.metric={metric}"
+                )
             plain = (read.smoke() if smoke else read).model_dump(mode="json")
             due.append((settings, seed, words, plain))
     for settings, seed, words, resolved in due:

@@ -23,6 +23,7 @@ from limner.runs.validation import (
     chosen_refinement,
     fit_pull,
     maximise,
+    measured,
     validation,
     write_pull,
     write_refinement,
@@ -105,6 +106,7 @@ def train(
     settings = config.smoke() if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)
+    measured(settings.loop.metric, can)
     more_is_better = maximise(settings.loop.metric)
 
     def read(done: int, total: int) -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from limner.arrays import FloatArray
 from limner.datasets.splits import text_id
-from limner.errors import CheckpointError, ConfigError, DataError
+from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.pools import draw
 from limner.evaluation.ranking import Metric, rank
@@ -184,6 +184,25 @@ def choices_of(metric: str) -> tuple[int, ...]:
     if not (cut.isascii() and cut.isdigit() and int(cut) >= 2 and not cut.startswith("0")):
         raise ConfigError(f"metric: {metric!r}, expected an integer of at least 2 after C@, such as C@5")
     return (int(cut),)
+
+
+def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
+    """Names of the validation figures of runs that are selected by `metric`.
+
+    Raises:
+        ConfigError: `metric` is none of them, or C@ and no number of at least 2.
+    """
+    if not can.texts:
+        found: tuple[str, ...] = ("R@1", MAP)
+    else:
+        found = (*METRICS, *(f"{CHOICE}{c}" for c in choices_of(metric)))
+        if can.margin is not None and metric == HINGE:
+            found += (HINGE,)
+        if can.relations:
+            found += (MAP,)
+    if metric not in found:
+        raise ConfigError(unknown("validation figure", metric, found))
+    return found
 
 
 def maximise(metric: str) -> bool:

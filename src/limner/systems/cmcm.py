@@ -4,10 +4,10 @@ Base, CMCA and the per-relation models are settings of it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
@@ -66,7 +66,7 @@ class LossConfig(Config):
         geometry, within: of "batch_hard".
         margin: in units of the distance or of the cosine.
         relation_form: weights and reduction of the relation loss.
-        relation_weight: λ_cls.
+        relation_weight: λ_cls; with 0 no relations are predicted.
         indifference_weight: of wrong pairs' relations against one half.
     Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
     """
@@ -112,12 +112,14 @@ class CmcmConfig(RunConfig):
     backbone: BackboneUse = "frozen"
     refinement: Literal["multiply", "add"] = "multiply"
 
-    @model_validator(mode="after")
-    def _relations_are_trained(self) -> Self:
-        """Untrained relations must never refine a ranking."""
-        if self.model.relations != "none" and not self.loss.relation_weight:
-            raise ValueError("loss.relation_weight 0 leaves relations untrained; set model.relations='none'")
-        return self
+    @property
+    def trained(self) -> Architecture:
+        """The model that is built: without relations where their loss weighs 0.
+
+        Untrained relations would refine rankings at random.
+        """
+        relations = self.model.relations if self.loss.relation_weight else "none"
+        return self.model.model_copy(update={"relations": relations})
 
 
 class CoherenceModule(nn.Module):
@@ -445,7 +447,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
         return Capabilities(
             backbone=config.backbone,
             trains_backbone=True,
-            relations=None if config.model.relations == "none" else config.refinement,
+            relations=None if config.trained.relations == "none" else config.refinement,
             attention=config.model.pooling != "none",
         )
 
@@ -456,7 +458,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
     def build(self, config: CmcmConfig, parts: Parts) -> Cmcm:
         """The model."""
         return Cmcm(
-            config.model,
+            config.trained,
             parts.vocabulary,
             image_width=parts.image_width,
             relations=[str(name) for name in parts.about.get("relations", ())],

@@ -15,6 +15,9 @@ from limner.datasets.mixture import MixtureEntry
 from limner.datasets.vocabulary import TokeniserName
 from limner.training.loop import LoopConfig
 
+NAMES_AND_PLACES = frozenset({"row", "terms", "data.annotations", "data.pictures", "data.features"})
+"""Settings that say what a run is called and where its files lie, which change no result."""
+
 Preset = Literal["paper", "release", "sound"]
 
 
@@ -101,9 +104,12 @@ class RunConfig(Config):
         plain = type(self).model_validate(
             {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
         )
-        skip = {"row", "terms", "data.annotations", "data.pictures", "data.features"}
         mine, due = flat(self.model_dump(mode="json")), flat(plain.model_dump(mode="json"))
-        return [f"{key}={value}" for key, value in mine.items() if key not in skip and value != due.get(key)]
+        return [
+            f"{key}={value}"
+            for key, value in mine.items()
+            if key not in NAMES_AND_PLACES and value != due.get(key)
+        ]
 
     def smoke(self) -> Self:
         """The same run, small enough for a few seconds: the same code, no meaningful result."""
