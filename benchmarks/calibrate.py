@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from calibration_worlds import BOOKS, Books, World, drawings, photographs, without
 from embeddings import CachedText, Pictures, encoders, parser
+from evidence import fit_line, gain, pooled, pooled_evidence, steadied
 
 from limner.arrays import scores
 from limner.evaluation.fitting import (
@@ -20,10 +21,6 @@ from limner.evaluation.fitting import (
     Pairs,
     cost,
     fit_evidence,
-    fit_line,
-    gain,
-    pooled,
-    pooled_evidence,
     ratios,
     standardised,
     text_pairs,
@@ -240,9 +237,7 @@ def examples(
             for channel in channels:
                 table = world.tables[channel][np.ix_(rows, columns)]
                 factor = beside if channel == "labels" and "captions" in channels else 1.0
-                total += factor * ratios(
-                    calibration[channel], table, standardised(table, calibration[channel])
-                )
+                total += factor * ratios(calibration[channel], table, steadied(table, calibration[channel]))
             others = ~world.kin[np.ix_(rows, columns)]
             present.append(pooled_evidence(total))
             absent.append(pooled_evidence(total, others))
@@ -389,12 +384,12 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
             float(scores(vectors, vectors).std(axis=1).max()),
         )
         table = worlds["val"]["labels"]["drawings"].tables["labels"]
-        unary = ratios(evidence["labels"], table, standardised(table, evidence["labels"]))
+        unary = ratios(evidence["labels"], table, steadied(table, evidence["labels"]))
         weak, provenance[f"weights {space}, labels"] = choose_weights(
             val_task, unary, book.vectors(space, val_task.ids), fitted, "StR@1"
         )
         table = worlds["val"]["captions"]["picture books"].tables["captions"]
-        unary = ratios(evidence["captions"], table, standardised(table, evidence["captions"]))
+        unary = ratios(evidence["captions"], table, steadied(table, evidence["captions"]))
         strong, provenance[f"weights {space}, captions"] = choose_weights(
             books["val"].task(), unary, drawn["val"][space], fitted, "R@1"
         )
@@ -407,7 +402,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     fitted, provenance["pull captions"] = fit_pull(pairs[0], pairs[1], "captions", spread)
     weights = {}
     for channel, table in worlds["val"]["captions"]["picture books"].tables.items():
-        unary = ratios(evidence[channel], table, standardised(table, evidence[channel]))
+        unary = ratios(evidence[channel], table, steadied(table, evidence[channel]))
         weights[channel], provenance[f"weights captions, {channel}"] = choose_weights(
             books["val"].task(), unary, told["val"], fitted, "R@1"
         )

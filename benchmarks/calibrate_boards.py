@@ -19,23 +19,14 @@ from typing import Any
 import numpy as np
 from calibrate import TARGET, fit_pull, rounded, typical
 from embeddings import encoders, parser
+from evidence import gain, pooled, steadied
 from ordinary.boards import Desk, JobIllustrator
 from ordinary.jobs import WORDS, Job, jobs
 from ordinary.pictures import Part
 
 from limner.arrays import scores
 from limner.errors import DataError
-from limner.evaluation.fitting import (
-    FORMS,
-    Pairs,
-    fit_evidence,
-    gain,
-    pooled,
-    ratios,
-    standardised,
-    text_pairs,
-    weighted,
-)
+from limner.evaluation.fitting import FORMS, Pairs, fit_evidence, ratios, text_pairs, weighted
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.search import Index
 from limner.storyboard import calibration
@@ -184,7 +175,7 @@ def fit_channel(
     for form in FORMS:
         evidence = typical(rounded(fit_evidence(pairs, form)), [table for table, _ in fit.values()])
         told_by = {
-            kind: gain(ratios(evidence, table, standardised(table, evidence)), match)
+            kind: gain(ratios(evidence, table, steadied(table, evidence)), match)
             for kind, (table, match) in choose.items()
         }
         notes.append(f"{form}: " + ", ".join(f"{kind} {value:.3f}" for kind, value in told_by.items()))

@@ -12,11 +12,12 @@ import numpy as np
 from calibrate import choose_context, choose_form, fit_suitability, typical
 from calibration_worlds import BOOKS, Books, World
 from embeddings import CachedText, open_set, parser
+from evidence import gain
 from ordinary.translated import LANGUAGES, read_translated
 
 from limner.arrays import scores
 from limner.encoders.catalogue import MULTILINGUAL, text_encoder
-from limner.evaluation.fitting import cost, gain, ratios, standardised, text_pairs
+from limner.evaluation.fitting import cost, ratios, standardised, text_pairs
 
 CHANNEL = "multilingual"
 PHOTOGRAPHS = 3000

@@ -16,16 +16,8 @@ from limner.datasets.pairs import Pair
 from limner.datasets.sets.stories import StorySet
 from limner.datasets.splits import split_stories
 from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.stories import (
-    Outcome,
-    StoryTask,
-    channel_scorer,
-    compare,
-    constant_scorer,
-    evaluate_stories,
-    random_scorer,
-)
-from limner.evaluation.uncertainty import Interval, interval
+from limner.evaluation.stories import Outcome, StoryTask, channel_scorer, evaluate_stories, random_scorer
+from limner.evaluation.uncertainty import Difference, Interval, difference, interval
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
@@ -59,6 +51,13 @@ def header(title: str) -> None:
     print(f"\n{title}\n\n| system | {' | '.join(SHOWN)} |\n|---|{'---|' * len(SHOWN)}", flush=True)
 
 
+def compare(first: Outcome, second: Outcome, name: str) -> Difference:
+    """Paired bootstrap by story of one metric, first − second, on the same queries."""
+    metric = Metric.parse(name)
+    values = [metric.values(one.worlds if metric.kind == "StR" else one.pictures) for one in (first, second)]
+    return difference(*values, first.groups, metric.statistic)
+
+
 def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText, title: str) -> None:
     """Random, captions (absent for all), labels; each alone, as a chain and with an anchor."""
     task = StoryTask.of(stories)
@@ -80,7 +79,7 @@ def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText
     size = len(task.ids)
     systems = {
         "random": lambda: random_scorer(size),
-        "constant": lambda: constant_scorer(size),
+        "constant": lambda: lambda story: np.zeros((len(story.steps), size), np.float32),
         "captions (none present)": lambda: channel_scorer(index, [channel("captions")]),
         "labels": lambda: channel_scorer(index, [channel("labels")]),
         "captions + labels": lambda: channel_scorer(index, [channel("captions"), channel("labels")]),

@@ -27,7 +27,8 @@ from limner.evaluation.relations import (
     precision_statistic,
     prevalence,
 )
-from limner.evaluation.results import About, Result, measure
+from limner.evaluation.results import About, Result
+from limner.evaluation.retrieval import measure
 from limner.evaluation.uncertainty import bootstrap, difference_of, group_numbers, interval_of
 
 CHOICES = tuple(float(c) for c in np.logspace(-5, 1, 13))

@@ -13,7 +13,6 @@ from limner.evaluation.refinement import (
     OuterSum,
     Refinement,
     choose,
-    confidence,
     gaps,
     refine,
 )
@@ -40,6 +39,12 @@ def by_loops(texts, images, weight, bias, strength):
             z = weight @ np.concatenate([text, image]) + bias
             found[i, j] = sum(math.exp(strength * abs(1 / (1 + math.exp(-v)) - 0.5)) for v in z)
     return found
+
+
+def confidence(logits, strength, form="multiply"):
+    """η of every text with every picture: what scores of 1 are multiplied by, or what is added to 0."""
+    plain = np.full(logits.shape[:2], form == "multiply", np.float32)
+    return refine(plain, logits, Refinement(strength, np.inf, form))
 
 
 def order(scores):
@@ -186,8 +191,6 @@ def test_what_does_not_fit_is_refused():
         Refinement(form="ad")
     with pytest.raises(ConfigError, match="at least 0"):
         Refinement(threshold=float("nan"))
-    with pytest.raises(ConfigError, match="nothing to choose"):
-        choose(scores, terms, ranks, strengths=())
     logits = Computed(lambda q, p: np.zeros((len(q), len(p), 2), np.float32), np.arange(6), np.arange(9), 3)
     with pytest.raises(ShapeError, match="logits have shape"):
         refine(scores, logits, Refinement(0.1, np.inf))

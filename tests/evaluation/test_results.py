@@ -5,7 +5,8 @@ import pytest
 
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, MissingError, ShapeError
-from limner.evaluation.results import About, Result, measure
+from limner.evaluation.results import About, Result
+from limner.evaluation.retrieval import measure
 
 ABOUT = About(system="CMCM", data="made-up", split="grouped", seed=1, refinement={"threshold": float("inf")})
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.saliency import (
     STRENGTH,
     Saliency,
-    frequent_nouns,
     head_nouns,
     label_scores,
     noun_saliency,
@@ -32,14 +31,6 @@ def test_nouns_become_lemmas(text, words):
     assert head_nouns(text) == words
 
 
-def test_the_most_frequent_nouns_come_first_and_equals_by_the_alphabet():
-    nouns = [["fox", "hen"], ["fox", "egg"], ["pan"]]
-    assert frequent_nouns(nouns) == ("fox", "egg", "hen", "pan")
-    assert frequent_nouns(iter(nouns), 2) == ("fox", "egg")
-    with pytest.raises(ConfigError, match="0 labels"):
-        frequent_nouns(nouns, 0)
-
-
 def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -50,9 +41,9 @@ def test_scores_are_those_of_one_model_per_label_and_fold(width):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, width))
     truth = rng.random((30, 3)) < 0.4
-    found = label_scores(features, truth, folds=3, seed=5)
-    order = np.random.default_rng(5).permutation(30)
-    for held in np.array_split(order, 3):
+    found = label_scores(features, truth)
+    order = np.random.default_rng(0).permutation(30)
+    for held in np.array_split(order, 5):
         seen = [row for row in range(30) if row not in set(held)]
         mean = unit(features)[seen].mean(axis=0)
         for label in range(3):
@@ -63,12 +54,9 @@ def test_scores_are_those_of_one_model_per_label_and_fold(width):
 
 
 def test_a_picture_is_scored_by_models_that_have_not_seen_it():
-    """A label of one picture alone cannot be known from the others, but is known to a model of all."""
-    features = np.eye(10)
-    truth = np.eye(10, dtype=bool)
-    apart, together = label_scores(features, truth), label_scores(features, truth, in_sample=True)
-    assert not (apart.argmax(axis=1) == np.arange(10)).any()
-    assert (together.argmax(axis=1) == np.arange(10)).all()
+    """A label of one picture alone cannot be known from the others."""
+    found = label_scores(np.eye(10), np.eye(10, dtype=bool))
+    assert not (found.argmax(axis=1) == np.arange(10)).any()
 
 
 def test_labels_that_others_never_or_always_show():
@@ -111,17 +99,14 @@ def test_pictures_that_look_like_their_words_are_told_from_others():
 
 
 def test_a_picture_has_the_labels_of_all_its_texts():
-    def find(text):
-        return text.split()
-
+    """The most frequent nouns come first, equals by the alphabet."""
     features = np.random.default_rng(0).normal(size=(4, 2))
-    one = noun_saliency(["a b", "c", "a"], [(0,), (0, 1), (2,)], features, find=find, in_sample=True)
-    assert one.labels == ("a", "b", "c")
-    assert one.own == ((0, 1), (2,), (0,))
-    seen = label_scores(
-        features, np.array([[1, 1, 1], [0, 0, 1], [1, 0, 0], [0, 0, 0]], bool), in_sample=True
-    )
-    assert (one.ranks.argmin(axis=1) == seen.argmax(axis=1)).all()
+    texts, relevant = ["a fox and a hen", "an egg", "a fox"], [(0,), (0, 1), (2,)]
+    one = noun_saliency(texts, relevant, features)
+    assert one.labels == ("fox", "egg", "hen")
+    assert one.own == ((0, 2), (1,), (0,))
+    truth = np.array([[1, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0]], bool)
+    assert (one.ranks.argmin(axis=1) == label_scores(features, truth).argmax(axis=1)).all()
     nothing = noun_saliency(["12"], [(0,)], features)
     assert nothing.labels == ()
     assert nothing.values(np.array([0])).tolist() == [np.inf]
@@ -129,8 +114,6 @@ def test_a_picture_has_the_labels_of_all_its_texts():
 
 def test_what_does_not_fit_is_refused():
     features, truth = np.ones((4, 2)), np.zeros((4, 1), bool)
-    with pytest.raises(ConfigError, match="1 folds"):
-        label_scores(features, truth, folds=1)
     with pytest.raises(ShapeError, match=r"\(4, 2\), labels \(3, 1\)"):
         label_scores(features, truth[:3])
     with pytest.raises(DataError, match="1 pictures"):

@@ -11,8 +11,6 @@ from limner.evaluation.stories import (
     StoryTask,
     channel_scorer,
     commit,
-    compare,
-    constant_scorer,
     evaluate_stories,
     random_scorer,
 )
@@ -30,6 +28,11 @@ def story(name, *pictures):
         refs = tuple(PictureRef(target=f"{i}.jpg", path=f"/{i}.jpg", sha256=i) for i in names)
         steps.append(Step(text=f"{name} {number}", pictures=refs))
     return Story(id=name, steps=tuple(steps))
+
+
+def constant_scorer(size):
+    """The canary that knows nothing and says so."""
+    return lambda story: np.zeros((len(story.steps), size), dtype=np.float32)
 
 
 STORIES = (story("one", "a", "b", "a"), story("two", "c", None, "a"), story("three", ("d", "e")))
@@ -71,14 +74,14 @@ def test_pictures_without_file_or_hash_are_counted_and_asked_by_nobody():
 
 def test_a_perfect_scorer_is_perfect_and_the_record_survives_json():
     task = StoryTask.of(STORIES)
-    result = evaluate_stories("p", task, perfect(task), config={"k": 3}, resamples=50, seed=4).result
+    result = evaluate_stories("p", task, perfect(task), config={"k": 3}, resamples=50).result
     for name in ("R@1", "R@5", "MRR", "StR@1", "MedR"):
         found = result.metrics[name]
         assert (found.value, found.low, found.high) == (1, 1, 1)
         assert found.groups == 3
     again = StoryResult.model_validate(json.loads(result.model_dump_json()))
     assert again == result
-    assert (again.config, again.seed, again.tie_share) == ({"k": 3}, 4, 0.0)
+    assert (again.config, again.tie_share) == ({"k": 3}, 0.0)
 
 
 def test_hand_ranks_and_story_recall():
@@ -106,18 +109,6 @@ def test_the_decoder_sees_whole_stories_and_its_answer_is_ranked():
     assert worst.pictures.ranks("optimistic").tolist() == [5, 5, 5, 5, 5, 4]
 
 
-def test_comparison_is_paired_and_refuses_other_queries():
-    task = StoryTask.of(STORIES)
-    best = evaluate_stories("p", task, perfect(task), resamples=20)
-    none = evaluate_stories("c", task, constant_scorer(5), resamples=20)
-    found = compare(best, none, "R@1", resamples=100)
-    assert (found.value, found.low, found.high) == (1, 1, 1)
-    assert compare(best, best, "MedR", resamples=100).value == 0
-    other = StoryTask.of(STORIES[:2])
-    with pytest.raises(DataError, match="different queries"):
-        compare(best, evaluate_stories("o", other, perfect(other), resamples=20), "R@1")
-
-
 def test_wrong_shapes_and_numbers_are_refused():
     task = StoryTask.of(STORIES)
     with pytest.raises(ShapeError, match="scores of story one have shape"):
@@ -133,14 +124,13 @@ class TestCanaries:
 
     def test_a_constant_scorer_is_at_or_below_chance_and_says_it_ties(self):
         size = len(self.TASK.ids)
-        for ties in ("mean", "pessimistic"):
-            result = evaluate_stories("c", self.TASK, constant_scorer(size), ties=ties, resamples=50).result
-            for k in (1, 5, 10):
-                assert result.metrics[f"R@{k}"].value <= k / size
-                assert result.metrics[f"ER@{k}"].value == pytest.approx(k / size)
-            assert result.metrics["StR@1"].value <= 6 / size
-            assert result.tie_share == 1.0
-            assert result.ties == ties
+        result = evaluate_stories("c", self.TASK, constant_scorer(size), resamples=50).result
+        for k in (1, 5, 10):
+            assert result.metrics[f"R@{k}"].value <= k / size
+            assert result.metrics[f"ER@{k}"].value == pytest.approx(k / size)
+        assert result.metrics["StR@1"].value <= 6 / size
+        assert result.tie_share == 1.0
+        assert result.ties == "mean"
 
     def test_a_random_scorer_is_within_three_standard_errors_of_chance(self):
         size = len(self.TASK.ids)

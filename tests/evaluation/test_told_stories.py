@@ -60,7 +60,7 @@ def test_costs_and_texts_are_those_of_the_captioner(told_run, told):
             ]
         assert told.told.nats[kind] == pytest.approx(nats, abs=1e-3)
         if kind == "true":
-            due = captions.text_scores([said for said, _ in texts], [[true] for _, true in texts])
+            due = captions.text_scores([said for said, _ in texts], [true for _, true in texts])
             assert told.told.scores == due
     assert [pairs[row].id for row in steps_of(pairs).rows] == list(told.ids)
 

@@ -96,7 +96,6 @@ def test_missed_queries_keep_a_median():
         (lambda: interval(np.zeros(0), []), DataError),
         (lambda: interval(np.array([np.nan, 1]), ["a", "b"], "median"), NumericsError),
         (lambda: interval(np.array([np.inf, 1]), ["a", "b"]), NumericsError),
-        (lambda: interval(np.zeros(1), ["a"], "mode"), ConfigError),
         (lambda: interval(np.zeros(1), ["a"], resamples=0), ConfigError),
         (lambda: interval(np.zeros(1), ["a"], level=1.0), ConfigError),
         (lambda: difference(np.zeros(1), np.zeros(2), ["a"]), ShapeError),

@@ -46,7 +46,7 @@ def test_a_lower_loss_is_better():
     assert maximise(HINGE) is False
 
 
-def test_it_is_told_where_a_margin_is_given():
+def test_it_is_measured_where_it_is_asked_for():
     from limner.datasets.pairs import Pair, PairSet
     from limner.training.corpus import ArrayRows, corpus_of
 
@@ -67,5 +67,5 @@ def test_it_is_told_where_a_margin_is_given():
     )
     pictures = ArrayRows([pair.image_id for pair in pairs], np.tile(np.eye(4, dtype=np.float32), (2, 1)))
     corpus = corpus_of(PairSet("made", (), pairs), pictures)
-    assert validation(corpus, Capabilities(), margin=1.5)(Made())[HINGE] == pytest.approx(0.5)
+    assert validation(corpus, Capabilities(margin=1.5), HINGE)(Made())[HINGE] == pytest.approx(0.5)
     assert HINGE not in validation(corpus, Capabilities())(Made())

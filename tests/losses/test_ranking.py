@@ -49,13 +49,9 @@ def test_without_ties_every_policy_is_the_place_in_the_sorted_row(scores, data):
 def test_with_ties_every_policy_is_the_loop(scores, data):
     scores = scores.astype(np.float32)
     relevant = [sorted(data.draw(st.sets(st.integers(0, 5), min_size=1))) for _ in range(4)]
-    mask = np.zeros(scores.shape, dtype=bool)
-    for i, right in enumerate(relevant):
-        mask[i, right] = True
     for ties in POLICIES:
         oracle = [loop_rank(row, right, ties) for row, right in zip(scores, relevant, strict=True)]
         assert rank(scores, relevant).ranks(ties).tolist() == oracle
-        assert rank(scores, mask).ranks(ties).tolist() == oracle
 
 
 def test_hand_values():
@@ -95,8 +91,8 @@ def test_row_and_column_order_never_matter():
     mask = rng.random((20, 30)) < 0.1
     mask[np.arange(20), rng.integers(0, 30, 20)] = True
     rows, columns = rng.permutation(20), rng.permutation(30)
-    before = rank(scores, mask).ranks()
-    after = rank(scores[rows][:, columns], mask[rows][:, columns]).ranks()
+    before = rank(scores, [np.flatnonzero(row) for row in mask]).ranks()
+    after = rank(scores[rows][:, columns], [np.flatnonzero(row) for row in mask[rows][:, columns]]).ranks()
     assert after.tolist() == before[rows].tolist()
 
 
@@ -147,8 +143,6 @@ def test_a_score_that_is_no_number_names_its_row(bad):
     [
         (np.zeros(3), [[0]], ShapeError),
         (np.zeros((2, 2)), [[0]], ShapeError),
-        (np.zeros((2, 2)), np.eye(2), ShapeError),
-        (np.zeros((2, 2)), np.eye(3, dtype=bool), ShapeError),
         (np.zeros((2, 2)), [[0], [2]], DataError),
         (np.zeros((2, 2)), [[0], [-1]], DataError),
     ],

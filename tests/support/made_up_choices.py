@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 from made_up_results import pairs_of
 
-from limner.evaluation.results import About, measure_choices
+from limner.evaluation.results import About
+from limner.evaluation.retrieval import measure_choices
 
 
 def choice_result(

@@ -3,7 +3,8 @@
 import numpy as np
 
 from limner.datasets.pairs import Pair
-from limner.evaluation.results import About, measure
+from limner.evaluation.results import About
+from limner.evaluation.retrieval import measure
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
 

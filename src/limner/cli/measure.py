@@ -104,9 +104,9 @@ def _captions(result: SequenceResult) -> dict[str, float]:
     generated = result.told
     if generated is None:
         return {}
-    tokens, unknown = np.array(generated.tokens), np.array(generated.unknown)
+    tokens = np.array(generated.tokens)
     figures = {
-        f"perplexity, {kind} pictures": perplexity(np.array(nats), tokens, unknown).value
+        f"perplexity, {kind} pictures": perplexity(np.array(nats), tokens)
         for kind, nats in generated.nats.items()
     }
     if generated.scores is not None:

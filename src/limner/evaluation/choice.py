@@ -6,7 +6,7 @@ int32 in one file and known by their hash. It scores nothing and knows no model.
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
-from limner.evaluation.ranking import BLOCK_CELLS
+from limner.errors import ConfigError, DataError, NumericsError
 from limner.files import write_bytes
 
 FORMAT = "limner-choices-1"
@@ -25,8 +24,6 @@ DEFAULT_CHOICES = 5
 OWN_CHOICES = {"coco": 100, "conceptual": 20}
 Rows = NDArray[np.int32]
 Credits = NDArray[np.float64]
-ScoreRows = Callable[[int, int], NDArray[np.floating]]
-"""(start, stop) → (stop − start, M) scores of those texts against all pictures."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +89,12 @@ def draw_choices(
         seed: of the draw.
     Raises:
         ConfigError: c below 2.
-        ShapeError: the ids differ in number.
         DataError: no pairs, or a pair has fewer than c − 1 possible distractors.
     Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is right for the query
     through another pair, as with several captions or pictures, is no distractor either.
     """
     if c < 2:
         raise ConfigError(f"choices: {c} options, expected at least 2: the right one and a distractor")
-    if len(text_ids) != len(image_ids):
-        raise ShapeError(f"choices: {len(text_ids)} texts and {len(image_ids)} pictures, expected as many")
     if not len(text_ids):
         raise DataError("choices: no pairs; a question needs at least one")
     rng = np.random.default_rng(seed)
@@ -127,41 +121,27 @@ def read_choices(path: Path) -> Choices:
     """Read stored distractors.
 
     Raises:
-        MissingError: no such file.
         DataError: not such a file, or its contents do not match their hash.
     """
-    if not path.is_file():
-        raise MissingError(f"{path}: no stored distractors there; draw them first")
     try:
         with safe_open(path, framework="np") as file:
             about = file.metadata() or {}
-            if about.get("format") != FORMAT:
-                raise DataError(
-                    f"{path}: format {about.get('format')!r}, expected {FORMAT!r}; draw them anew"
-                )
             texts, pictures = file.get_tensor("texts"), file.get_tensor("pictures")
         choices = Choices(texts, pictures, int(about["seed"]), about["key"])
         fits = texts.ndim == 2 and texts.shape == pictures.shape
         fits = fits and texts.dtype == pictures.dtype == np.int32
-        if not fits or choices.digest != about["digest"]:
-            raise DataError(f"{path}: contents do not match their hash; remove the file and draw them anew")
+        sound = fits and choices.digest == about["digest"]
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"{path}: not a file of distractors ({error}); remove it and draw anew") from error
+    if not sound:
+        raise DataError(f"{path}: contents do not match their hash; remove the file and draw them anew")
     return choices
 
 
 def stored_choices(
-    folder: Path,
-    name: str,
-    text_ids: Sequence[Hashable],
-    image_ids: Sequence[Hashable],
-    *,
-    c: int,
-    seed: int = 0,
+    folder: Path, name: str, text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int
 ) -> Choices:
-    """The distractors of these pairs: read where they are stored, else drawn and stored.
+    """The distractors of these pairs by seed 0: read where they are stored, else drawn and stored.
 
     Args:
         folder: that all runs share.
@@ -169,68 +149,36 @@ def stored_choices(
         text_ids: as in `draw_choices`.
         image_ids: as in `draw_choices`.
         c: as in `draw_choices`.
-        seed: as in `draw_choices`.
     Raises:
         DataError: the file is damaged, or too few pairs.
     """
     key = key_of(text_ids, image_ids)
-    path = folder / f"{name}-{c}way-{seed}-{key[:12]}.safetensors"
+    path = folder / f"{name}-{c}way-0-{key[:12]}.safetensors"
     if not path.exists():
-        choices = draw_choices(text_ids, image_ids, c, seed)
+        choices = draw_choices(text_ids, image_ids, c)
         write_choices(choices, path)
         return choices
     choices = read_choices(path)
-    if (choices.key, choices.c, choices.seed, len(choices)) != (key, c, seed, len(text_ids)):
+    if (choices.key, choices.c, choices.seed, len(choices)) != (key, c, 0, len(text_ids)):
         raise DataError(f"{path}: holds distractors of other pairs; remove the file and draw them anew")
     return choices
 
 
-def answer(
-    score_rows: ScoreRows,
-    pictures: int,
-    columns: NDArray[np.int64],
-    choices: Choices,
-    *,
-    block: int | None = None,
-) -> Answers:
-    """Answer every question by the highest score, in blocks of texts, so that N × M never has to exist.
+def answer(scores: NDArray[np.floating], columns: NDArray[np.int64], choices: Choices) -> Answers:
+    """Answer every question by the highest score.
 
     Args:
-        score_rows: scores of some texts against all pictures.
-        pictures: M.
+        scores: (N, M) texts by different pictures.
         columns: (N,) column of every pair's own picture.
         choices: the questions.
-        block: texts per block; by default as many as keep a block at 16 M scores.
     Raises:
-        ShapeError: something does not fit.
         NumericsError: a score that an answer depends on is not finite, naming the pair.
     Source: docs/methods/evaluation.md §4.
     """
-    total, width = len(choices), choices.c - 1
-    if columns.shape != (total,) or (total and not 0 <= columns.min() <= columns.max() < pictures):
-        raise ShapeError(
-            f"choices: columns have shape {columns.shape}, expected {(total,)} within 0…{pictures - 1}"
-        )
-    right = np.zeros(total)
-    by_picture, by_text = np.zeros((total, width)), np.zeros((total, width))
-    # a picture's options lie in other rows of the score table: each is fetched when its row passes
-    rows = choices.texts.ravel()
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    step = block or max(1, BLOCK_CELLS // max(pictures, 1))
-    for start in range(0, total, step):
-        stop = min(start + step, total)
-        table = np.asarray(score_rows(start, stop))
-        if table.shape != (stop - start, pictures):
-            raise ShapeError(
-                f"choices: rows {start}:{stop} have shape {table.shape}, expected {stop - start, pictures}"
-            )
-        inside = np.arange(stop - start)
-        right[start:stop] = table[inside, columns[start:stop]]
-        by_text[start:stop] = table[inside[:, None], columns[choices.pictures[start:stop]]]
-        low, high = np.searchsorted(ordered, (start, stop))
-        some = order[low:high]
-        by_picture.ravel()[some] = table[ordered[low:high] - start, columns[some // width]]
+    rows = np.arange(len(choices))[:, None]
+    right = scores[rows[:, 0], columns]
+    by_picture = scores[choices.texts, columns[:, None]]
+    by_text = scores[rows, columns[choices.pictures]]
     return Answers(_credits(right, by_picture, "picture"), _credits(right, by_text, "text"))
 
 
@@ -244,12 +192,12 @@ def _drawn(
     for row, (query, option) in enumerate(zip(queries, options, strict=True)):
         right.setdefault(query, set()).add(option)
         holders.setdefault(option, []).append(row)
-    found = np.empty((total, c - 1), dtype=np.int32)
     skips: dict[Hashable, NDArray[np.int64]] = {}
+    for query, own in right.items():
+        banned = np.array(sorted(n for option in own for n in holders[option]), dtype=np.int64)
+        skips[query] = banned - np.arange(len(banned))
+    found = np.empty((total, c - 1), dtype=np.int32)
     for row, query in enumerate(queries):
-        if query not in skips:
-            banned = np.array(sorted(n for option in right[query] for n in holders[option]), dtype=np.int64)
-            skips[query] = banned - np.arange(len(banned))
         skip = skips[query]
         allowed = total - len(skip)
         if allowed < c - 1:
@@ -263,7 +211,7 @@ def _drawn(
     return found
 
 
-def _credits(right: Credits, others: NDArray[np.float64], given: str) -> Credits:
+def _credits(right: NDArray[np.floating], others: NDArray[np.floating], given: str) -> Credits:
     """(N,) 1 where the right option alone is best, 0 where another is better, 1/t where t tie."""
     wrong = np.flatnonzero(~(np.isfinite(right) & np.isfinite(others).all(axis=1)))
     if len(wrong):

@@ -6,7 +6,6 @@ odds of the sample leaves a log-likelihood ratio. It fits numbers, it does not s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from limner.arrays import expect, scores
+from limner.arrays import scores
 from limner.errors import ConfigError, DataError, unknown
 from limner.language import languages_of
 from limner.library.channels import EncodedChannel, Evidence
@@ -24,6 +23,9 @@ from limner.storyboard.equipment import CHANNELS, channels_of
 
 Form = Literal["slope", "z", "both"]
 FORMS: tuple[Form, ...] = get_args(Form)
+PRIOR = 0.01
+"""Share of matches a fit is made for; where the model is wrong, it is least wrong around there. A picture is
+one of many, hence low."""
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -45,43 +47,35 @@ class Pairs:
     weight: Values
 
 
-def standardised(scores: Values, evidence: Evidence | None = None) -> Values:
-    """(N, M) cosines → each row with mean 0 and deviation 1; a constant row becomes 0.
-
-    With an evidence, mean and deviation are steadied by its typical ones, as in a search.
-    """
-    mean, std = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
-    if evidence is not None:
-        mean, std = evidence.steadied(mean, std, scores.shape[1])
-    centred = scores - mean
+def standardised(scores: Values) -> Values:
+    """(N, M) cosines → each row with mean 0 and deviation 1; a constant row becomes 0."""
+    std = scores.std(axis=1, keepdims=True)
+    centred = scores - scores.mean(axis=1, keepdims=True)
     z: Values = np.divide(centred, std, out=np.zeros_like(centred), where=std > 0)
     return z
 
 
-def text_pairs(scores: Values, match: Mask, *, others: int = 100, seed: int = 0) -> Pairs:
+def text_pairs(scores: Values, match: Mask, *, others: int = 100) -> Pairs:
     """All matching pairs of a score table, and a sample of the others for each text.
 
     Args:
         scores: (N, M) cosines, rows are texts.
         match: (N, M) True where the picture belongs to the text.
-        others: pairs drawn per text among the rest, without replacement.
-        seed: of the draw.
+        others: pairs drawn per text among the rest, by seed 0, without replacement.
     Raises:
         DataError: a text has no match or nothing but matches.
     """
-    sizes = expect("text_pairs", scores=(scores, "N M"), match=(match, "N M"))
-    counts = match.sum(axis=1)
-    if not ((counts > 0) & (counts < sizes["M"])).all():
+    wrong = (~match).sum(axis=1)
+    if not match.any(axis=1).all() or not wrong.all():
         raise DataError("text_pairs: every text needs a picture that matches and one that does not")
     # the smallest of random keys are a draw without replacement; matches get keys out of reach
-    keys = np.random.default_rng(seed).random(scores.shape)
+    keys = np.random.default_rng(0).random(scores.shape)
     keys[match] = 2.0
-    take = min(others, int((sizes["M"] - counts).min()))
+    take = min(others, int(wrong.min()))
     drawn = np.argpartition(keys, take - 1, axis=1)[:, :take]
     chosen = match.copy()
-    np.put_along_axis(chosen, drawn, np.ones_like(drawn, dtype=bool), axis=1)
-    z = standardised(scores)
-    return weighted(scores[chosen], z[chosen], match[chosen])
+    np.put_along_axis(chosen, drawn, True, axis=1)
+    return weighted(scores[chosen], standardised(scores)[chosen], match[chosen])
 
 
 def weighted(cosine: Values, z: Values, match: Mask) -> Pairs:
@@ -90,46 +84,27 @@ def weighted(cosine: Values, z: Values, match: Mask) -> Pairs:
     return Pairs(cosine, z, match, weight)
 
 
-def pooled(parts: Sequence[Pairs]) -> Pairs:
-    """Several worlds as one, each counting the same whatever its size."""
-    count = len(parts)
-    return Pairs(
-        np.concatenate([part.cosine for part in parts]),
-        np.concatenate([part.z for part in parts]),
-        np.concatenate([part.match for part in parts]),
-        np.concatenate([part.weight for part in parts]) / count,
-    )
-
-
-def fit_evidence(pairs: Pairs, form: Form = "both", *, prior: float = 0.01) -> Evidence:
+def fit_evidence(pairs: Pairs, form: Form = "both") -> Evidence:
     """The log-likelihood ratio that is linear in the cosine, its z, or both.
 
     Args:
         pairs: what to learn from.
         form: which of the two the ratio may depend on.
-        prior: share of matches the fit is made for; where the model is wrong, it is least wrong
-            around there. A picture is one of many, hence low.
     Raises:
-        ConfigError: no such form, or a prior outside (0, 1).
         DataError: all pairs match, or none.
     Source: prior-weighted logistic regression of Brümmer & du Preez 2006, section 6.
     """
-    columns = {"slope": [pairs.cosine], "z": [pairs.z], "both": [pairs.cosine, pairs.z]}
-    if form not in columns:
-        raise ConfigError("evidence: " + unknown("form", form, FORMS))
-    if not 0 < prior < 1:
-        raise ConfigError(f"evidence: prior {prior}, expected a share between 0 and 1")
+    columns = {"slope": [pairs.cosine], "z": [pairs.z], "both": [pairs.cosine, pairs.z]}[form]
     if pairs.match.all() or not pairs.match.any():
         raise DataError("evidence: the pairs all match or none does; both kinds are needed")
-    weight = pairs.weight * np.where(pairs.match, prior, 1 - prior) * len(pairs.match)
+    weight = pairs.weight * np.where(pairs.match, PRIOR, 1 - PRIOR) * len(pairs.match)
     model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)
-    model.fit(np.stack(columns[form], axis=1), pairs.match, sample_weight=weight)
+    model.fit(np.stack(columns, axis=1), pairs.match, sample_weight=weight)
     slopes = [float(value) for value in model.coef_[0]]
-    offset = float(model.intercept_[0]) - float(np.log(prior / (1 - prior)))
     return Evidence(
         slope=slopes[0] if form != "z" else 0.0,
         z_slope=slopes[-1] if form != "slope" else 0.0,
-        offset=offset,
+        offset=float(model.intercept_[0]) - float(np.log(PRIOR / (1 - PRIOR))),
     )
 
 
@@ -149,51 +124,6 @@ def cost(evidence: Evidence, pairs: Pairs) -> float:
     return float((pairs.weight * loss).sum() / (2 * np.log(2)) / (pairs.weight[pairs.match].sum()))
 
 
-def gain(nats: Values, match: Mask) -> float:
-    """Nats per text that the scores give over guessing, when one right picture is looked for.
-
-    The mean of log(softmax share of the right picture · M): 0 for constant scores, below 0 where
-    the scores are too sure of themselves.
-
-    Args:
-        nats: (N, M) evidence.
-        match: (N, M) True where right; with several right pictures the best counts.
-    """
-    expect("gain", nats=(nats, "N M"), match=(match, "N M"))
-    top = nats.max(axis=1)
-    total = top + np.log(np.exp(nats - top[:, None]).mean(axis=1))
-    right = np.where(match, nats, -np.inf).max(axis=1)
-    return float((right - total).mean())
-
-
-def pooled_evidence(nats: Values, usable: Mask | None = None) -> Values:
-    """(N,) log mean exp of (N, M) nats over the usable pictures: evidence that any of them fits."""
-    values = nats if usable is None else np.where(usable, nats, -np.inf)
-    count = np.full(len(nats), nats.shape[1]) if usable is None else usable.sum(axis=1)
-    if (count == 0).any():
-        raise DataError(f"evidence: text {int(np.argmin(count))} has no picture to pool over")
-    top = values.max(axis=1)
-    total: Values = top + np.log(np.exp(values - top[:, None]).sum(axis=1) / count)
-    return total
-
-
-def fit_line(values: Values, positive: Mask, weight: Values) -> tuple[float, float]:
-    """(slope, offset) of P(positive) = logistic(slope · value + offset), by weighted likelihood.
-
-    Args:
-        values: (P,).
-        positive: (P,).
-        weight: (P,) any positive numbers.
-    Raises:
-        DataError: all are positive, or none.
-    """
-    if positive.all() or not positive.any():
-        raise DataError("fit_line: the examples are all positive or none is; both kinds are needed")
-    model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=10_000)
-    model.fit(values[:, None], positive, sample_weight=weight / weight.mean())
-    return float(model.coef_[0, 0]), float(model.intercept_[0])
-
-
 FITTED = ("clip", "base", "labels")
 """Channels that look at pixels; of words, a captioned picture says nothing but its own caption."""
 LEAST = 50
@@ -202,7 +132,7 @@ TYPICAL = 5.0
 """Pictures that the typical mean and spread count for, as in the shipped calibration."""
 
 
-def fit_channel(library: Library, name: str, shipped: Calibration, *, seed: int = 0) -> OwnChannel:
+def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel:
     """Fit a channel on the captioned pictures of a library.
 
     The form is the one that costs least on every other picture when fitted on the rest; then it is fitted on
@@ -212,7 +142,6 @@ def fit_channel(library: Library, name: str, shipped: Calibration, *, seed: int 
         library: an indexed library.
         name: of the channel.
         shipped: what the fit would replace.
-        seed: of the draws.
     Raises:
         ConfigError: the channel does not look at pixels.
         DataError: the library lacks its vectors, too few pictures have a caption, or captions and vectors
@@ -242,7 +171,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration, *, seed: int 
             f"{library.folder}: {len(rows)} pictures have a caption that channel {name} reads, expected at"
             f" least {LEAST} to fit on; the calibration that comes with limner stays"
         )
-    rows = np.random.default_rng(seed).permutation(rows)[:MOST]
+    rows = np.random.default_rng(0).permutation(rows)[:MOST]
     texts = EncodedChannel.encode(channel, [captions[row] for row in rows])
     table = scores(texts.texts, np.asarray(space.matrix[rows], dtype=np.float32)).astype(np.float64)
     kin = np.unique([gallery.groups[int(row)] for row in rows], return_inverse=True)[1]

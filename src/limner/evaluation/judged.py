@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from limner.errors import DataError, MissingError
-from limner.evaluation.ranking import Metric, Ranking, Ties, rank_blocks
+from limner.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
 from limner.language import languages_of
 from limner.library.channels import EncodedChannel
@@ -40,7 +41,7 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
         DataError: a line is not of the form, a document of a topic is judged twice, or there is no line.
     """
     found: dict[str, dict[str, int]] = {}
-    for where, line in _lines(Path(path), "limner study preferences"):
+    for where, line in _lines(Path(path)):
         words = line.split()
         if len(words) != 4 or not _NUMBER.fullmatch(words[3]):
             raise DataError(f"{where}: {line.strip()[:80]!r}; expected: topic 0 document relevance")
@@ -62,7 +63,7 @@ def read_topics(path: Path | str) -> dict[str, str]:
         DataError: a line is not of the form, or a topic comes twice.
     """
     found: dict[str, str] = {}
-    for where, line in _lines(Path(path), "limner study preferences"):
+    for where, line in _lines(Path(path)):
         topic, tab, words = line.partition("\t")
         if not tab or not words.strip() or topic.split() != [topic]:
             raise DataError(f"{where}: {line[:80]!r}; expected the id of a topic, a tab, and its words")
@@ -86,12 +87,12 @@ def topic_lines(topics: Mapping[str, str]) -> str:
     return "".join(f"{topic}\t{' '.join(words.split())}\n" for topic, words in topics.items())
 
 
-def _lines(path: Path, maker: str) -> list[tuple[str, str]]:
+def _lines(path: Path) -> list[tuple[str, str]]:
     """Place and text of every line that is not blank."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise MissingError(f"{path}: not there; '{maker}' writes such files") from None
+        raise MissingError(f"{path}: not there; 'limner study preferences' writes such files") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except OSError as error:
@@ -141,9 +142,7 @@ class JudgedTask:
             DataError: a judged topic has no words, or none has a right picture in the library.
         """
         column = {picture: number for number, picture in enumerate(pictures)}
-        names: list[str] = []
-        texts: list[str] = []
-        relevant: list[tuple[int, ...]] = []
+        relevant: dict[str, tuple[int, ...]] = {}
         silent: list[str] = []
         pairs: list[tuple[int, int, int]] = []
         absent = 0
@@ -152,24 +151,23 @@ class JudgedTask:
                 raise DataError(
                     f"judgements: topic {topic!r} is not in the topics file; use files of one set"
                 )
-            absent += sum(document not in column for document in documents)
             known = {column[name]: value for name, value in documents.items() if name in column}
+            absent += len(documents) - len(known)
             right = tuple(sorted(number for number, value in known.items() if value > 0))
-            wrong = sorted(number for number, value in known.items() if value <= 0)
-            if not right:
+            wrong = sorted(known.keys() - set(right))
+            if right:
+                pairs += [(len(relevant), better, worse) for better in right for worse in wrong]
+                relevant[topic] = right
+            else:
                 silent.append(topic)
-                continue
-            pairs += [(len(names), better, worse) for better in right for worse in wrong]
-            names.append(topic)
-            texts.append(topics[topic])
-            relevant.append(right)
-        if not names:
+        if not relevant:
             raise DataError(
                 f"judgements: of {len(judged)} topics none has a relevant picture in this library"
                 f" ({absent} judged pictures are not in it); was it made from another collection?"
             )
         table = np.array(pairs, dtype=np.int64).reshape(-1, 3)
-        return cls(tuple(names), tuple(texts), tuple(relevant), table, len(pictures), absent, tuple(silent))
+        names, texts = tuple(relevant), tuple(topics[name] for name in relevant)
+        return cls(names, texts, tuple(relevant.values()), table, len(pictures), absent, tuple(silent))
 
 
 class JudgedResult(Record):
@@ -183,12 +181,12 @@ class JudgedResult(Record):
         gallery, queries, pairs: sizes.
         absent: judgements of pictures that are not in the library.
         silent: topics without a right picture in the library, which are no queries.
-        config: settings, as given.
+        config: settings.
     """
 
     system: str
     metrics: dict[str, Interval]
-    ties: str
+    ties: Literal["mean"] = "mean"
     gallery: int
     queries: int
     pairs: int
@@ -198,14 +196,7 @@ class JudgedResult(Record):
 
 
 def evaluate_judged(
-    system: str,
-    task: JudgedTask,
-    scorer: Scorer,
-    *,
-    ties: Ties = "mean",
-    config: dict[str, str | int | float | bool | None] | None = None,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    system: str, task: JudgedTask, scorer: Scorer, *, resamples: int = RESAMPLES
 ) -> tuple[JudgedResult, Ranking]:
     """Rank every topic against the whole library and put intervals on what comes out.
 
@@ -213,9 +204,6 @@ def evaluate_judged(
         system: name for the record.
         task: see `JudgedTask.of`.
         scorer: texts → (T, M) scores.
-        ties: see `Ranking.ranks`.
-        config: settings to keep with the result.
-        seed: of the bootstrap.
         resamples: of the bootstrap.
     Raises:
         ShapeError, NumericsError: scores of another shape than (T, M), or not finite.
@@ -231,26 +219,19 @@ def evaluate_judged(
         return table
 
     found = rank_blocks(score_rows, (len(task.topics), task.size), task.relevant, block=TEXTS)
-    metrics = {}
-    for name in METRICS:
-        metric = Metric.parse(name)
-        metrics[name] = interval(
-            metric.values(found, ties), task.topics, metric.statistic, resamples=resamples, seed=seed
-        )
+    metrics = {name: Metric.parse(name).interval(found, task.topics, resamples) for name in METRICS}
     if len(task.pairs):
         won = np.where(gaps == 0, 0.5, gaps > 0).astype(np.float64)
         groups = [task.topics[row] for row in task.pairs[:, 0]]
-        metrics[PREFERRED] = interval(won, groups, resamples=resamples, seed=seed)
+        metrics[PREFERRED] = interval(won, groups, resamples=resamples)
     result = JudgedResult(
         system=system,
         metrics=metrics,
-        ties=ties,
         gallery=task.size,
         queries=len(task.topics),
         pairs=len(task.pairs),
         absent=task.absent,
         silent=task.silent,
-        config=config or {},
     )
     return result, found
 

@@ -6,14 +6,13 @@ It draws and slices; it does not score or rank.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError
+from limner.evaluation.uncertainty import group_numbers
 
-Protocol = Literal["pools", "full", "legacy"]
 POOL_COUNT = 10
 POOL_SIZE = 500
 
@@ -33,52 +32,44 @@ class Pool:
     seed: int | None = None
 
 
-def draw(
-    picture_of: Sequence[Hashable],
-    protocol: Protocol = "pools",
-    *,
-    size: int = POOL_SIZE,
-    count: int = POOL_COUNT,
-) -> tuple[NDArray[np.int64], list[Pool]]:
-    """De-duplicate pictures and draw the pools of a protocol.
+def different(picture_of: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number pictures by first appearance.
 
     Args:
         picture_of: per query (N,) the id of its picture; equal ids are one picture.
-        protocol: ``pools`` draws `count` pools of `size` pictures without replacement, seeds
-            0…count−1; ``full`` is one pool of all; ``legacy`` draws `size` queries with replacement
-            and keeps the pictures they name, so that its pools are smaller than they claim.
-        size: pictures per pool; for ``legacy`` draws per pool.
-        count: pools.
     Returns:
-        (N,) the column of each query's picture, columns numbered by first appearance; the pools.
+        (N,) the column of each query's picture, and (M,) the first row of each picture.
     Raises:
-        ConfigError: no such protocol, or a size or count below 1.
-        DataError: no queries, or fewer pictures than a pool needs.
+        DataError: no queries.
+    """
+    if not picture_of:
+        raise DataError("pictures: no queries; a gallery needs at least one")
+    columns, _ = group_numbers(picture_of)
+    return columns, np.unique(columns, return_index=True)[1]
+
+
+def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[Pool]:
+    """Draw pools of different pictures without replacement, by the seeds 0…count−1.
+
+    Args:
+        columns: (N,) the column of each query's picture, as `different` numbers them.
+        size: pictures per pool.
+        count: pools.
+    Raises:
+        ConfigError: a size or count below 1.
+        DataError: fewer pictures than a pool needs.
     Source: docs/methods/evaluation.md §2.
     """
-    if protocol not in get_args(Protocol):
-        raise ConfigError("protocol: " + unknown("protocol", protocol, get_args(Protocol)))
+    total = int(columns.max()) + 1
     if size < 1 or count < 1:
-        raise ConfigError(f"protocol: {count} pools of {size}, expected at least 1 of 1")
-    if not picture_of:
-        raise DataError("protocol: no queries; a pool needs at least one")
-    numbers: dict[Hashable, int] = {}
-    columns = np.array([numbers.setdefault(picture, len(numbers)) for picture in picture_of], dtype=np.int64)
-    everything = np.arange(len(numbers), dtype=np.int64)
-    if protocol == "full":
-        return columns, [Pool(everything, np.arange(len(columns), dtype=np.int64))]
-    if protocol == "pools" and size > len(numbers):
+        raise ConfigError(f"pools: {count} pools of {size}, expected at least 1 of 1")
+    if size > total:
         raise DataError(
-            f"protocol: {len(numbers)} different pictures, expected at least {size} for a pool of {size};"
-            " use protocol 'full' or a smaller pool"
+            f"pools: {total} different pictures, expected at least {size} for a pool of {size};"
+            " use all of them or a smaller pool"
         )
     pools = []
     for seed in range(count):
-        rng = np.random.default_rng(seed)
-        if protocol == "pools":
-            pictures = np.sort(rng.choice(everything, size=size, replace=False))
-        else:
-            pictures = np.unique(columns[rng.integers(len(columns), size=size)])
-        queries = np.flatnonzero(np.isin(columns, pictures))
-        pools.append(Pool(pictures, queries, seed))
-    return columns, pools
+        pictures = np.sort(np.random.default_rng(seed).choice(np.arange(total), size=size, replace=False))
+        pools.append(Pool(pictures, np.flatnonzero(np.isin(columns, pictures)), seed))
+    return pools

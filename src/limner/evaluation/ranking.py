@@ -4,7 +4,7 @@ Scores tie more often than one thinks (empty features, collapsed embeddings), so
 counts and the tie policy is explicit. Nothing here makes scores, draws pools or resamples.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import comb
@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.evaluation.uncertainty import Interval, interval
 
 Ties = Literal["mean", "pessimistic", "optimistic"]
-Relevant = NDArray[np.bool_] | Sequence[Sequence[int]]
+Relevant = Sequence[Sequence[int]]
+"""Per query the columns of the pictures that are right."""
+Scores = NDArray[np.floating]
 Counts = NDArray[np.int64]
 Ranks = NDArray[np.float64]
+METRIC_KINDS = ("R", "ER", "StR", "MedR", "MRR")
 BLOCK_CELLS = 1 << 24
 _CACHED_CELLS = 1 << 17
 
@@ -93,13 +97,12 @@ class Metric:
 
     def __post_init__(self) -> None:
         """Check that kind and cut-off go together."""
-        if self.kind not in ("R", "ER", "StR", "MedR", "MRR"):
-            raise ConfigError("metric: " + unknown("metric", self.kind, ("R", "ER", "StR", "MedR", "MRR")))
-        if self.kind in ("MedR", "MRR"):
-            if self.k:
-                raise ConfigError(f"metric: {self.kind} takes no cut-off, found {self.k}; write {self.kind}")
-        else:
+        if self.kind not in METRIC_KINDS:
+            raise ConfigError("metric: " + unknown("metric", self.kind, METRIC_KINDS))
+        if self.kind not in ("MedR", "MRR"):
             _positive(f"metric {self.kind}@k", self.k)
+        elif self.k:
+            raise ConfigError(f"metric: {self.kind} takes no cut-off, found {self.k}; write {self.kind}")
 
     def __str__(self) -> str:
         return f"{self.kind}@{self.k}" if self.k else self.kind
@@ -142,6 +145,16 @@ class Metric:
             return 1.0 / ranks
         return (ranks <= self.k).astype(np.float64)
 
+    def interval(self, ranking: Ranking, groups: Sequence[Hashable], resamples: int) -> Interval:
+        """The metric with its bootstrap interval by group.
+
+        Args:
+            ranking: as in `values`.
+            groups: (N,) such as the story of each query.
+            resamples: of the bootstrap.
+        """
+        return interval(self.values(ranking), groups, self.statistic, resamples=resamples)
+
     def __call__(self, ranking: Ranking, ties: Ties = "mean") -> float:
         """The metric of N queries: a fraction, or a rank for MedR.
 
@@ -154,15 +167,12 @@ class Metric:
         return float(np.median(values) if self.statistic == "median" else values.mean())
 
 
-def rank(
-    scores: NDArray[np.floating],
-    relevant: Relevant,
-) -> Ranking:
+def rank(scores: NDArray[np.floating], relevant: Relevant) -> Ranking:
     """Rank every query's relevant pictures among the gallery.
 
     Args:
         scores: (N, M) rows are texts, columns are pictures, finite.
-        relevant: (N, M) True where the picture is right, or per query the columns that are.
+        relevant: (N,) per query the columns of the pictures that are right.
     Raises:
         ShapeError: scores and relevance do not fit.
         NumericsError: a score is not finite, naming the row.
@@ -278,22 +288,13 @@ def _look_at(table: NDArray[np.floating], doubtful: NDArray[np.int64], start: in
 
 
 def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
-    """Either form of relevance as columns end to end, checked."""
-    if isinstance(relevant, np.ndarray):
-        if relevant.shape != (rows, size) or relevant.dtype != np.bool_:
-            raise ShapeError(
-                f"rank: relevance has shape {relevant.shape} of {relevant.dtype},"
-                f" expected {rows, size} of bool"
-            )
-        return _Right(np.nonzero(relevant)[1], np.concatenate([[0], np.cumsum(relevant.sum(axis=1))]))
+    """The columns of all queries end to end, checked."""
     if len(relevant) != rows:
         raise ShapeError(f"rank: relevance for {len(relevant)} queries, scores for {rows}")
     # a column that is named twice is one picture
     lists = [columns if len(columns) < 2 else sorted(set(columns)) for columns in relevant]
-    starts = np.concatenate([[0], np.cumsum([len(columns) for columns in lists], dtype=np.int64)])
-    right = _Right(
-        np.fromiter(chain.from_iterable(lists), np.int64, int(starts[-1])), starts.astype(np.int64)
-    )
+    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    right = _Right(np.fromiter(chain.from_iterable(lists), np.int64, int(starts[-1])), starts)
     wrong = np.flatnonzero((right.columns < 0) | (right.columns >= size))
     if len(wrong):
         row = int(right.owners()[wrong[0]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +16,14 @@ from numpy.typing import NDArray
 from limner.arrays import FloatArray, expect
 from limner.errors import ConfigError, NumericsError, ShapeError, unknown
 
+if TYPE_CHECKING:
+    from limner.systems.base import Model
 Form = Literal["multiply", "add"]
 Rows = NDArray[np.int64]
 STRENGTHS: tuple[float, ...] = tuple(float(value) for value in np.linspace(0.01, 0.2, 40))
 THRESHOLDS: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.2, float("inf"))
 _BLOCK_CELLS = 1 << 16  # pairs at once: a few arrays of this many float32 stay in the cache
 _SAFE = 80.0  # e^80 and its inverse are float32 numbers
-
-
-class PairLogits(Protocol):
-    """Relation logits of N texts with M pictures, made in blocks so that they never have to exist at once."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """N, M, C."""
-        ...
-
-    def take(self, queries: Rows, pictures: Rows) -> PairLogits:
-        """Those of some texts and some pictures."""
-        ...
-
-    def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
-        """Of texts start to stop with all pictures, (stop − start, M), summed over relations.
-
-        "multiply" sums exp(strength · |σ(z) − ½|), "add" sums |σ(z) − ½|.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -74,10 +56,13 @@ class OuterSum:
         return OuterSum(self.text_terms[queries], self.image_terms[pictures])
 
     def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
-        """See `PairLogits.confidence`.
+        """Of texts start to stop with all pictures, (stop − start, M), summed over relations.
 
-        e^z is a product of e^text and e^picture, and σ(z) − ½ = ½ − 1/(e^z + 1), so that a pair costs one
-        division. Where e^z could overflow, ½ tanh(|z|/2) is used instead.
+        "multiply" sums exp(strength · |σ(z) − ½|), in [C, C·e^(strength/2)]; "add" sums |σ(z) − ½|. e^z is a
+        product of e^text and e^picture, and σ(z) − ½ = ½ − 1/(e^z + 1), so that a pair costs one division.
+        Where e^z could overflow, ½ tanh(|z|/2) is used instead.
+
+        Source: CMCM 2022, Eqs. 4 and 5; docs/methods/cmcm.md §4.1.
         """
         half = np.float32(0.5 * (strength if form == "multiply" else 1.0))
         texts, images = self.text_terms[start:stop].T, self.image_terms.T  # (C, rows), (C, M)
@@ -126,7 +111,7 @@ class Computed:
         return Computed(self.block, self.queries[queries], self.pictures[pictures], self.relations)
 
     def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
-        """See `PairLogits.confidence`."""
+        """See `OuterSum.confidence`."""
         logits = np.asarray(self.block(self.queries[start:stop], self.pictures), dtype=np.float32)
         due = (stop - start, len(self.pictures), self.relations)
         if logits.shape != due:
@@ -138,29 +123,11 @@ class Computed:
         return total
 
 
-class Relating(Protocol):
-    """A model that predicts relations."""
-
-    @property
-    def relations(self) -> tuple[str, ...]:
-        """Their C names."""
-        ...
-
-    @property
-    def separable(self) -> bool:
-        """Whether logits are a text term plus a picture term."""
-        ...
-
-    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, D), (M, D) → (N, C), (M, C)."""
-        ...
-
-    def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, D), (M, D) → (N, M, C)."""
-        ...
+PairLogits = OuterSum | Computed
+"""Relation logits of N texts with M pictures, made in blocks so that they never have to exist at once."""
 
 
-def pair_logits(model: Relating, texts: FloatArray, images: FloatArray) -> PairLogits:
+def pair_logits(model: Model, texts: FloatArray, images: FloatArray) -> PairLogits:
     """Relation logits of all pairs, in the cheapest form the model has.
 
     Args:
@@ -170,12 +137,11 @@ def pair_logits(model: Relating, texts: FloatArray, images: FloatArray) -> PairL
     """
     if model.separable:
         return OuterSum(*model.relation_terms(texts, images))
-    return Computed(
-        lambda queries, pictures: model.relation_table(texts[queries], images[pictures]),
-        np.arange(len(texts)),
-        np.arange(len(images)),
-        len(model.relations),
-    )
+
+    def block(queries: Rows, pictures: Rows) -> FloatArray:
+        return model.relation_table(texts[queries], images[pictures])
+
+    return Computed(block, np.arange(len(texts)), np.arange(len(images)), len(model.relations))
 
 
 @dataclass(frozen=True)
@@ -222,23 +188,6 @@ def gaps(scores: FloatArray) -> NDArray[np.float64]:
     return apart
 
 
-def confidence(logits: PairLogits, strength: float, form: Form = "multiply") -> FloatArray:
-    """η of every text with every picture, in blocks.
-
-    Args:
-        logits: of N texts with M pictures.
-        strength: λ.
-        form: "multiply" gives Σ_c exp(λ|x_c − ½|), in [C, C·e^(λ/2)]; "add" mean_c |x_c − ½|, in [0, ½].
-    Returns:
-        (N, M) float32.
-    Source: CMCM 2022, Eqs. 4 and 5; docs/methods/cmcm.md §4.1.
-    """
-    found = np.empty(logits.shape[:2], dtype=np.float32)
-    for rows in _blocks(logits.shape[:2]):
-        found[rows] = _eta(logits, rows, strength, form)
-    return found
-
-
 def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> FloatArray:
     """Scores by which to rank: refined for difficult queries, as they are for the others.
 
@@ -257,8 +206,14 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
     refined = np.array(scores, dtype=np.float32)
     difficult = np.flatnonzero(gaps(scores) < refinement.threshold)
     some = logits.take(difficult, np.arange(scores.shape[1]))
-    for rows in _blocks((len(difficult), scores.shape[1])):
-        refined[difficult[rows]] = _changed(refined[difficult[rows]], rows, some, refinement)
+    for rows in _blocks(some.shape):
+        eta = some.confidence(rows.start, rows.stop, refinement.strength, refinement.form)
+        plain = refined[difficult[rows]]
+        if refinement.form == "multiply":
+            refined[difficult[rows]] = np.multiply(plain, eta, out=eta)
+        else:
+            mean = eta / np.float32(max(some.shape[2], 1))
+            refined[difficult[rows]] = plain + np.float32(refinement.strength) * mean
     return refined
 
 
@@ -268,10 +223,9 @@ def choose(
     ranks: Callable[[FloatArray], NDArray[np.float64]],
     *,
     strengths: Sequence[float] = STRENGTHS,
-    thresholds: Sequence[float] = THRESHOLDS,
     form: Form = "multiply",
 ) -> Refinement:
-    """The strength and threshold that rank best on validation queries.
+    """The strength and threshold of `THRESHOLDS` that rank best on validation queries.
 
     The median rank decides; it is coarse, so the mean reciprocal rank decides among equals, and after it the
     lower threshold and the lower strength.
@@ -281,39 +235,20 @@ def choose(
         logits: of the same.
         ranks: (N, M) scores → (N,) rank of the right picture of every query.
         strengths: λ to try.
-        thresholds: T to try; 0 is no refinement at all.
         form: as in `Refinement`.
-    Raises:
-        ConfigError: nothing to try.
     Source: docs/methods/cmcm.md §4.3.
     """
-    if not strengths or not thresholds:
-        raise ConfigError("refinement: nothing to choose from; give strengths and thresholds")
     _fitting(scores, logits)
     plain, apart = ranks(np.asarray(scores, dtype=np.float32)), gaps(scores)
     tried: list[tuple[float, float, float, float]] = []
     for strength in strengths:
         # One pass per strength: a threshold only says for which queries the refined rank counts.
         fine = ranks(refine(scores, logits, Refinement(strength, np.inf, form)))
-        for threshold in thresholds:
+        for threshold in THRESHOLDS:
             found = np.where(apart < threshold, fine, plain)
             tried.append((float(np.median(found)), -float(np.mean(1 / found)), threshold, strength))
     _, _, threshold, strength = min(tried)
     return Refinement(strength, threshold, form)
-
-
-def _eta(logits: PairLogits, rows: slice, strength: float, form: Form) -> FloatArray:
-    """η of some texts with every picture."""
-    found = logits.confidence(rows.start, rows.stop, strength, form)
-    return found if form == "multiply" else found / np.float32(max(logits.shape[2], 1))
-
-
-def _changed(scores: FloatArray, rows: slice, logits: PairLogits, refinement: Refinement) -> FloatArray:
-    """Refined scores of some texts."""
-    eta = _eta(logits, rows, refinement.strength, refinement.form)
-    if refinement.form == "multiply":
-        return np.multiply(scores, eta, out=eta)
-    return np.asarray(scores + np.float32(refinement.strength) * eta)
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:

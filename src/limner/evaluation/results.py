@@ -4,30 +4,31 @@ A figure alone cannot be paired with another system's; ranks and probabilities c
 these files and nothing else.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sized
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from limner.datasets.pairs import Pair
-from limner.datasets.splits import duplicate_groups, text_id
-from limner.errors import DataError, MissingError, ShapeError
+from limner.errors import DataError, MissingError
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.choice import answer, stored_choices
-from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, Pool, draw
-from limner.evaluation.ranking import rank
 from limner.files import write_text
 from limner.records import Record
 
 TOP = 5
-Scores = NDArray[np.floating]
-Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
-"""(Q, P) plain scores of a pool, its (Q,) rows and (P,) columns → (Q, P) refined scores."""
+Rank = Annotated[float, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Cosine = Annotated[float, Field(ge=-1.01, le=1.01)]
+Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _fit(due: int, columns: Mapping[Any, Sized]) -> None:
+    """Refuse columns that have not as many values as there are rows."""
+    for name, values in columns.items():
+        if len(values) != due:
+            raise ValueError(f"{name} has {len(values)} values for {due} rows")
 
 
 class PoolRanks(Record):
@@ -51,9 +52,8 @@ class PoolRanks(Record):
 
     @model_validator(mode="after")
     def _lengths(self) -> "PoolRanks":
-        due = len(self.queries)
-        if len(self.plain) != due or len(self.refined) not in (0, due) or len(self.gaps) not in (0, due):
-            raise ValueError("as many ranks as queries are due")
+        ranks = {"plain": self.plain, "refined": self.refined or self.plain, "gaps": self.gaps or self.plain}
+        _fit(len(self.queries), ranks)
         return self
 
 
@@ -94,14 +94,7 @@ class About(Record):
     @property
     def identity(self) -> dict[str, object]:
         """What no two runs that are compared may share, by name."""
-        return {
-            "system": self.system,
-            "data": self.data,
-            "split": self.split,
-            "part": self.part,
-            "preset": self.preset,
-            "seed": self.seed,
-        }
+        return {name: getattr(self, name) for name in ("system", "data", "split", "part", "preset", "seed")}
 
 
 class ResultFile(Record):
@@ -126,11 +119,14 @@ class ResultFile(Record):
         """What no two results that are compared may share, by name."""
         return self.about.identity
 
-    def write(self, run: Path | str) -> Path:
-        """Write ``<FOLDER>/<data>-<split>-<part>.json`` of a run folder, whole or not at all."""
-        return self._write(Path(run) / self.FOLDER / f"{self.about.name}.json")
+    @property
+    def name(self) -> str:
+        """Of its file, without the suffix."""
+        return self.about.name
 
-    def _write(self, target: Path) -> Path:
+    def write(self, run: Path | str) -> Path:
+        """Write ``<FOLDER>/<name>.json`` of a run folder, whole or not at all."""
+        target = Path(run) / self.FOLDER / f"{self.name}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, self.model_dump_json())
         return target
@@ -228,10 +224,8 @@ class Result(ResultFile):
     @model_validator(mode="after")
     def _lengths(self) -> "Result":
         rows = len(self.ids)
-        counted = (("groups", self.groups), ("pairs", self.pairs))
-        for what, values in (*counted, *self.labels.items(), *self.probabilities.items()):
-            if len(values) != rows:
-                raise ValueError(f"{what} has {len(values)} values for {rows} pairs")
+        for columns in ({"groups": self.groups, "pairs": self.pairs}, self.labels, self.probabilities):
+            _fit(rows, columns)
         for pool in self.pools:
             if pool.queries and not 0 <= min(pool.queries) <= max(pool.queries) < rows:
                 raise ValueError(f"a pool names a query outside 0…{rows - 1}")
@@ -246,118 +240,6 @@ class Result(ResultFile):
     def drawn(self) -> tuple[PoolRanks, ...]:
         """Ranks in the pools that were drawn."""
         return tuple(pool for pool in self.pools if pool.seed is not None)
-
-
-def measure(
-    about: About,
-    pairs: Sequence[Pair],
-    relations: Sequence[str],
-    *,
-    scores: Scores | None = None,
-    refine: Refine | None = None,
-    probabilities: Mapping[str, NDArray[np.floating]] | None = None,
-    pool_size: int = POOL_SIZE,
-    pool_count: int = POOL_COUNT,
-) -> Result:
-    """Rank every text's picture in the shared pools and in the full set, plain and refined.
-
-    Probabilities are kept for every row; of a pair that is repeated only the first row is a query.
-
-    Args:
-        about: what is measured.
-        pairs: (N,) all rows of the part, with groups filled in.
-        relations: whose labels are kept.
-        scores: (N, M) rows are texts, columns the different pictures in order of first appearance
-            (by `Pair.image_id`); None for a system that retrieves nothing.
-        refine: scores of a pool → refined scores; None where nothing refines.
-        probabilities: relation → (N,) predicted for each pair.
-        pool_size: pictures per pool; a set with fewer gets the full set alone.
-        pool_count: pools drawn, seeds 0…count−1.
-    Raises:
-        ShapeError: the score table does not fit the pairs.
-        DataError: a pair has no group or lacks a label.
-    Source: docs/methods/evaluation.md §2; docs/methods/cmcm.md §4.2.
-    """
-    lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
-    if lost is not None:
-        raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; split the set first")
-    copies, queries, columns, full = _different(about, pairs, scores)
-    pools: list[PoolRanks] = []
-    top: list[tuple[str, ...]] = []
-    if scores is not None:
-        size = scores.shape[1]
-        images = [pairs[row].image_id for row in queries]
-        drawn = draw(images, "pools", size=pool_size, count=pool_count)[1] if size >= pool_size else []
-        names = [pairs[queries[row]].id for row in np.unique(columns, return_index=True)[1]]
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
-        top = [tuple(names[column] for column in row) for row in order]
-        pools = [_ranks(scores, refine, pool, queries, columns) for pool in (*drawn, full)]
-    return Result(
-        about=about,
-        ids=tuple(pair.id for pair in pairs),
-        groups=tuple(pair.group for pair in pairs),
-        pairs=tuple(copies),
-        labels={name: tuple(pair.labels[name] for pair in pairs) for name in relations},
-        probabilities={
-            name: tuple(float(value) for value in values) for name, values in (probabilities or {}).items()
-        },
-        pools=tuple(pools),
-        top=tuple(top),
-    )
-
-
-def _different(
-    about: About, pairs: Sequence[Pair], scores: Scores | None
-) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], Pool]:
-    """Different pairs of a part, to whose pictures the score table must fit.
-
-    Returns:
-        (N,) number of every row's pair, (Q,) first row of every pair, (Q,) column of its picture, and the
-        pool of all pictures.
-    """
-    lost = next((pair.id for pair in pairs if not pair.group), None)
-    if lost is not None or not pairs:
-        raise DataError(f"{about.data}: pair {lost!r} has no group; split the set first")
-    copies = duplicate_groups([[(text_id(pair.text), pair.image_id)] for pair in pairs])
-    rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
-    columns, (full,) = draw([pairs[row].image_id for row in rows], "full")
-    due = len(pairs), len(full.pictures)
-    if scores is not None and scores.shape != due:
-        raise ShapeError(
-            f"{about.data}: scores have shape {scores.shape}, expected {due} (texts, different pictures)"
-        )
-    return copies, rows, columns, full
-
-
-def _ranks(
-    scores: Scores,
-    refine: Refine | None,
-    pool: Pool,
-    queries: NDArray[np.int64],
-    columns: NDArray[np.int64],
-) -> PoolRanks:
-    """Ranks of one pool; its relevant column is the one picture of each query."""
-    rows = queries[pool.queries]
-    table = scores[np.ix_(rows, pool.pictures)]
-    right = np.searchsorted(pool.pictures, columns[pool.queries])[:, None].tolist()
-    plain = rank(table, right).ranks()
-    refined = rank(refine(table, rows, pool.pictures), right).ranks() if refine is not None else ()
-    return PoolRanks(
-        seed=pool.seed,
-        pictures=len(pool.pictures),
-        queries=tuple(int(row) for row in rows),
-        plain=tuple(float(value) for value in plain),
-        refined=tuple(float(value) for value in refined),
-        gaps=tuple(float(value) for value in _gaps(table)),
-    )
-
-
-def _gaps(table: Scores) -> NDArray[np.float64]:
-    """(Q,) best minus second best score of every query; (0,) for a pool of one picture."""
-    if table.shape[1] < 2:
-        return np.zeros(0)
-    best = np.partition(table, -2, axis=1)[:, -2:].astype(np.float64)
-    return best[:, 1] - best[:, 0]
 
 
 class ChoiceResult(ResultFile):
@@ -384,17 +266,13 @@ class ChoiceResult(ResultFile):
     choices: str
     ids: tuple[str, ...] = Field(min_length=1)
     groups: tuple[str, ...]
-    picture_to_text: tuple[float, ...]
-    text_to_picture: tuple[float, ...]
+    picture_to_text: tuple[Share, ...]
+    text_to_picture: tuple[Share, ...]
 
     @model_validator(mode="after")
     def _lengths(self) -> "ChoiceResult":
-        due = len(self.ids)
-        for name in ("groups", "picture_to_text", "text_to_picture"):
-            if len(getattr(self, name)) != due:
-                raise ValueError(f"{name} has {len(getattr(self, name))} values for {due} pairs")
-        if any(not 0 <= value <= 1 for value in (*self.picture_to_text, *self.text_to_picture)):
-            raise ValueError("a credit is outside 0…1")
+        answers = {"picture_to_text": self.picture_to_text, "text_to_picture": self.text_to_picture}
+        _fit(len(self.ids), {"groups": self.groups, **answers})
         return self
 
     @property
@@ -402,53 +280,15 @@ class ChoiceResult(ResultFile):
         """Runs may answer questions of several numbers of options."""
         return {**self.about.identity, "c": self.c}
 
-    def write(self, run: Path | str) -> Path:
-        """Write ``choices/<data>-<split>-<part>-<c>way.json`` of a run folder, whole or not at all."""
-        return self._write(Path(run) / self.FOLDER / f"{self.about.name}-{self.c}way.json")
+    @property
+    def name(self) -> str:
+        """``<data>-<split>-<part>-<c>way``."""
+        return f"{self.about.name}-{self.c}way"
 
     @property
     def accuracy(self) -> tuple[float, float]:
         """Accuracy with the picture given and with the text given, fractions."""
         return float(np.mean(self.picture_to_text)), float(np.mean(self.text_to_picture))
-
-
-def measure_choices(
-    about: About,
-    pairs: Sequence[Pair],
-    scores: Scores,
-    c: int,
-    *,
-    distractors: Path,
-    seed: int = 0,
-) -> ChoiceResult:
-    """Answer c-way questions about the different pairs of a part.
-
-    Args:
-        about: what is measured.
-        pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
-        scores: (rows, M) texts × different pictures in order of first appearance, as in `results.measure`.
-        c: options per question.
-        distractors: folder of stored questions that all runs share.
-        seed: of the questions.
-    Raises:
-        ShapeError: the score table does not fit.
-        DataError: a pair has no group, too few pairs, or the stored file is damaged.
-    Source: docs/methods/evaluation.md §4.
-    """
-    _, rows, columns, _ = _different(about, pairs, scores)
-    texts, images = [text_id(pairs[row].text) for row in rows], [pairs[row].image_id for row in rows]
-    choices = stored_choices(distractors, about.name.replace("/", "-"), texts, images, c=c, seed=seed)
-    answers = answer(lambda start, stop: scores[rows[start:stop]], scores.shape[1], columns, choices)
-    return ChoiceResult(
-        about=about,
-        c=c,
-        draw=seed,
-        choices=choices.digest,
-        ids=tuple(pairs[row].id for row in rows),
-        groups=tuple(pairs[row].group for row in rows),
-        picture_to_text=tuple(answers.picture_to_text.tolist()),
-        text_to_picture=tuple(answers.text_to_picture.tolist()),
-    )
 
 
 CUTS = (1, 5, 10)
@@ -473,39 +313,36 @@ class Found(Record):
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
 
-    own: tuple[float, ...]
-    story: tuple[float, ...]
-    top: tuple[tuple[str, ...], ...]
-    similarity: tuple[float, ...] = ()
-    saliency: Mapping[Definition, tuple[float, ...]] = Field(default_factory=dict)
-    coherence: tuple[float | None, ...] = ()
+    own: tuple[Rank, ...]
+    story: tuple[Rank, ...]
+    top: tuple[Annotated[tuple[str, ...], Field(min_length=1)], ...]
+    similarity: tuple[Cosine, ...] = ()
+    saliency: Mapping[Definition, tuple[Rank, ...]] = Field(default_factory=dict)
+    coherence: tuple[Cosine | None, ...] = ()
 
 
 class Told(Record):
-    """How well a run's captioner tells the stories, step by step.
+    """How well a run's captioner generates the stories, step by step.
 
     Attributes:
         tokens: (N,) of the step's true text, see `limner.evaluation.caption_scores.perplexity`.
         unknown: (N,) of them that the captioner's vocabulary lacks.
         nats: what the true text costs, (N,) from the true pictures and from the first found ones.
-        scores: texts told from the true pictures, the likeliest word each time, against the true ones; None
-            where the packages that compare texts are absent.
+        scores: texts generated from the true pictures, the likeliest word each time, against the true ones;
+            None where the packages that compare texts are absent.
     """
 
-    tokens: tuple[int, ...]
-    unknown: tuple[int, ...]
-    nats: Mapping[Pictures, tuple[float, ...]]
+    tokens: tuple[Annotated[int, Field(ge=2)], ...]
+    unknown: tuple[Annotated[int, Field(ge=0)], ...]
+    nats: Mapping[Pictures, tuple[Nats, ...]] = Field(min_length=2)
     scores: TextScores | None = None
 
     @model_validator(mode="after")
-    def _fit(self) -> "Told":
-        counts = (self.unknown, *self.nats.values())
-        if set(self.nats) != {"true", "found"} or any(len(one) != len(self.tokens) for one in counts):
-            raise ValueError("expected as many unknown words, and nats of both kinds, as tokens")
-        if not all(t >= 2 and 0 <= u <= t for t, u in zip(self.tokens, self.unknown, strict=True)):
-            raise ValueError("expected 2 tokens or more of a text, and unknown words among them")
-        if not all(0 <= value < math.inf for some in self.nats.values() for value in some):
-            raise ValueError("expected finite nats of at least 0")
+    def _lengths(self) -> "Told":
+        _fit(len(self.tokens), {"unknown": self.unknown})
+        _fit(len(self.tokens), self.nats)
+        if not all(unknown <= tokens for tokens, unknown in zip(self.tokens, self.unknown, strict=True)):
+            raise ValueError("expected unknown words among the tokens of a text")
         return self
 
 
@@ -517,8 +354,8 @@ class Level(Record):
         gold: of the step's own picture.
     """
 
-    random: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
-    gold: tuple[float, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
+    random: tuple[Share, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
+    gold: tuple[Share, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
 
 
 class SequenceResult(ResultFile):
@@ -534,7 +371,7 @@ class SequenceResult(ResultFile):
         levels: definition → what its VSR compares with.
         random_similarity: mean similarity of pictures drawn at random, exactly; None where none was measured.
         gold_coherence: mean coherence of the steps' own pictures; None where none was measured.
-        told: of a run that tells stories back; None of others.
+        told: of a run that generates stories from pictures; None of others.
     """
 
     FOLDER: ClassVar[str] = "results/sequences"
@@ -549,42 +386,27 @@ class SequenceResult(ResultFile):
     features: str = ""
     found: Mapping[Decoding, Found] = Field(min_length=1)
     levels: Mapping[Definition, Level] = Field(default_factory=dict)
-    random_similarity: float | None = Field(default=None, ge=-1.01, le=1.01)
-    gold_coherence: float | None = Field(default=None, ge=-1.01, le=1.01)
+    random_similarity: Cosine | None = None
+    gold_coherence: Cosine | None = None
     told: Told | None = None
 
     @model_validator(mode="after")
-    def _fit(self) -> "SequenceResult":
+    def _lengths(self) -> "SequenceResult":
         due = len(self.ids)
-        if len(set(self.ids)) != due or len(self.stories) != due:
-            raise ValueError(f"{due} ids, expected different ones and a story each")
+        _fit(due, {"stories": self.stories})
+        if len(set(self.ids)) != due:
+            raise ValueError("an id comes twice, expected different ones")
+        if self.told is not None:
+            _fit(due, {"told": self.told.tokens})
+        later = [False, *(one == other for one, other in pairwise(self.stories))]
         for name, one in self.found.items():
-            for ranks in (one.own, one.story):
-                if len(ranks) != due or not all(1 <= value <= self.pictures for value in ranks):
-                    raise ValueError(f"{name}: expected {due} ranks in 1…{self.pictures}")
-            if len(one.top) != due or not all(one.top):
-                raise ValueError(f"{name}: expected {due} rows of found pictures")
-            if len(one.similarity) not in (0, due) or not all(-1.01 <= c <= 1.01 for c in one.similarity):
-                raise ValueError(f"{name}: expected {due} cosines, or none")
-            if one.coherence and not _fit_stories(one.coherence, self.stories):
-                raise ValueError(f"{name}: expected {due} cosines, none where a story begins")
-            for places in one.saliency.values():
-                if len(places) != due or not all(value >= 1 for value in places):
-                    raise ValueError(f"{name}: expected {due} places of labels, of at least 1")
+            ranks = {"own": one.own, "story": one.story}
+            _fit(due, {**ranks, "top": one.top, "similarity": one.similarity or one.own})
+            _fit(due, one.saliency)
+            if max(*one.own, *one.story) > self.pictures:
+                raise ValueError(f"{name}: expected ranks in 1…{self.pictures}")
+            if one.coherence and [cosine is not None for cosine in one.coherence] != later:
+                raise ValueError(f"{name}: expected {due} coherences, none where a story begins")
             if set(one.saliency) != set(self.levels):
                 raise ValueError(f"{name}: saliency and levels name different definitions")
-        shares = [share for level in self.levels.values() for share in (*level.random, *level.gold)]
-        if not all(0 <= share <= 1 for share in shares):
-            raise ValueError("a level is outside 0…1")
-        if self.told is not None and len(self.told.tokens) != due:
-            raise ValueError(f"told: expected {due} texts")
         return self
-
-
-def _fit_stories(coherence: Sequence[float | None], stories: Sequence[str]) -> bool:
-    """Whether there is a cosine for every step but the first of a story."""
-    later = [False, *(one == other for one, other in pairwise(stories))]
-    return len(coherence) == len(later) and all(
-        (cosine is not None and -1.01 <= cosine <= 1.01) if due else cosine is None
-        for cosine, due in zip(coherence, later, strict=True)
-    )

@@ -5,14 +5,14 @@ kinds of labels: nouns of the texts, and the stories themselves. It finds no pic
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.evaluation.uncertainty import Values
+from limner.errors import DataError, NumericsError, ShapeError
+from limner.evaluation.uncertainty import Values, group_numbers
 from limner.text.entity_grid import roles_of
 from limner.text.segment import split_sentences
 
@@ -80,58 +80,33 @@ def head_nouns(text: str) -> list[str]:
     return [_singular(head) for head in heads]
 
 
-def frequent_nouns(nouns: Iterable[Iterable[str]], count: int = LABELS) -> tuple[str, ...]:
-    """The most frequent of the nouns of some texts; of equally frequent ones the first by the alphabet.
-
-    Args:
-        nouns: per text, each counted as often as it is given.
-        count: at most so many, at least 1.
-    Raises:
-        ConfigError: a count below 1.
-    """
-    if count < 1:
-        raise ConfigError(f"saliency: {count} labels, expected at least 1")
-    counts = Counter(noun for some in nouns for noun in some)
-    return tuple(sorted(counts, key=lambda noun: (-counts[noun], noun))[:count])
-
-
 def noun_saliency(
-    texts: Sequence[str],
-    relevant: Sequence[Sequence[int]],
-    features: NDArray[np.floating],
-    *,
-    count: int = LABELS,
-    find: Callable[[str], Iterable[str]] = head_nouns,
-    in_sample: bool = False,
+    texts: Sequence[str], relevant: Sequence[Sequence[int]], features: NDArray[np.floating]
 ) -> Saliency:
     """Labels are nouns: a query hits if its picture seems to show one of the nouns of its text.
+
+    The labels are the 500 most frequent nouns of the texts, of equally frequent ones the first by the
+    alphabet.
 
     Args:
         texts: (N,) of the queries.
         relevant: (N,) per query the columns of its own pictures, which have its nouns.
         features: (M, F) of the different pictures.
-        count: labels at most.
-        find: nouns of a text, as lemmas.
-        in_sample: score pictures with a model that has seen them, as the paper does.
     Raises:
         DataError, ShapeError, NumericsError: see `label_scores`.
-        MissingError: see `head_nouns`.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``noun``. Departs: a linear
     model on stored features instead of VGG-19.
     """
-    nouns = [list(find(text)) for text in texts]
-    labels = frequent_nouns(nouns, count)
+    nouns = [head_nouns(text) for text in texts]
+    counts = Counter(noun for some in nouns for noun in some)
+    labels = sorted(counts, key=lambda noun: (-counts[noun], noun))[:LABELS]
     numbers = {noun: number for number, noun in enumerate(labels)}
     own = [tuple(sorted({numbers[noun] for noun in some if noun in numbers})) for some in nouns]
-    return _saliency(labels, own, relevant, features, in_sample=in_sample)
+    return _saliency(labels, own, relevant, features)
 
 
 def sequence_saliency(
-    stories: Sequence[Hashable],
-    relevant: Sequence[Sequence[int]],
-    features: NDArray[np.floating],
-    *,
-    in_sample: bool = False,
+    stories: Sequence[Hashable], relevant: Sequence[Sequence[int]], features: NDArray[np.floating]
 ) -> Saliency:
     """Labels are the test stories: a query hits if its picture seems to be of its own story.
 
@@ -139,47 +114,33 @@ def sequence_saliency(
         stories: (N,) story of every query.
         relevant: as in `noun_saliency`.
         features: as in `noun_saliency`.
-        in_sample: as in `noun_saliency`.
     Raises:
         DataError, ShapeError, NumericsError: see `label_scores`.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``. Departs: a
     linear model on stored features instead of VGG-19.
     """
-    numbers: dict[Hashable, int] = {}
-    own = [(numbers.setdefault(story, len(numbers)),) for story in stories]
-    return _saliency(tuple(map(str, numbers)), own, relevant, features, in_sample=in_sample)
+    owner, _ = group_numbers(stories)
+    labels = [str(story) for story in dict.fromkeys(stories)]
+    return _saliency(labels, [(number,) for number in owner.tolist()], relevant, features)
 
 
-def label_scores(
-    features: NDArray[np.floating],
-    truth: NDArray[np.bool_],
-    *,
-    folds: int = FOLDS,
-    seed: int = 0,
-    in_sample: bool = False,
-) -> NDArray[np.float32]:
+def label_scores(features: NDArray[np.floating], truth: NDArray[np.bool_]) -> NDArray[np.float32]:
     """How sure a linear model is of every label, for every picture.
 
-    One logistic regression per label on unit rows less their mean. Pictures are dealt into folds by seed, and
-    each is scored by the model of the other folds. A label that the other folds never show scores as the
-    least likely one; one that all of them show, as the likeliest.
+    One logistic regression per label on unit rows less their mean. Pictures are dealt into five folds by seed
+    0, and each is scored by the model of the other folds. A label that the other folds never show scores as
+    the least likely one; one that all of them show, as the likeliest.
 
     Args:
         features: (M, F).
         truth: (M, L).
-        folds: at least 2; M where there are fewer pictures.
-        seed: of the folds.
-        in_sample: one model of all pictures instead.
     Returns:
         (M, L) decision values, finite.
     Raises:
-        ConfigError: fewer than two folds.
         ShapeError: features and labels do not fit.
         NumericsError: a feature is not finite.
         DataError: fewer than two pictures.
     """
-    if folds < 2:
-        raise ConfigError(f"saliency: {folds} folds, expected at least 2")
     if features.ndim != 2 or truth.shape[:1] != features.shape[:1] or truth.ndim != 2:
         raise ShapeError(
             f"saliency: features have shape {features.shape}, labels {truth.shape};"
@@ -187,62 +148,53 @@ def label_scores(
         )
     if len(features) < 2:
         raise DataError(f"saliency: {len(features)} pictures, expected at least 2 to learn from others")
-    table = np.asarray(features, dtype=np.float64)
-    if not np.isfinite(table).all():
-        row = int(np.argmin(np.isfinite(table).all(axis=1)))
+    if not np.isfinite(features).all():
+        row = int(np.argmin(np.isfinite(features).all(axis=1)))
         raise NumericsError(f"saliency: features of picture {row} are not finite; extract them again")
-    norms = np.linalg.norm(table, axis=1, keepdims=True)
-    table = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
+    table = unit_or_zero(features)
     scores = np.zeros(truth.shape, dtype=np.float32)
-    everything = np.arange(len(table))
-    if in_sample:
-        _fit(table, truth, everything, everything, scores)
-        return scores
-    order = np.random.default_rng(seed).permutation(len(table))
-    for held in np.array_split(order, min(folds, len(table))):
-        _fit(table, truth, np.setdiff1d(everything, held), held, scores)
+    order = np.random.default_rng(0).permutation(len(table))
+    for held in np.array_split(order, min(FOLDS, len(table))):
+        seen = np.setdiff1d(order, held)
+        scores[held] = _scored(table[seen], truth[seen], table[held])
     return scores
 
 
-def _fit(
-    table: NDArray[np.float64],
-    truth: NDArray[np.bool_],
-    seen: NDArray[np.int64],
-    held: NDArray[np.int64],
-    scores: NDArray[np.float32],
-) -> None:
-    """Learn from some rows and score others, all labels."""
+def unit_or_zero(features: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Unit rows; a row of zeros stays one, and is like nothing."""
+    table = np.asarray(features, dtype=np.float64)
+    norms = np.linalg.norm(table, axis=1, keepdims=True)
+    unit: NDArray[np.float64] = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
+    return unit
+
+
+def _scored(
+    known: NDArray[np.float64], truth: NDArray[np.bool_], asked: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Learn all labels from some rows and score others."""
     from sklearn.linear_model import LogisticRegression
 
-    known, asked = table[seen], table[held]
     mean = known.mean(axis=0)
     known, asked = known - mean, asked - mean
     if known.shape[1] > known.shape[0]:
         # Weights that are punished by their length lie in the span of the rows: turning it loses nothing.
         axes = np.linalg.svd(known, full_matrices=False)[2].T
         known, asked = known @ axes, asked @ axes
-    found = np.zeros((len(held), truth.shape[1]))
-    constant = {}
-    for label in range(truth.shape[1]):
-        there = truth[seen, label]
-        if there.all() or not there.any():
-            constant[label] = bool(there.any())
-            continue
+    found = np.zeros((len(asked), truth.shape[1]))
+    never, always = ~truth.any(axis=0), truth.all(axis=0)
+    for label in np.flatnonzero(~never & ~always):
         model = LogisticRegression(C=STRENGTH, solver="liblinear", max_iter=1000)
-        found[:, label] = model.fit(known, there).decision_function(asked)
-    low, high = found.min(axis=1) - 1, found.max(axis=1) + 1
-    for label, value in constant.items():
-        found[:, label] = high if value else low
-    scores[held] = found
+        found[:, label] = model.fit(known, truth[:, label]).decision_function(asked)
+    low, high = found.min(axis=1, keepdims=True) - 1, found.max(axis=1, keepdims=True) + 1
+    found[:, never], found[:, always] = low, high
+    return found
 
 
 def _saliency(
-    labels: tuple[str, ...],
+    labels: Sequence[str],
     own: Sequence[tuple[int, ...]],
     relevant: Sequence[Sequence[int]],
     features: NDArray[np.floating],
-    *,
-    in_sample: bool,
 ) -> Saliency:
     from scipy.stats import rankdata
 
@@ -250,12 +202,11 @@ def _saliency(
         raise ShapeError(f"saliency: {len(own)} queries, pictures of {len(relevant)}")
     truth = np.zeros((len(features), len(labels)), dtype=bool)
     for columns, numbers in zip(relevant, own, strict=True):
-        if len(columns) and len(numbers):
-            truth[np.ix_(list(columns), list(numbers))] = True
+        truth[np.ix_(list(columns), list(numbers))] = True
     ranks = np.zeros(truth.shape, np.float32)
     if labels:
-        ranks[:] = rankdata(-label_scores(features, truth, in_sample=in_sample), method="average", axis=1)
-    return Saliency(labels, ranks, tuple(own))
+        ranks[:] = rankdata(-label_scores(features, truth), method="average", axis=1)
+    return Saliency(tuple(labels), ranks, tuple(own))
 
 
 def _singular(word: str) -> str:

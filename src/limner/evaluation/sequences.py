@@ -3,29 +3,19 @@
 Works on pairs and a score table, so that it never asks who made the scores. It writes no file.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.evaluation.pools import draw
-from limner.evaluation.ranking import rank
-from limner.evaluation.results import (
-    CUTS,
-    TOP,
-    About,
-    Decoding,
-    Definition,
-    Found,
-    Level,
-    Scores,
-    SequenceResult,
-)
-from limner.evaluation.saliency import Saliency, noun_saliency, sequence_saliency
+from limner.evaluation.pools import different
+from limner.evaluation.ranking import Scores, rank
+from limner.evaluation.results import CUTS, TOP, About, Decoding, Definition, Found, Level, SequenceResult
+from limner.evaluation.saliency import Saliency, noun_saliency, sequence_saliency, unit_or_zero
 from limner.evaluation.uncertainty import Values
 
 MakeSaliency = Callable[
@@ -66,23 +56,25 @@ def steps_of(pairs: Sequence[Pair]) -> Steps:
     Raises:
         DataError: a pair has no story or no place in it.
     """
-    columns, _ = draw([pair.image_id for pair in pairs], "full")
+    columns, first = different([pair.image_id for pair in pairs])
     own: dict[str, dict[int, list[int]]] = {}
     for row, pair in enumerate(pairs):
         if not pair.seq or pair.pos is None:
             raise DataError(f"sequences: pair {pair.id!r} has no place in a story; leave its set out")
         own.setdefault(pair.seq, {}).setdefault(pair.pos, []).append(row)
-    rows, stories, relevant, worlds = [], [], [], []
-    for story, places in own.items():
-        world = tuple(sorted({int(columns[row]) for some in places.values() for row in some}))
-        for place in sorted(places):
-            rows.append(places[place][0])
-            stories.append(story)
-            relevant.append(tuple(sorted({int(columns[row]) for row in places[place]})))
-            worlds.append(world)
-    first = np.unique(columns, return_index=True)[1]
-    names = tuple(pairs[row].id for row in first.tolist())
-    return Steps(np.array(rows, np.int64), tuple(stories), tuple(relevant), tuple(worlds), names)
+
+    def shown(rows: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted({int(columns[row]) for row in rows}))
+
+    steps = [(story, places[place]) for story, places in own.items() for place in sorted(places)]
+    worlds = {story: shown(chain.from_iterable(places.values())) for story, places in own.items()}
+    return Steps(
+        np.array([rows[0] for _, rows in steps], np.int64),
+        tuple(story for story, _ in steps),
+        tuple(shown(rows) for _, rows in steps),
+        tuple(worlds[story] for story, _ in steps),
+        tuple(pairs[row].id for row in first),
+    )
 
 
 def measure_sequences(
@@ -101,7 +93,7 @@ def measure_sequences(
         about: what is measured.
         pairs: (N,) all rows of the part.
         scores: (N, M) rows are texts, columns the different pictures in order of first appearance, as in
-            `results.measure`.
+            `retrieval.measure`.
         features: (M, F) of the pictures, the same for every system; None measures no looks.
         described: what the features are of.
         similarity: whether cosines of the features mean something; where not, coherence is that of features
@@ -121,19 +113,20 @@ def measure_sequences(
             f"{about.data}: scores have shape {scores.shape}, expected {len(pairs), size}"
             " (texts, different pictures)"
         )
-    if features is not None and (features.ndim != 2 or len(features) != size):
-        raise ShapeError(f"{about.data}: features have shape {features.shape}, expected ({size}, F)")
-    if features is not None and not np.isfinite(features).all():
-        raise NumericsError(f"{about.data}: a feature is not finite; extract the features again")
     looks: Mapping[Definition, Saliency] = {}
-    if features is not None and saliency is not None:
-        looks = saliency([pairs[row].text for row in steps.rows], steps.stories, steps.relevant, features)
-    table = scores[steps.rows]
+    seen = None
+    if features is not None:
+        if features.ndim != 2 or len(features) != size:
+            raise ShapeError(f"{about.data}: features have shape {features.shape}, expected ({size}, F)")
+        if not np.isfinite(features).all():
+            raise NumericsError(f"{about.data}: a feature is not finite; extract the features again")
+        if saliency is not None:
+            looks = saliency([pairs[row].text for row in steps.rows], steps.stories, steps.relevant, features)
+        # what is common to all pictures would make any two alike
+        seen = features if similarity else features - features.mean(axis=0)
     compared = features if similarity else None
-    # what is common to all pictures would make any two alike
-    seen = features if similarity or features is None else features - features.mean(axis=0)
-    found: dict[Decoding, Found] = {"steps": _found(table, steps, compared, looks, seen)}
-    found["distinct"] = _found(without_repeats(table, steps.stories), steps, compared, looks, seen)
+    table = scores[steps.rows]
+    tables: dict[Decoding, Scores] = {"steps": table, "distinct": without_repeats(table, steps.stories)}
     gold = np.array([columns[0] for columns in steps.relevant], np.int64)
     alike = [] if seen is None else [c for c in coherence(seen, gold, steps.stories) if c is not None]
     return SequenceResult(
@@ -142,7 +135,7 @@ def measure_sequences(
         stories=steps.stories,
         pictures=size,
         features=described if features is not None else "",
-        found=found,
+        found={name: _found(own, steps, compared, looks, seen) for name, own in tables.items()},
         levels={
             name: Level(
                 random=tuple(one.chance(CUTS)),
@@ -168,7 +161,7 @@ def coherence(
         (N,) cosines, None where a story begins; 1 where a picture is chosen twice in a row.
     Source: docs/methods/evaluation.md §6.3.
     """
-    table = _unit(features)[chosen]
+    table = unit_or_zero(features)[chosen]
     cosines = (table[1:] * table[:-1]).sum(axis=1).tolist()
     later = [story == before for before, story in pairwise(stories)]
     return [None, *(c if same else None for c, same in zip(cosines, later, strict=True))]
@@ -232,7 +225,7 @@ def _cosines(
     features: NDArray[np.floating], first: NDArray[np.int64], relevant: Sequence[Sequence[int]]
 ) -> Values:
     """(N,) cosine between the first picture and the step's own one, the nearest of several."""
-    table = _unit(features)
+    table = unit_or_zero(features)
     found = [
         (table[list(columns)] @ table[place]).max()
         for place, columns in zip(first.tolist(), relevant, strict=True)
@@ -242,13 +235,5 @@ def _cosines(
 
 def _random_cosine(features: NDArray[np.floating], relevant: Sequence[Sequence[int]]) -> float:
     """Mean over all pictures and steps of what `_cosines` gives."""
-    table = _unit(features)
+    table = unit_or_zero(features)
     return float(np.mean([(table @ table[list(columns)].T).max(axis=1).mean() for columns in relevant]))
-
-
-def _unit(features: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Unit rows; a row of zeros stays one, and is like nothing."""
-    table = np.asarray(features, dtype=np.float64)
-    norms = np.linalg.norm(table, axis=1, keepdims=True)
-    unit: NDArray[np.float64] = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
-    return unit

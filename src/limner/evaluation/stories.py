@@ -8,17 +8,16 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from limner.arrays import FloatArray
 from limner.errors import DataError, ShapeError
-from limner.evaluation.ranking import Metric, Ranking, Ties, rank
+from limner.evaluation.ranking import Metric, Ranking, rank
 from limner.evaluation.relations import average_precision
-from limner.evaluation.uncertainty import RESAMPLES, Difference, Interval, difference, interval
+from limner.evaluation.uncertainty import RESAMPLES, Interval
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.search import Index
 from limner.records import Record, Story
@@ -109,7 +108,7 @@ class StoryResult(Record):
 
     system: str
     metrics: dict[str, Interval]
-    ties: str
+    ties: Literal["mean"] = "mean"
     tie_share: float
     gallery: int
     queries: int
@@ -122,7 +121,7 @@ class StoryResult(Record):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A result with the rank of every query, for paired comparison.
+    """A result with the rank of every query.
 
     Attributes:
         result: the record.
@@ -136,12 +135,6 @@ class Outcome:
     worlds: Ranking
     groups: tuple[str, ...]
 
-    def values(self, name: str, ties: Ties | None = None) -> NDArray[np.float64]:
-        """Per-query values of a metric, by the policy of the result unless another is given."""
-        metric = Metric.parse(name)
-        policy = ties or cast(Ties, self.result.ties)
-        return metric.values(self.worlds if metric.kind == "StR" else self.pictures, policy)
-
 
 def evaluate_stories(
     system: str,
@@ -149,10 +142,7 @@ def evaluate_stories(
     scorer: Scorer,
     decoder: Decoder | None = None,
     *,
-    metrics: Sequence[str] = METRICS,
-    ties: Ties = "mean",
     config: dict[str, str | int | float | bool | None] | None = None,
-    seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> Outcome:
     """Score and decode story after story, rank, and put intervals on it.
@@ -162,10 +152,7 @@ def evaluate_stories(
         task: see `StoryTask.of`.
         scorer: a story → (S, M) nats.
         decoder: couples the steps of a story; None ranks each step alone.
-        metrics: names, see `Metric`.
-        ties: see `Ranking.ranks`.
         config: settings to keep with the result.
-        seed: of the bootstrap.
         resamples: of the bootstrap.
     Raises:
         ShapeError: scores or max-marginals of another shape than (S, M).
@@ -175,12 +162,13 @@ def evaluate_stories(
     relevant: list[tuple[int, ...]] = []
     own: list[list[int]] = []
     groups: list[str] = []
+    size = len(task.ids)
     for story, columns in zip(task.stories, task.relevant, strict=True):
         table = np.asarray(scorer(story))
-        _check(f"{system}: scores of story {story.id}", table, len(story.steps), len(task.ids))
+        _check(f"{system}: scores of story {story.id}", table, len(story.steps), size)
         if decoder is not None:
             table = np.asarray(decoder(table))
-            _check(f"{system}: max-marginals of story {story.id}", table, len(story.steps), len(task.ids))
+            _check(f"{system}: max-marginals of story {story.id}", table, len(story.steps), size)
         asked = [step for step, right in enumerate(columns) if right]
         world = sorted({column for right in columns for column in right})
         tables.append(table[asked])
@@ -189,49 +177,25 @@ def evaluate_stories(
         groups += [story.id] * len(asked)
     scores = np.concatenate(tables)
     pictures, worlds = rank(scores, relevant), rank(scores, own)
-    names = [str(Metric.parse(name)) for name in metrics]
+    names = [*METRICS]
     if pictures.tie_share > _TIES_WORTH_A_WORD:
-        names += ["E" + name for name in names if name.startswith("R@") and "E" + name not in names]
-    found = {}
-    for name in names:
-        metric = Metric.parse(name)
-        values = metric.values(worlds if metric.kind == "StR" else pictures, ties)
-        found[name] = interval(values, groups, metric.statistic, resamples=resamples, seed=seed)
+        names += [f"E{name}" for name in METRICS if name.startswith("R@")]
+    metrics = {name: Metric.parse(name) for name in names}
     result = StoryResult(
         system=system,
-        metrics=found,
-        ties=ties,
+        metrics={
+            name: metric.interval(worlds if metric.kind == "StR" else pictures, groups, resamples)
+            for name, metric in metrics.items()
+        },
         tie_share=pictures.tie_share,
-        gallery=len(task.ids),
+        gallery=size,
         queries=len(groups),
         stories=len(set(groups)),
         missing=task.missing,
         config=config or {},
-        seed=seed,
         commit=commit(),
     )
     return Outcome(result, pictures, worlds, tuple(groups))
-
-
-def compare(first: Outcome, second: Outcome, metric: str, *, resamples: int = RESAMPLES) -> Difference:
-    """Paired bootstrap by story of one metric, first − second, on the same queries.
-
-    Raises:
-        DataError: the outcomes are not of the same queries.
-    """
-    if first.groups != second.groups:
-        raise DataError(
-            f"compare: {first.result.system} and {second.result.system} are of different queries;"
-            " evaluate both on the same task"
-        )
-    return difference(
-        first.values(metric),
-        second.values(metric),
-        first.groups,
-        Metric.parse(metric).statistic,
-        resamples=resamples,
-        seed=first.result.seed,
-    )
 
 
 def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
@@ -251,11 +215,6 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
         return index.score(encoded, rows).scores
 
     return score
-
-
-def constant_scorer(size: int) -> Scorer:
-    """The canary that knows nothing and says so: every picture scores 0."""
-    return lambda story: np.zeros((len(story.steps), size), dtype=np.float32)
 
 
 def random_scorer(size: int, seed: int = 0) -> Scorer:

@@ -5,12 +5,12 @@ of a resample are counts, so no value is ever copied. It knows no metric and no 
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.records import Record
 
 Statistic = Literal["mean", "median"]
@@ -95,20 +95,15 @@ def interval_of(value: float, drawn: Values, groups: int, level: float = 0.95) -
         ConfigError: level outside (0, 1).
         DataError: undefined in more than half of the resamples.
     """
-    kept = _defined(drawn, level)
-    low, high = _percentiles(kept, level)
-    return Interval(value=value, low=low, high=high, level=level, resamples=len(kept), groups=groups)
+    return Interval(value=value, groups=groups, **_spread(drawn, level))
 
 
-def difference_of(value: float, gaps: Values, groups: int, level: float = 0.95) -> Difference:
+def difference_of(value: float, gaps: Values, groups: int) -> Difference:
     """The paired difference of resampled gaps; see `interval_of`."""
-    kept = _defined(gaps, level)
-    low, high = _percentiles(kept, level)
-    tail = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    p_value = min(1.0, 2.0 * (tail + 1) / (len(kept) + 1))
-    return Difference(
-        value=value, low=low, high=high, level=level, resamples=len(kept), groups=groups, p_value=p_value
-    )
+    spread = _spread(gaps, 0.95)
+    tail = min(int((gaps <= 0).sum()), int((gaps >= 0).sum()))
+    p_value = min(1.0, 2.0 * (tail + 1) / (spread["resamples"] + 1))
+    return Difference(value=value, groups=groups, p_value=p_value, **spread)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -120,12 +115,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
         Adjusted values, in the same order: below the level exactly where Holm's procedure rejects.
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
+    values = np.asarray(p_values, dtype=np.float64)
+    order, adjusted = np.argsort(values, kind="stable"), np.empty(len(values))
+    raised = values[order] * np.arange(len(values), 0, -1)
+    adjusted[order] = np.maximum.accumulate(np.minimum(raised, 1))
+    found: list[float] = adjusted.tolist()
+    return found
 
 
 def weighted_median(values: Values, weights: Weights) -> Values:
@@ -163,8 +158,8 @@ def interval(
         ShapeError, DataError, NumericsError, ConfigError: lengths differ, nothing to draw, a NaN, a
             setting out of range.
     """
-    drawn, found, sizes = _resample([values], groups, statistic, resamples=resamples, level=level, seed=seed)
-    return interval_of(found[0], drawn[0], sizes, level)
+    ((found, drawn),), total = _resample([values], groups, statistic, resamples, seed)
+    return interval_of(found, drawn, total, level)
 
 
 def difference(
@@ -174,7 +169,6 @@ def difference(
     statistic: Statistic = "mean",
     *,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Difference:
     """Paired bootstrap of statistic(first) − statistic(second) on the same queries.
@@ -185,41 +179,26 @@ def difference(
         groups: as in `interval`.
         statistic: as in `interval`.
         resamples: as in `interval`.
-        level: as in `interval`.
         seed: as in `interval`.
     """
-    drawn, found, sizes = _resample(
-        [first, second], groups, statistic, resamples=resamples, level=level, seed=seed
+    ((one, drawn), (other, drawn_other)), total = _resample(
+        [first, second], groups, statistic, resamples, seed
     )
-    return difference_of(found[0] - found[1], drawn[0] - drawn[1], sizes, level)
+    return difference_of(one - other, drawn - drawn_other, total)
 
 
 def _resample(
-    columns: list[Values],
-    groups: Sequence[Hashable],
-    statistic: Statistic,
-    *,
-    resamples: int,
-    level: float,
-    seed: int,
-) -> tuple[list[Values], list[float], int]:
-    """Statistics of every resample for each column (same draws), those of the data, and G."""
-    if statistic not in get_args(Statistic):
-        raise ConfigError("bootstrap: " + unknown("statistic", statistic, get_args(Statistic)))
-    if resamples < 1 or not 0 < level < 1:
-        raise ConfigError(f"bootstrap: {resamples} resamples at level {level}, expected ≥ 1 in (0, 1)")
-    if not len(groups):
-        raise DataError("bootstrap: no values; an interval of nothing is not defined")
+    columns: list[Values], groups: Sequence[Hashable], statistic: Statistic, resamples: int, seed: int
+) -> tuple[list[tuple[float, Values]], int]:
+    """For each column its statistic and those of every resample (same draws); and G."""
     columns = [np.asarray(column, dtype=np.float64) for column in columns]
     for column in columns:
         if column.shape != (len(groups),):
             raise ShapeError(f"bootstrap: values have shape {column.shape}, groups ({len(groups)},)")
-        if np.isnan(column).any():
-            raise NumericsError(f"bootstrap: value {int(np.argmax(np.isnan(column)))} is NaN")
-        if statistic == "mean" and not np.isfinite(column).all():
-            raise NumericsError(f"bootstrap: value {int(np.argmin(np.isfinite(column)))} is infinite")
+        wrong = np.isnan(column) if statistic == "median" else ~np.isfinite(column)
+        if wrong.any():
+            raise NumericsError(f"bootstrap: value {np.argmax(wrong)} is {column[np.argmax(wrong)]}")
     owner, total = group_numbers(groups)
-    found = [float(np.mean(column) if statistic == "mean" else np.median(column)) for column in columns]
 
     def resampled(column: Values) -> Callable[[Weights], Values]:
         if statistic == "median":
@@ -230,11 +209,12 @@ def _resample(
     drawn = bootstrap(
         [resampled(column) for column in columns], total, resamples=resamples, seed=seed, width=len(owner)
     )
-    return drawn, found, total
+    whole = np.mean if statistic == "mean" else np.median
+    return [(float(whole(column)), own) for column, own in zip(columns, drawn, strict=True)], total
 
 
-def _defined(drawn: Values, level: float) -> Values:
-    """The resamples in which a statistic is defined."""
+def _spread(drawn: Values, level: float) -> dict[str, Any]:
+    """Percentiles, and how many resamples there are in which a statistic is defined."""
     if not 0 < level < 1:
         raise ConfigError(f"bootstrap: level {level}, expected more than 0 and less than 1")
     kept = drawn[~np.isnan(drawn)]
@@ -243,11 +223,7 @@ def _defined(drawn: Values, level: float) -> Values:
             f"bootstrap: undefined in {len(drawn) - len(kept)} of {len(drawn)} resamples; too few groups hold"
             " what is counted; use more data or give no interval"
         )
-    return kept
-
-
-def _percentiles(drawn: Values, level: float) -> tuple[float, float]:
     tail = 100 * (1 - level) / 2
     # the nearest drawn value, so that infinite ranks cannot turn into NaN by interpolation
-    low, high = np.percentile(drawn, [tail, 100 - tail], method="closest_observation")
-    return float(low), float(high)
+    low, high = np.percentile(kept, [tail, 100 - tail], method="closest_observation")
+    return {"low": float(low), "high": float(high), "level": level, "resamples": len(kept)}

@@ -96,7 +96,7 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> "list[Me
     """Train, measure and forget one tiny run per row of a table.
 
     Args:
-        choices: options of c-way questions, see `limner.runs.measure.measure`.
+        choices: options of c-way questions, see `limner.runs.run.Run.evaluate`.
         table: a name of `ROWS`.
     """
     from limner.runs.measure import SequenceMeter

@@ -5,13 +5,14 @@ What training kept apart, the model and the backbone whose features it learned o
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from pydantic import ValidationError
 
@@ -21,21 +22,24 @@ from limner.encoders.catalogue import weight_file
 from limner.encoders.pixels import Framing, PixelEncoder, Precision, build, frame, transform_of
 from limner.encoders.weights import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
+from limner.evaluation.choice import default_choices
+from limner.evaluation.ranking import Scores
+from limner.evaluation.refinement import pair_logits, refine
+from limner.evaluation.results import About
+from limner.evaluation.retrieval import measure, measure_choices
 from limner.library.channels import Evidence
 from limner.records import Record
-from limner.runs.measure import measure
-from limner.runs.validation import read_pull
+from limner.runs.measure import Measured, SequenceMeter, generated
+from limner.runs.validation import read_pull, read_refinement, vectors
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems import system
 from limner.systems.base import Capabilities, Model
+from limner.systems.gsda.model import Gsda
 from limner.training import checkpoint
 from limner.training.checkpoint import Position
-from limner.training.corpus import PictureRows, crop, open_corpus
+from limner.training.corpus import PictureRows, crop, open_corpus, rows_of
 from limner.training.loop import BEST
 from limner.training.settings import RunConfig
-
-if TYPE_CHECKING:
-    from limner.runs.measure import Measured
 
 SIDE_PX = 224
 
@@ -166,10 +170,74 @@ class Run:
     def evaluate(
         self,
         part: Literal["val", "test"] = "test",
-        **options: Any,  # noqa: ANN401  (as `measure`)
-    ) -> "Measured":
-        """Ranks, predicted relations and more on one part of its data; see `limner.runs.measure.measure`."""
-        return measure(self, part, **options)
+        *,
+        weights: Path | None = None,
+        commit: str = "",
+        choices: Sequence[int] = (),
+        distractors: Path = Path("choices"),
+        stories: SequenceMeter | None = None,
+    ) -> Measured:
+        """Measure ranks, predicted relations and more, with the refinement that was chosen on validation.
+
+        The only place where a run meets test rows; it makes a result and never a checkpoint.
+
+        Args:
+            part: of its own split of its own data.
+            weights: of the backbone, where its features have to be made.
+            commit: of the code, for the record.
+            choices: options of the c-way questions, one result each; 0 takes the data set's own number.
+            distractors: folder of stored questions that all runs share.
+            stories: measures steps of stories, where the pairs are such; None leaves that out.
+        Raises:
+            ConfigError: its model reads no texts.
+            CheckpointError: training did not end.
+            DataError: the data are not those it was trained on, or too few for so many options.
+        """
+        model, config, can = self.model, self.config, self.can
+        if not can.texts:
+            raise ConfigError(
+                f"{self.folder}: {self.system} compares pictures with pictures, so no text can be ranked;"
+                " 'limner train' printed its figures"
+            )
+        data, pictures = self.data(weights=weights)
+        pairs = data.split(part)
+        texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
+        refined, probabilities, settings = None, {}, {}
+        if can.relations:
+            chosen = read_refinement(self.folder)
+            settings = {"strength": chosen.strength, "threshold": chosen.threshold}
+            chances = model.relation_probabilities(texts, images[columns])
+            probabilities = {relation: chances[:, c] for c, relation in enumerate(model.relations)}
+            logits = pair_logits(model, texts, images)
+
+            def refined(scores: Scores, queries: NDArray[np.int64], pool: NDArray[np.int64]) -> Scores:
+                return refine(scores, logits.take(queries, pool), chosen)
+
+        about = About(
+            system=self.name,
+            data=data.name,
+            split=config.data.split,
+            part=part,
+            seed=config.loop.seed,
+            preset=config.preset,
+            commit=commit,
+            missing=len(data.missing),
+            refinement=settings,
+            config=config.model_dump(mode="json"),
+        )
+        scores = model.score(texts, images)
+        asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
+        if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
+            _, pictures = self.data(plain=True, weights=weights)
+        sequences = None if stories is None else stories.measure(about, pairs, scores, pictures)
+        if sequences is not None and isinstance(model, Gsda) and can.captions:
+            told = generated(sequences, model, pairs, pictures)
+            sequences = sequences.model_copy(update={"told": told})
+        return Measured(
+            measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
+            tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),
+            sequences,
+        )
 
     @cached_property
     def backbone(self) -> Backbone | None:

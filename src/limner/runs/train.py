@@ -18,8 +18,6 @@ from limner.encoders.weights import read_state
 from limner.errors import ConfigError, DataError
 from limner.runs.run import Run
 from limner.runs.validation import (
-    HINGE,
-    choices_of,
     chosen_refinement,
     fit_pull,
     maximise,
@@ -135,12 +133,11 @@ def train(
         f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
         f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
     )
-    margin = can.margin if settings.loop.metric == HINGE else None
     position, finished = own.train(
         settings,
         corpus,
         to,
-        validate=validation(corpus, can, choices_of(settings.loop.metric), margin),
+        validate=validation(corpus, can, settings.loop.metric),
         maximise=more_is_better,
         report=progress,
         note=note,

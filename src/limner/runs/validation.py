@@ -5,20 +5,20 @@ nothing; refinement is chosen once, afterwards.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from limner.arrays import FloatArray
 from limner.datasets.splits import text_id
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.evaluation.choice import answer, draw_choices
-from limner.evaluation.pools import draw
+from limner.evaluation.pools import different
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.refinement import Refinement, choose, pair_logits
 from limner.evaluation.relations import average_precision
@@ -34,14 +34,10 @@ MAP = "mAP"
 CHOICE = "C@"
 HINGE = "hinge"
 _BLOCK = 512
+T = TypeVar("T")
 
 
-def validation(
-    corpus: Corpus,
-    can: Capabilities,
-    choices: Sequence[int] = (),
-    margin: float | None = None,
-) -> Callable[[Any], Mapping[str, float]]:
+def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[[Any], Mapping[str, float]]:
     """Figures of a model on the validation rows, against all their pictures.
 
     MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
@@ -52,29 +48,28 @@ def validation(
     Args:
         corpus: its `val` is looked at, nothing else.
         can: what the system of the models does.
-        choices: c of every C@c; see `choices_of`.
-        margin: of the hinge, which is left out without one.
+        metric: C@c or hinge, which are measured only where they are asked for.
     Returns:
         model → name → figure.
     Raises:
+        ConfigError: see `choices_of`.
         DataError: too few validation pairs for so many options.
     """
     rows = corpus.val
     texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
-    questions = [draw_choices(texts_of, images_of, c) for c in choices]
+    questions = [draw_choices(texts_of, images_of, c) for c in choices_of(metric)]
 
     def measure(model: Model) -> dict[str, float]:
         if not can.texts:
-            return pictures_of_a_story(model, corpus.pictures, rows)
+            return same_document(*story_pictures(model, corpus.pictures, rows))
         texts, images, columns = vectors(model, corpus.pictures, rows, can)
         scores = model.score(texts, images)
         ranking = rank(scores, columns[:, None].tolist())
         found = {name: Metric.parse(name)(ranking) for name in METRICS}
         for one in questions:
-            answers = answer(lambda start, stop: scores[start:stop], len(images), columns, one)
-            found[f"{CHOICE}{one.c}"] = float(np.mean(answers))
-        if margin is not None:
-            found[HINGE] = mean_hinge(scores, columns, margin)
+            found[f"{CHOICE}{one.c}"] = float(np.mean(answer(scores, columns, one)))
+        if metric == HINGE:
+            found[HINGE] = mean_hinge(scores, columns, can.margin)
         if can.relations:
             probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
             known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
@@ -88,42 +83,26 @@ def validation(
     return measure
 
 
-def pictures_of_a_story(
-    model: Model,
-    pictures: PictureRows,
-    rows: Rows,
-) -> dict[str, float]:
-    """R@1 and mAP of pictures that ask for others of their stories, all different pictures of some rows."""
-    return same_document(*story_pictures(model, pictures, rows))
-
-
 def story_pictures(
-    model: Model,
-    pictures: PictureRows,
-    rows: Rows,
+    model: Model, pictures: PictureRows, rows: Rows
 ) -> tuple[FloatArray, list[frozenset[str]]]:
     """(M, D) of all different pictures of some rows, and the stories each occurs in."""
-    columns, _ = draw([pair.image_id for pair in rows.pairs], "full")
-    stories: list[set[str]] = [set() for _ in range(int(columns.max()) + 1)]
+    columns, first = different([pair.image_id for pair in rows.pairs])
+    stories: list[set[str]] = [set() for _ in first]
     for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
         stories[column].add(pair.seq or pair.id)
-    places = rows.places[np.unique(columns, return_index=True)[1]]
-    return model.encode_image(pictures.take(places)), [frozenset(own) for own in stories]
+    return model.encode_image(pictures.take(rows.places[first])), [frozenset(own) for own in stories]
 
 
 def vectors(
-    model: Model,
-    pictures: PictureRows,
-    rows: Rows,
-    can: Capabilities,
+    model: Model, pictures: PictureRows, rows: Rows, can: Capabilities
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Texts and different pictures of some rows in the joint space.
 
     Returns:
         (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
     """
-    columns, _ = draw([pair.image_id for pair in rows.pairs], "full")
-    first = np.unique(columns, return_index=True)[1]
+    columns, first = different([pair.image_id for pair in rows.pairs])
     places = rows.places[first]
     images = [
         model.encode_image(pictures.take(places[start : start + _BLOCK]))
@@ -133,7 +112,7 @@ def vectors(
 
 
 def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
-    """(N, …) texts of some rows; models of sequences hear every story whole, in its order."""
+    """(N, …) texts of some rows; models of sequences read every story whole, in its order."""
     if not can.stories:
         found: FloatArray = model.encode_text(rows.texts)
         return found
@@ -156,24 +135,21 @@ def mean_hinge(scores: FloatArray, columns: NDArray[np.int64], margin: float) ->
     all weights 1 and all pictures at once.
     """
     true = scores[np.arange(len(scores)), columns]
-    total, count = 0.0, 0
-    for start in range(0, len(scores), _BLOCK):
-        block, own = scores[start : start + _BLOCK], columns[start : start + _BLOCK]
-        wrong = own[:, None] != np.arange(scores.shape[1])
-        costs = np.maximum(0, margin + block - true[start : start + _BLOCK, None])
-        total += float(costs.sum(where=wrong, dtype=np.float64))
-        count += int(wrong.sum())
     best = np.full(scores.shape[1], -np.inf, np.float32)
     np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
-    for start in range(0, len(scores), _BLOCK):
-        block, own = scores[start : start + _BLOCK], columns[start : start + _BLOCK]
-        wrong = own[:, None] != np.arange(scores.shape[1])
-        total += float(np.maximum(0, margin + block - best).sum(where=wrong, dtype=np.float64))
-    return total / (2 * count) if count else 0.0
+    total, count = 0.0, 0
+    for reference in (np.broadcast_to(true[:, None], scores.shape), np.broadcast_to(best, scores.shape)):
+        for start in range(0, len(scores), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            wrong = columns[some, None] != np.arange(scores.shape[1])
+            costs = np.maximum(0, margin + scores[some] - reference[some])
+            total += float(costs.sum(where=wrong, dtype=np.float64))
+            count += int(wrong.sum())
+    return total / count if count else 0.0
 
 
 def choices_of(metric: str) -> tuple[int, ...]:
-    """Options c of a metric C@c, which `validation` then has to be asked for; nothing for another metric.
+    """Options c of a metric C@c; nothing for another metric.
 
     Raises:
         ConfigError: C@ and no number of at least 2.
@@ -213,9 +189,7 @@ def maximise(metric: str) -> bool:
     """
     if metric == HINGE:
         return False
-    if choices_of(metric):
-        return True
-    return metric == MAP or Metric.parse(metric).higher_is_better
+    return metric == MAP or bool(choices_of(metric)) or Metric.parse(metric).higher_is_better
 
 
 def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
@@ -291,38 +265,34 @@ def read_pull(run: Path) -> Evidence:
     Raises:
         CheckpointError: none is there, or it is damaged.
     """
-    file = run / PULL
-    try:
-        return Evidence.model_validate_json(file.read_bytes())
-    except (OSError, ValidationError) as error:
-        what = error.strerror if isinstance(error, OSError) else error.errors()[0]["msg"]
-        raise CheckpointError(
-            f"{file}: not the pull of a same-document metric ({what}); run limner train to its end"
-        ) from error
+    return _stored(run / PULL, Evidence.model_validate_json, "pairwise term of a same-document metric")
+
+
+def write_refinement(run: Path, refinement: Refinement) -> None:
+    """Store a refinement beside the weights, whole or not at all."""
+    # JSON has no infinity, so the threshold is a string.
+    stored = asdict(refinement) | {"threshold": str(refinement.threshold)}
+    write_text(run / REFINEMENT, json.dumps(stored, sort_keys=True) + "\n")
 
 
 def read_refinement(run: Path) -> Refinement:
     """The refinement chosen on validation when the run was trained.
 
     Raises:
-        CheckpointError: none is stored there; training did not end.
+        CheckpointError: none is stored there, or it is damaged; training did not end.
     """
-    file = run / REFINEMENT
-    try:
-        saved: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+
+    def parsed(content: bytes) -> Refinement:
+        saved: dict[str, Any] = json.loads(content)
         return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
+
+    return _stored(run / REFINEMENT, parsed, "refinement")
+
+
+def _stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
+    """What training left at its end."""
+    try:
+        return parse(file.read_bytes())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{file}: no refinement there ({error}); run limner train to its end"
-        ) from error
-
-
-def write_refinement(run: Path, refinement: Refinement) -> None:
-    """Store a refinement beside the weights, whole or not at all."""
-    # JSON has no infinity, so the threshold is a string.
-    stored = {
-        "form": refinement.form,
-        "strength": refinement.strength,
-        "threshold": str(refinement.threshold),
-    }
-    write_text(run / REFINEMENT, json.dumps(stored) + "\n")
+        reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise CheckpointError(f"{file}: no {what} there ({reason}); run limner train to its end") from error
