@@ -12,9 +12,9 @@ from limner.evaluation.fitting import cost, fit_evidence, ratios, standardised, 
 from limner.library.channels import Evidence
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "evidence.py"
-SPEC = importlib.util.spec_from_file_location("evidence", BENCHMARK)
-evidence = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(evidence)
+MADE = importlib.util.spec_from_file_location("evidence", BENCHMARK)
+evidence = importlib.util.module_from_spec(MADE)
+MADE.loader.exec_module(evidence)
 
 
 def gaussian(matches, others, seed=0, shift=1.0):
