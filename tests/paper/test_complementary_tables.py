@@ -232,8 +232,9 @@ def test_presets_are_never_averaged():
 def test_runs_on_different_questions_are_refused():
     with pytest.raises(ConfigError, match="unknown table"):
         build("complementary-4", [])
+    other = choice_result("HAL", 1.0).model_copy(update={"choices": "others"})
     with pytest.raises(DataError, match="different questions"):
-        build("complementary-2", [choice_result("PVSE", 1.0), choice_result("HAL", 1.0, draw=1)])
+        build("complementary-2", [choice_result("PVSE", 1.0), other])
     with pytest.raises(DataError, match="different questions"):
         build("complementary-2", [choice_result("PVSE", 1.0), choice_result("HAL", 1.0, count=90)])
 

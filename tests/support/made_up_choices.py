@@ -21,7 +21,6 @@ def choice_result(
     part="test",
     preset="",
     count=120,
-    draw=0,
 ):
     """A system whose right options get `quality` more than noise that depends on the seed alone."""
     rng = np.random.default_rng([seed, 7])
@@ -31,4 +30,4 @@ def choice_result(
     scores = rng.normal(size=right.shape) + quality * right
     about = About(system=system, data=data, split=split, part=part, seed=seed, preset=preset)
     with tempfile.TemporaryDirectory() as folder:
-        return measure_choices(about, pairs, scores, c, distractors=Path(folder), seed=draw)
+        return measure_choices(about, pairs, scores, c, distractors=Path(folder))
