@@ -1,4 +1,4 @@
-"""Runs grouped into the rows of a table, and all figures of a table resampled together and compared.
+"""Runs grouped into the rows of a table, and the figures of a table resampled and compared.
 
 All figures see the same draws of groups, so that differences are paired, and one correction covers them.
 """
@@ -25,7 +25,7 @@ from limner.evaluation.uncertainty import (
     interval_of,
     weighted_median,
 )
-from limner.paper.table import Cell, Kind, Mark, Row
+from limner.paper.table import Block, Cell, Kind, Mark, Row, Table
 
 LEVEL = 0.05
 FEWEST_GROUPS = 10
@@ -34,6 +34,7 @@ Statistic = Callable[[Weights], Values]
 """Counts of every group, (R, G) → (R,)."""
 Ranked = tuple[NDArray[np.int64], Values]
 """Rows of the queries of one pool and their ranks."""
+Unit = Literal["duplicate group", "story"]
 R = TypeVar("R", Result, ChoiceResult, SequenceResult)
 
 
@@ -74,6 +75,35 @@ class Cohort(Generic[R]):
         check_alike(where, results, lambda result: result.ids, what)
         owner, groups = group_numbers(units(results[0]) if results else ())
         return cls(by_system(results, plain), owner, groups)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and groups."""
+        return len(self.owner), self.groups
+
+    def runs(self, *names: str) -> Sequence[R]:
+        """Runs of a system under the first of its names that was measured; none where none was."""
+        return next((self.systems[name] for name in names if name in self.systems), ())
+
+    def ranked(
+        self, metric: str, pools: Sequence[Ranked], paper: float | None = None, *, applies: bool = True
+    ) -> "Figure":
+        """A metric of ranks, taken in every pool and averaged over the pools (and so over the seeds).
+
+        Args:
+            metric: R@k or MedR.
+            pools: queries and ranks of every pool of every seed; empty where no result exists.
+            paper: as in `Figure`.
+            applies: as in `Figure`.
+        """
+        chosen = Metric.parse(metric)
+        median = chosen.statistic == "median"
+        statistic = None
+        if pools:
+            owner, groups = self.owner, self.groups
+            statistic = _medians(pools, owner) if median else _recalls(chosen.k, pools, owner, groups)
+        kind: Kind = "rank" if median else "percent"
+        return Figure(kind, statistic, paper, chosen.higher_is_better, applies)
 
 
 def check_alike(
@@ -136,6 +166,7 @@ class Figure:
         applies: False where the row has no such figure.
         minus: what is taken from the statistic, of a figure that is a difference.
         against: the figure that it is compared with, or None.
+        comparable: False where there are too few groups to compare it with another.
     """
 
     kind: Kind
@@ -145,6 +176,7 @@ class Figure:
     applies: bool = True
     minus: Statistic | None = None
     against: "Figure | None" = None
+    comparable: bool = True
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
@@ -166,33 +198,6 @@ class Line:
     figures: Sequence[Figure]
     remark: str = ""
     more: Sequence[Cell] = ()
-
-
-def rank_figure(
-    metric: str,
-    pools: Sequence[Ranked],
-    owner: NDArray[np.int64],
-    groups: int,
-    paper: float | None = None,
-    *,
-    applies: bool = True,
-) -> Figure:
-    """A metric of ranks, taken in every pool and averaged over the pools (and so over the seeds).
-
-    Args:
-        metric: R@k or MedR.
-        pools: queries and ranks of every pool of every seed; empty where no result exists.
-        owner: (N,) group number of every row.
-        groups: number of groups.
-        paper: as in `Figure`.
-        applies: as in `Figure`.
-    """
-    chosen = Metric.parse(metric)
-    median = chosen.statistic == "median"
-    statistic = None
-    if pools:
-        statistic = _medians(pools, owner) if median else _recalls(chosen.k, pools, owner, groups)
-    return Figure("rank" if median else "percent", statistic, paper, chosen.higher_is_better, applies)
 
 
 def precision_figure(
@@ -232,22 +237,48 @@ def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 
     return share
 
 
-def difference(first: Figure, second: Figure) -> Figure:
-    """First minus second, compared with no difference; a cell that does not apply where one is missing."""
+def difference(first: Figure, second: Figure, paper: float | None = None, *, applies: bool = False) -> Figure:
+    """First minus second, compared with no difference; without a result where one of them has none."""
     there = first.statistic is not None and second.statistic is not None
     return replace(
         first,
         statistic=first.statistic if there else None,
         minus=second.statistic,
-        paper=None,
-        applies=False,
-        against=ZERO,
+        paper=paper,
+        applies=applies,
+        against=ZERO if first.comparable else None,
     )
 
 
-def versus(figures: Sequence[Figure], control: Sequence[Figure | None]) -> list[Figure]:
-    """The same figures, each compared with the control's in its place."""
-    return [replace(own, against=other) for own, other in zip(figures, control, strict=True)]
+def versus(figures: Sequence[Figure], control: Sequence[Figure]) -> list[Figure]:
+    """The same figures, each compared with the control's in its place if there are groups enough."""
+    return [
+        replace(own, against=other if own.comparable else None)
+        for own, other in zip(figures, control, strict=True)
+    ]
+
+
+def lines_of(
+    figures: Mapping[str, Sequence[Figure]],
+    control: str,
+    runs: Callable[[str], Sequence[Sequence[object]]],
+) -> list[Line]:
+    """A line per system, all but the control's compared with it if it is among them.
+
+    Args:
+        figures: by name of the line.
+        control: name of one line.
+        runs: name of a line → its runs, by what they were measured on.
+    """
+    known = control in figures
+    return [
+        Line(
+            name,
+            versus(own, figures[control]) if known and name != control else own,
+            seeds(*runs(name)),
+        )
+        for name, own in figures.items()
+    ]
 
 
 def compare(
@@ -303,39 +334,61 @@ def compare(
 
 
 def compared(
-    lines: Sequence[Line | Row], rows: int, groups: int, resamples: int
-) -> tuple[tuple[Row, ...], int]:
-    """The rows of a table, and the number of comparisons in it; see `compare`.
+    lines: Sequence[Line | Row],
+    size: tuple[int, int],
+    resamples: int,
+    *,
+    name: str,
+    title: str,
+    corner: str,
+    blocks: Mapping[str, Sequence[str]],
+    notes: Sequence[str],
+    control: str,
+    unit: Unit = "duplicate group",
+    more: Sequence[str] = (),
+) -> Table:
+    """A table whose figures are resampled together; see `compare`.
 
     Args:
         lines: from top to bottom; rows that are finished stay as they are.
-        rows: as in `compare`.
-        groups: as in `compare`.
+        size: rows and groups, as in `compare`.
         resamples: as in `compare`.
+        name: as in `Table`.
+        title: as in `Table`.
+        corner: as in `Table`.
+        blocks: title → columns.
+        notes: above the note on the marks.
+        control: name of what all others are compared with.
+        unit: what the bootstrap draws.
+        more: notes below it.
     """
-    open_lines = [line for line in lines if isinstance(line, Line)]
-    figures = [figure for line in open_lines for figure in line.figures]
-    cells, count = compare(figures, rows, groups, resamples=resamples)
+    figures = [figure for line in lines if isinstance(line, Line) for figure in line.figures]
+    cells, count = compare(figures, *size, resamples=resamples)
     rest = iter(cells)
-    return tuple(
-        line
-        if isinstance(line, Row)
-        else Row(name=line.name, remark=line.remark, cells=(*(next(rest) for _ in line.figures), *line.more))
-        for line in lines
-    ), count
+    rows = []
+    for line in lines:
+        if isinstance(line, Line):
+            own = (*(next(rest) for _ in line.figures), *line.more)
+            rows.append(Row(name=line.name, remark=line.remark, cells=own))
+        else:
+            rows.append(line)
+    return Table(
+        name=name,
+        title=title,
+        corner=corner,
+        blocks=blocks_of(blocks),
+        rows=tuple(rows),
+        notes=(*notes, _marks(control, count, resamples, unit), *more),
+    )
 
 
-def marks(
-    control: str, count: int, resamples: int, unit: Literal["duplicate group", "story"] = "duplicate group"
-) -> str:
-    """What the marks of a table mean, as a note below it.
+def blocks_of(columns: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
+    """Blocks of columns by their titles."""
+    return tuple(Block(title=title, columns=tuple(own)) for title, own in columns.items())
 
-    Args:
-        control: name of the system all others are compared with.
-        count: comparisons, as `compare` counts them.
-        resamples: of the bootstrap.
-        unit: what it draws.
-    """
+
+def _marks(control: str, count: int, resamples: int, unit: Unit) -> str:
+    """What the marks of a table mean."""
     if not count:
         units = "stories" if unit == "story" else "duplicate groups"
         return f"No marks: nothing to compare with {control}, or fewer than ten {units}."

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from limner.errors import ConfigError, unknown
 from limner.evaluation.choice import default_choices
 from limner.evaluation.results import ChoiceResult, Result
 from limner.evaluation.uncertainty import RESAMPLES, Values, group_numbers
@@ -17,23 +16,20 @@ from limner.paper.cmcm import pools_of
 from limner.paper.comparison import (
     FEWEST_GROUPS,
     METRICS,
-    ZERO,
     Cohort,
     Figure,
     Line,
     Statistic,
     average,
+    blocks_of,
     by_system,
     check_alike,
     compared,
-    marks,
-    rank_figure,
-    seeds,
-    versus,
+    difference,
+    lines_of,
 )
-from limner.paper.table import Block, Cell, Row, Table, reference
+from limner.paper.table import Cell, Row, Table, reference
 
-TABLES = ("complementary-2", "complementary-3")
 SPLITS = ("grouped", "released", "random")
 MEASURES = ("DIVERSITY", "DISCREPANCY")
 DIRECTIONS = ("I→T", "T→I")
@@ -67,15 +63,9 @@ class Questions(Cohort[ChoiceResult]):
     start: int = 0
 
     @property
-    def comparable(self) -> bool:
-        """Whether it has groups enough for a bootstrap to say something."""
-        return self.groups >= FEWEST_GROUPS
-
-    @property
     def as_published(self) -> bool:
         """Whether the paper has figures of this data set with as many options."""
-        sets = reference()["sets"]
-        return self.data in sets and sets[self.data]["choices"] == self.c
+        return self.data in reference()["sets"] and default_choices(self.data) == self.c
 
     @property
     def title(self) -> str:
@@ -90,15 +80,23 @@ class Questions(Cohort[ChoiceResult]):
             system: its name.
             direction: place in `DIRECTIONS`, or 2 for the mean of both.
         """
-        runs = self.systems.get(system)
+        runs = self.runs(system)
         if not runs:
             return None
         return np.asarray(np.mean([credits_of(run, direction) for run in runs], axis=0), dtype=np.float64)
 
-    def statistic(self, system: str, direction: int) -> Statistic | None:
-        """Accuracy as a function of how often every group was drawn; see `credits`."""
+    def accuracy(
+        self, system: str, direction: int, paper: float | None = None, *, applies: bool = True
+    ) -> Figure:
+        """Accuracy of a system, see `credits`; the paper's is of its own number of options."""
         values = self.credits(system, direction)
-        return None if values is None else average(values, self.owner, self.groups, self.start)
+        return Figure(
+            "percent",
+            None if values is None else average(values, self.owner, self.groups, self.start),
+            paper if self.as_published else None,
+            applies=applies,
+            comparable=self.groups >= FEWEST_GROUPS,
+        )
 
 
 def credits_of(run: ChoiceResult, direction: int) -> Values:
@@ -141,16 +139,13 @@ def build(
     the paper claims. ``complementary-3``: the ablation, per data set and c.
 
     Args:
-        name: one of `TABLES`.
+        name: complementary-2 or complementary-3.
         results: as `ResultFile.read_all` gives them; validation is left aside.
         data: the only data set shown; None shows all that were measured.
         resamples: of every interval and comparison.
     Raises:
-        ConfigError: no such table.
         DataError: runs on one data set answered different questions.
     """
-    if name not in TABLES:
-        raise ConfigError(unknown("table", name, TABLES))
     tables: list[Table] = []
     chosen = [r for r in results if r.about.part == "test" and data in (None, r.about.data)]
     for split in SPLITS:
@@ -174,55 +169,54 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
     """All systems on all data sets, both directions, and the average."""
     entry, sets = reference()["complementary-2"], reference()["sets"]
     published, control = entry["rows"], entry["control"]
-    whole = [(one.data, one.c) for one in found] == [(d, s["choices"]) for d, s in sets.items()]
+    whole = [(one.data, one.c) for one in found] == [(data, default_choices(data)) for data in sets]
     figures = {}
     for name in (*published, *_others(found, published)):
         row = published.get(name, {})
         figures[name] = [
-            Figure(
-                "percent",
-                one.statistic(name, direction),
-                row.get(one.data, (None, None))[direction] if one.as_published else None,
+            one.accuracy(
+                name,
+                direction,
+                row.get(one.data, (None, None))[direction],
                 applies=bool(row) or name in one.systems,
             )
             for one in found
             for direction in range(2)
         ]
-        mean = _mean_of([one.statistic(name, 2) for one in found])
-        applies = bool(row) or mean is not None
-        figures[name].append(Figure("percent", mean, row.get("average") if whole else None, applies=applies))
-    enough = [one.comparable for one in found for _ in range(2)]
-    enough.append(all(enough))
-    rest = [one for one in sets if all(c.data != one for c in found)]
-    blocks = [Block(title=one.title, columns=DIRECTIONS) for one in found]
-    blocks.append(Block(title="all", columns=("mean",)))
-    if rest:  # the paper's figures on data that were not measured
-        columns = [f"{sets[d]['title']} {sets[d]['choices']}-way" for d in rest]
-        blocks.append(Block(title="the paper's", columns=(*columns, "mean of its 8")))
-    lines = [
-        Line(
-            name,
-            own if name == control else _versus(own, figures[control], enough),
-            seeds(*(one.systems.get(name, ()) for one in found)),
-            _papers(published.get(name, {}), rest) if rest else (),
+        means = [one.accuracy(name, 2) for one in found]
+        mean = _mean_of([one.statistic for one in means])
+        figures[name].append(
+            Figure(
+                "percent",
+                mean,
+                row.get("average") if whole else None,
+                applies=bool(row) or mean is not None,
+                comparable=all(one.comparable for one in means),
+            )
         )
-        for name, own in figures.items()
-    ]
-    rows, count = compared(lines, *_size(found), resamples)
-    return Table(
+    rest = [one for one in sets if all(c.data != one for c in found)]
+    blocks: dict[str, Sequence[str]] = {one.title: DIRECTIONS for one in found} | {"all": ("mean",)}
+    lines = lines_of(figures, control, lambda name: [one.runs(name) for one in found])
+    if rest:  # the paper's figures on data that were not measured
+        columns = [f"{sets[d]['title']} {default_choices(d)}-way" for d in rest]
+        blocks["the paper's"] = (*columns, "mean of its 8")
+        lines = [replace(line, more=_papers(published.get(line.name, {}), rest)) for line in lines]
+    return compared(
+        lines,
+        _size(found),
+        resamples,
         name="complementary-2",
         title=f"{entry['title']} ({where})",
         corner="system",
-        blocks=tuple(blocks),
-        rows=rows,
-        notes=(
+        blocks=blocks,
+        notes=[
             "I→T: the picture is given; T→I: the text is given. Chance: "
             + "; ".join(f"{one.title} {100 / one.c:.1f}" for one in found)
             + ". Options that tie for the best share the credit.",
             "Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. Parentheses: the"
             " paper's figure, of one training.",
-            marks(control, count, resamples),
-        ),
+        ],
+        control=control,
     )
 
 
@@ -234,7 +228,7 @@ def _seeds(found: Sequence[Questions], where: str) -> Table:
     for name in (*published, *_others(found, published)):
         cells: list[Cell] = []
         for one, own in zip(found, trained, strict=True):
-            by_seed = {r.about.seed: float(credits_of(r, 2).mean()) for r in one.systems.get(name, ())}
+            by_seed = {run.about.seed: float(credits_of(run, 2).mean()) for run in one.runs(name)}
             cells += [Cell(value=by_seed.get(seed), applies=seed in by_seed) for seed in own]
             spread = float(np.std(list(by_seed.values()), ddof=1)) if len(by_seed) > 1 else None
             cells.append(Cell(value=spread, applies=spread is not None))
@@ -244,9 +238,11 @@ def _seeds(found: Sequence[Questions], where: str) -> Table:
         name="complementary-2",
         title=f"c-way accuracy by training seed, mean of both directions ({where})",
         corner="system",
-        blocks=tuple(
-            Block(title=one.title, columns=(*(f"seed {seed}" for seed in own), "sd"))
-            for one, own in zip(found, trained, strict=True)
+        blocks=blocks_of(
+            {
+                one.title: [*(f"seed {seed}" for seed in own), "sd"]
+                for one, own in zip(found, trained, strict=True)
+            }
         ),
         rows=tuple(rows),
         notes=("sd: sample standard deviation over the seeds. The paper repeats no training.",),
@@ -263,26 +259,26 @@ def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
     for first, second in CONTRASTS:
         figures = []
         for one in found:
-            own, other = one.statistic(first, 2), one.statistic(second, 2)
             printed = None
             if one.as_published and EQUAL not in (first, second):
                 printed = float(np.mean(published[first][one.data]) - np.mean(published[second][one.data]))
-            against = ZERO if one.comparable else None
-            figures.append(Figure("percent", own if other else None, printed, minus=other, against=against))
+            both = one.accuracy(first, 2), one.accuracy(second, 2)
+            figures.append(difference(*both, printed, applies=True))
         if any(figure.statistic for figure in figures):
             lines.append(Line(f"{first} − {second}", figures))
-    rows, count = compared(lines, *_size(found), resamples)
-    return Table(
+    return compared(
+        lines,
+        _size(found),
+        resamples,
         name="complementary-2",
         title=f"Differences in c-way accuracy, points, mean of both directions ({where})",
         corner="difference",
-        blocks=(Block(title="", columns=tuple(one.title for one in found)),),
-        rows=rows,
-        notes=(
+        blocks={"": [one.title for one in found]},
+        notes=[
             "Brackets: 95 % paired bootstrap interval by duplicate group of the mean over seeds. Parentheses:"
-            " the paper's.",
-            marks("no difference", count, resamples),
-        ),
+            " the paper's."
+        ],
+        control="no difference",
     )
 
 
@@ -295,48 +291,35 @@ def _ablation(one: Questions, where: str, resamples: int) -> Table:
         measure, _, tail = name.partition(" ")
         if measure in MEASURES and tail and name not in named:
             shown.setdefault(tail, (f"{MEASURES[0]} {tail}", f"{MEASURES[1]} {tail}"))
-    as_published = one.as_published and one.data == entry["data"]
     figures = {}
     for row, runs in shown.items():
         own = entry["rows"].get(row, {})
+        printed = own if one.data == entry["data"] else {}
         figures[row] = [
-            Figure(
-                "percent",
-                one.statistic(name, direction),
-                own.get(measure.lower(), (None, None))[direction] if as_published else None,
+            one.accuracy(
+                name,
+                direction,
+                printed.get(measure.lower(), (None, None))[direction],
                 applies=bool(own) or name in one.systems,
             )
             for measure, name in zip(MEASURES, runs, strict=True)
             for direction in range(2)
         ]
-    control = figures[entry["control"]]
-    lines = [
-        Line(
-            row,
-            own if own is control else _versus(own, control, 4 * [one.comparable]),
-            seeds(*(one.systems.get(name, ()) for name in shown[row])),
-        )
-        for row, own in figures.items()
-    ]
-    rows, count = compared(lines, *_size([one]), resamples)
-    return Table(
+    return compared(
+        lines_of(figures, entry["control"], lambda row: [one.runs(name) for name in shown[row]]),
+        _size([one]),
+        resamples,
         name="complementary-3",
         title=f"{entry['title']} ({one.title}, {where})",
         corner="weights",
-        blocks=tuple(Block(title=measure, columns=DIRECTIONS) for measure in MEASURES),
-        rows=rows,
-        notes=(
+        blocks=dict.fromkeys(MEASURES, DIRECTIONS),
+        notes=[
             "Γ = −1 and |α_X − α_Y| are the same runs, the paper's choice; Γ = 0 weighs all pairs λ/B."
             " Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. Parentheses:"
             f" the paper's figure ({reference()['sets'][entry['data']]['title']}).",
-            marks("Γ = 0", count, resamples),
-        ),
+        ],
+        control="Γ = 0",
     )
-
-
-def _versus(figures: Sequence[Figure], control: Sequence[Figure], enough: Sequence[bool]) -> list[Figure]:
-    """Figures compared with the control's where there are groups enough."""
-    return versus(figures, [one if there else None for one, there in zip(control, enough, strict=True)])
 
 
 def _mean_of(statistics: Sequence[Statistic | None]) -> Statistic | None:
@@ -383,64 +366,44 @@ def _unmeasured(data: str) -> Questions:
 
 
 def rank_tables(
-    results: Sequence[Result],
-    answered: Sequence[ChoiceResult],
-    order: Sequence[str],
-    control: str,
-    *,
-    resamples: int = RESAMPLES,
+    results: Sequence[Result], answered: Sequence[ChoiceResult], *, resamples: int = RESAMPLES
 ) -> list[Table]:
     """One table per data set and split, of the test results whose runs also answered c-way questions.
 
     Args:
         results: as `ResultFile.read_all` gives them.
         answered: whose runs are shown.
-        order: systems that come first, where they were measured.
-        control: what every other system is compared with.
         resamples: of every interval and comparison.
     Raises:
         DataError: two runs on one data set were evaluated on different pairs.
     """
     shown = [one.about.identity for one in answered if one.about.part == "test"]
-    where: dict[tuple[str, str], list[Result]] = {}
+    where: dict[str, list[Result]] = {}
     for result in results:
         if result.about.identity in shown and result.full is not None:
-            where.setdefault((result.about.data, result.about.split), []).append(result)
-    return [
-        _ranks(f"{data}, {split} split", where[data, split], order, control, resamples)
-        for data, split in sorted(where)
-    ]
+            where.setdefault(f"{result.about.data}, {result.about.split} split", []).append(result)
+    return [_ranks(name, own, resamples) for name, own in sorted(where.items())]
 
 
-def _ranks(
-    where: str, results: Sequence[Result], order: Sequence[str], control: str, resamples: int
-) -> Table:
+def _ranks(where: str, results: Sequence[Result], resamples: int) -> Table:
+    entry = reference()["complementary-2"]
     cohort = Cohort.of(where, results, lambda result: result.groups)
-    names = [name for name in order if name in cohort.systems]
-    names += [name for name in cohort.systems if name not in order]
     figures = {}
-    for name in names:
-        pools = pools_of(cohort.systems[name], "plain", full=True)
-        figures[name] = [rank_figure(metric, pools, cohort.owner, cohort.groups) for metric in METRICS]
-    lines = [
-        Line(
-            name,
-            versus(own, figures[control]) if control in figures and name != control else own,
-            seeds(cohort.systems[name]),
-        )
-        for name, own in figures.items()
-    ]
-    rows, count = compared(lines, len(cohort.owner), cohort.groups, resamples)
+    for name in dict.fromkeys([*(one for one in entry["rows"] if cohort.runs(one)), *cohort.systems]):
+        pools = pools_of(cohort.runs(name), "plain", full=True)
+        figures[name] = [cohort.ranked(metric, pools) for metric in METRICS]
     size = next(result.full.pictures for result in results if result.full is not None)
-    return Table(
+    return compared(
+        lines_of(figures, entry["control"], lambda name: [cohort.runs(name)]),
+        cohort.size,
+        resamples,
         name="complementary-2",
         title=f"Text to picture, all {size} pictures ({where})",
         corner="system",
-        blocks=(Block(title="", columns=METRICS),),
-        rows=rows,
-        notes=(
+        blocks={"": METRICS},
+        notes=[
             "Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. The paper gives no"
-            " ranks.",
-            marks(control, count, resamples),
-        ),
+            " ranks."
+        ],
+        control=entry["control"],
     )

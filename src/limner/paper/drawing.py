@@ -11,7 +11,7 @@ from limner.evaluation.results import Result
 from limner.evaluation.uncertainty import group_numbers
 from limner.paper import figures
 from limner.paper.cmcm import build
-from limner.paper.comparison import compare, rank_figure
+from limner.paper.comparison import Cohort, compare
 from limner.paper.gallery import open_pictures, write_found
 from limner.paper.strips import draw_attention, write_galleries, write_story_strips
 from limner.paper.table import reference
@@ -178,13 +178,13 @@ def _curve(to: Path, name: str, found: Sequence[Result], row: str, resamples: in
 
 def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
     """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
-    owner, groups = group_numbers(some[0].groups)
+    cohort: Cohort[Result] = Cohort({}, *group_numbers(some[0].groups))
     pools = [
         (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
         for result in some
         for p in (result.drawn or result.pools)
     ]
-    cells, _ = compare([rank_figure("MedR", pools, owner, groups)], len(owner), groups, resamples=resamples)
+    cells, _ = compare([cohort.ranked("MedR", pools)], *cohort.size, resamples=resamples)
     value, low, high = cells[0].value, cells[0].low, cells[0].high
     return None if value is None or low is None or high is None else (value, low, high)
 

@@ -11,7 +11,7 @@ from limner.errors import ConfigError, unknown
 from limner.evaluation.results import ChoiceResult, Result, ResultFile, SequenceResult
 from limner.evaluation.uncertainty import RESAMPLES
 from limner.paper import cmcm, complementary, sequences
-from limner.paper.table import Format, Table, reference, render
+from limner.paper.table import Format, Table, render
 from limner.records import Record
 
 if TYPE_CHECKING:
@@ -107,11 +107,8 @@ def build(
         answers = [answer for answer in answers if data in (None, answer.about.data)]
         tables = complementary.build(name, answers, data=data, resamples=resamples)
         if name == "complementary-2":
-            entry = reference()[name]
             ranked = found(Result, lambda one: (one.result,))
-            tables += complementary.rank_tables(
-                ranked, answers, tuple(entry["rows"]), entry["control"], resamples=resamples
-            )
+            tables += complementary.rank_tables(ranked, answers, resamples=resamples)
         return Tables(name=name, tables=tuple(tables))
     stories = found(SequenceResult, lambda one: () if one.sequences is None else (one.sequences,))
     return Tables(name=name, tables=tuple(sequences.build(name, stories, data=data, resamples=resamples)))

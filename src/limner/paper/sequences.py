@@ -4,28 +4,16 @@ Every system is compared with the paper's own on the same steps, with one correc
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import DataError
 from limner.evaluation.caption_scores import TextScores
 from limner.evaluation.results import CUTS, Decoding, Found, Pictures, SequenceResult, Told
 from limner.evaluation.uncertainty import RESAMPLES, Values, Weights
-from limner.paper.comparison import (
-    Cohort,
-    Figure,
-    Line,
-    Statistic,
-    average,
-    compared,
-    marks,
-    rank_figure,
-    seeds,
-    versus,
-)
-from limner.paper.table import Block, Cell, Kind, Row, Table, reference
+from limner.paper.comparison import Cohort, Figure, Statistic, average, blocks_of, compared, lines_of
+from limner.paper.table import Cell, Kind, Row, Table, reference
 
 
 @dataclass(frozen=True)
@@ -46,69 +34,103 @@ class Column:
     kind: Kind = "percent"
 
 
-def _within(name: str, part: str, k: int) -> Column:
+def _within(
+    name: str, k: int, ranks: Callable[[Found], Sequence[float] | None], *, printed: bool = True
+) -> Column:
     def values(found: Found) -> Values | None:
-        ranks = found.saliency.get(part) if part in ("noun", "sequence") else getattr(found, part)  # type: ignore[call-overload]
-        return None if ranks is None else np.array(np.asarray(ranks) <= k, dtype=np.float64)
+        own = ranks(found)
+        return None if own is None else np.array(np.asarray(own) <= k, dtype=np.float64)
 
-    return Column(f"{name}@{k}", f"{name}@{k}" if part != "sequence" else "", values)
+    return Column(f"{name}@{k}", f"{name}@{k}" if printed else "", values)
 
 
-_RECALL = tuple(_within("R", "own", k) for k in CUTS)
-_STORY = _within("StR", "story", 1)
+def _cosine(name: str, printed: str, cosines: Callable[[Found], Sequence[float | None]]) -> Column:
+    def values(found: Found) -> Values | None:
+        return np.array(cosines(found), dtype=np.float64) if cosines(found) else None
+
+    return Column(name, printed, values, "precision")
+
+
+_RECALL = tuple(_within("R", k, lambda found: found.own) for k in CUTS)
+_STORY = _within("StR", 1, lambda found: found.story)
 LAYOUTS: Mapping[str, Mapping[str, tuple[Column, ...]]] = {
     "vrss-1": {
         "retrieval": (*_RECALL, _STORY),
-        "nouns": tuple(_within("VSR", "noun", k) for k in CUTS),
-        "stories": tuple(_within("VSR", "sequence", k) for k in CUTS),
-        "features": (
-            Column("VFS", "VFS", lambda f: np.array(f.similarity) if f.similarity else None, "precision"),
+        "nouns": tuple(_within("VSR", k, lambda found: found.saliency.get("noun")) for k in CUTS),
+        "stories": tuple(
+            _within("VSR", k, lambda found: found.saliency.get("sequence"), printed=False) for k in CUTS
         ),
+        "features": (_cosine("VFS", "VFS", lambda found: found.similarity),),
     },
     "gsda-1": {
-        "retrieval": (*_RECALL, Column("MedR", "MedR", lambda f: np.array(f.own), "rank"), _STORY),
-        "features": (
-            Column(
-                "coherence",
-                "",
-                lambda f: np.array(f.coherence, dtype=np.float64) if f.coherence else None,
-                "precision",
-            ),
-        ),
+        "retrieval": (*_RECALL, Column("MedR", "MedR", lambda found: np.array(found.own), "rank"), _STORY),
+        "features": (_cosine("coherence", "", lambda found: found.coherence),),
     },
 }
+SPLITS = ("grouped", "released", "random")
+DECODINGS: Mapping[Decoding, str] = {
+    "steps": "every step by itself",
+    "distinct": "no first picture twice in a story",
+}
+_PICTURES: Mapping[Pictures, str] = {"true": "true pictures", "found": "found pictures"}
+_SCORES: Mapping[str, Callable[[TextScores], float]] = {"BLEU-4": lambda s: s.bleu, "chrF": lambda s: s.chrf}
 
 
-def figure_of(
-    column: Column,
-    runs: Sequence[SequenceResult],
-    decoding: Decoding,
-    *,
-    owner: NDArray[np.int64],
-    groups: int,
-    printed: float | None,
-) -> Figure:
+@dataclass(frozen=True)
+class Scene:
+    """All results on one split of one data set, and the table to be made of them.
+
+    Attributes:
+        name: of the table.
+        where: data set and split, in words.
+        cohort: the results.
+        resamples: of every interval and comparison.
+    """
+
+    name: str
+    where: str
+    cohort: Cohort[SequenceResult]
+    resamples: int
+
+    @property
+    def columns(self) -> list[Column]:
+        """Of all blocks."""
+        return [column for own in LAYOUTS[self.name].values() for column in own]
+
+    @property
+    def blocks(self) -> dict[str, list[str]]:
+        """Title → headings."""
+        return {title: [column.name for column in own] for title, own in LAYOUTS[self.name].items()}
+
+    def control(self, systems: Collection[str]) -> str:
+        """What others are compared with: the paper's own system, or its only other preset if not run."""
+        control: str = reference()[self.name]["control"]
+        presets = [name for name in systems if name.startswith(f"{control} [")]
+        return presets[0] if control not in systems and len(presets) == 1 else control
+
+
+def figure_of(column: Column, scene: Scene, system: str, decoding: Decoding, printed: float | None) -> Figure:
     """A column's figure of one system: the mean over its seeds.
 
     Args:
         column: which.
-        runs: one per seed, on the same steps.
+        scene: of the runs, one per seed, on the same steps.
+        system: whose.
         decoding: how pictures were chosen.
-        owner: (N,) number of every step's story.
-        groups: of stories.
         printed: the paper's figure, per cent where the column is.
     """
     if printed is not None and column.kind == "percent":
         printed /= 100
+    cohort, runs = scene.cohort, scene.cohort.runs(system)
     found = [_values(column, run, decoding) for run in runs]
     there = [values for values in found if values is not None]
     # a mean of fewer seeds is another figure
     whole = bool(there) and len(there) == len(found)
     applies = whole or not runs
     if column.kind == "rank":
-        pools = [(np.arange(len(owner)), values) for values in there] if whole else []
-        return rank_figure("MedR", pools, owner, groups, printed, applies=applies)
-    statistic = average(np.mean(there, axis=0), owner, groups) if whole else None
+        pools = [(np.arange(len(cohort.owner)), values) for values in there] if whole else []
+        return cohort.ranked("MedR", pools, printed, applies=applies)
+    statistic = average(np.mean(there, axis=0), cohort.owner, cohort.groups) if whole else None
     return Figure(column.kind, statistic, printed, applies=applies)
 
 
@@ -116,61 +138,41 @@ def _values(column: Column, run: SequenceResult, decoding: Decoding) -> Values |
     return column.values(run.found[decoding]) if decoding in run.found else None
 
 
-_PICTURES: Mapping[Pictures, str] = {"true": "true pictures", "found": "found pictures"}
-_SCORES: Mapping[str, Callable[[TextScores], float]] = {"BLEU-4": lambda s: s.bleu, "chrF": lambda s: s.chrf}
-
-
-def caption_table(cohort: Cohort[SequenceResult], where: str, control: str, resamples: int) -> Table:
-    """A row per system whose runs all tell stories, the mean over its seeds.
+def caption_table(scene: Scene, generated: Mapping[str, Sequence[Told]]) -> Table:
+    """A row per system whose runs all generate stories, the mean over its seeds.
 
     Args:
-        cohort: runs on the same steps.
-        where: data set and split.
-        control: system the others' perplexities are compared with.
-        resamples: of every interval and comparison.
+        scene: runs on the same steps.
+        generated: by system, what its runs generated.
     """
-    told = {}
-    for name, runs in cohort.systems.items():
-        own = [run.told for run in runs if run.told is not None]
-        if len(own) == len(runs):
-            told[name] = own
+    cohort, control = scene.cohort, scene.control(generated)
     # what is guessed must be the same for perplexities to compare
-    every = [one for some in told.values() for one in some]
+    every = [one for some in generated.values() for one in some]
     alike = all((one.tokens, one.unknown) == (every[0].tokens, every[0].unknown) for one in every)
     figures = {
-        name: [
-            Figure("rank", _perplexity(some, kind, cohort.owner, cohort.groups), higher_is_better=False)
-            for kind in _PICTURES
-        ]
-        for name, some in told.items()
+        name: [Figure("rank", _perplexity(some, kind, cohort), higher_is_better=False) for kind in _PICTURES]
+        for name, some in generated.items()
     }
-    lines = [
-        Line(
-            name,
-            versus(own, figures[control]) if alike and control in figures and name != control else own,
-            seeds(told[name]),
-            _scores(told[name]),
-        )
-        for name, own in figures.items()
-    ]
-    rows, count = compared(lines, len(cohort.owner), cohort.groups, resamples)
-    return Table(
+    lines = lines_of(figures, control if alike else "", lambda name: [generated[name]])
+    return compared(
+        [replace(line, more=_scores(generated[line.name])) for line in lines],
+        cohort.size,
+        scene.resamples,
         name="gsda-1-captions",
-        title=f"Stories told back ({where})",
+        title=f"Stories told back ({scene.where})",
         corner="system",
-        blocks=(
-            Block(title="perplexity", columns=tuple(_PICTURES.values())),
-            Block(title="told from true pictures", columns=tuple(_SCORES)),
-        ),
-        rows=rows,
-        notes=(*_caption_notes(every, alike), marks(control, count, resamples, "story")),
+        blocks={"perplexity": list(_PICTURES.values()), "told from true pictures": list(_SCORES)},
+        notes=_caption_notes(every, alike),
+        control=control,
+        unit="story",
     )
 
 
-def _perplexity(told: Sequence[Told], pictures: Pictures, owner: NDArray[np.int64], groups: int) -> Statistic:
+def _perplexity(generated: Sequence[Told], pictures: Pictures, cohort: Cohort[SequenceResult]) -> Statistic:
     """Mean over seeds; within one all tokens weigh alike."""
-    nats = np.stack([np.bincount(owner, one.nats[pictures], groups) for one in told], axis=1)
-    tokens = np.stack([np.bincount(owner, one.tokens, groups) for one in told], axis=1)
+    owner, groups = cohort.owner, cohort.groups
+    nats = np.stack([np.bincount(owner, one.nats[pictures], groups) for one in generated], axis=1)
+    tokens = np.stack([np.bincount(owner, one.tokens, groups) for one in generated], axis=1)
 
     def perplexity(weights: Weights) -> Values:
         drawn = weights.astype(np.float64)
@@ -180,9 +182,9 @@ def _perplexity(told: Sequence[Told], pictures: Pictures, owner: NDArray[np.int6
     return perplexity
 
 
-def _scores(told: Sequence[Told]) -> list[Cell]:
-    found = [one.scores for one in told if one.scores is not None]
-    if not found or len(found) < len(told):
+def _scores(generated: Sequence[Told]) -> list[Cell]:
+    found = [one.scores for one in generated if one.scores is not None]
+    if not found or len(found) < len(generated):
         return [Cell(applies=False)] * len(_SCORES)
     return [Cell(value=float(np.mean([score(one) for one in found]))) for score in _SCORES.values()]
 
@@ -200,30 +202,19 @@ def _caption_notes(every: Sequence[Told], alike: bool) -> list[str]:
     return notes
 
 
-TABLES = tuple(LAYOUTS)
-SPLITS = ("grouped", "released", "random")
-DECODINGS: Mapping[Decoding, str] = {
-    "steps": "every step by itself",
-    "distinct": "no first picture twice in a story",
-}
-
-
 def build(
     name: str, results: Sequence[SequenceResult], *, data: str | None = None, resamples: int = RESAMPLES
 ) -> list[Table]:
     """Per data set, split and decoding one table, and one of single seeds; gsda-1 adds one of captions.
 
     Args:
-        name: one of `TABLES`.
+        name: one of `LAYOUTS`.
         results: as `ResultFile.read_all` gives them; validation is left aside.
         data: the only data set shown; None shows all that were measured.
         resamples: of every interval and comparison.
     Raises:
-        ConfigError: no such table.
         DataError: runs on one data set were measured on other steps or with other picture features.
     """
-    if name not in TABLES:
-        raise ConfigError(unknown("table", name, TABLES))
     chosen = [r for r in results if r.about.part == "test" and data in (None, r.about.data)]
     tables: list[Table] = []
     for one in sorted({r.about.data for r in chosen}):
@@ -234,7 +225,7 @@ def build(
     if tables:
         return tables
     nobody: Cohort[SequenceResult] = Cohort({}, np.zeros(0, np.int64), 0)
-    return [_table(name, nobody, "not measured", "steps", resamples)]
+    return [_table(Scene(name, "not measured", nobody, resamples), "steps")]
 
 
 def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamples: int) -> list[Table]:
@@ -247,63 +238,42 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
                 f"{name} ({where}): {result.about.system} was measured with features {result.features!r} and"
                 f" {first.about.system} with {first.features!r}; measure both with one backbone"
             )
-    tables = []
+    scene, tables = Scene(name, where, cohort, resamples), []
     for decoding in DECODINGS:
-        tables.append(_table(name, cohort, where, decoding, resamples))
+        tables.append(_table(scene, decoding))
         if any(len(runs) > 1 for runs in cohort.systems.values()):
-            tables.append(_seeds(name, cohort, where, decoding))
-    told = [one for one, runs in cohort.systems.items() if all(run.told is not None for run in runs)]
-    if name == "gsda-1" and told:
-        tables.append(caption_table(cohort, where, _control(name, told), resamples))
+            tables.append(_seeds(scene, decoding))
+    told = {one: [run.told for run in runs if run.told] for one, runs in cohort.systems.items()}
+    generated = {one: own for one, own in told.items() if len(own) == len(cohort.runs(one))}
+    if name == "gsda-1" and generated:
+        tables.append(caption_table(scene, generated))
     return tables
 
 
-def _table(
-    table: str, cohort: Cohort[SequenceResult], where: str, decoding: Decoding, resamples: int
-) -> Table:
+def _table(scene: Scene, decoding: Decoding) -> Table:
     """All systems, the mean over their seeds with its interval by story, against the control."""
-    entry, systems = reference()[table], cohort.systems
-    columns = [column for own in LAYOUTS[table].values() for column in own]
-    published, control = entry["rows"], _control(table, systems)
+    entry, cohort = reference()[scene.name], scene.cohort
+    published, control = entry["rows"], scene.control(cohort.systems)
     figures = {
         name: [
-            figure_of(
-                column,
-                systems.get(name, ()),
-                decoding,
-                owner=cohort.owner,
-                groups=cohort.groups,
-                printed=published.get(name, {}).get(column.published),
-            )
-            for column in columns
+            figure_of(column, scene, name, decoding, published.get(name, {}).get(column.published))
+            for column in scene.columns
         ]
-        for name in _rows(published, systems)
+        for name in _rows(published, cohort.systems)
     }
-    lines = [
-        Line(
-            name,
-            versus(own, figures[control]) if control in figures and name != control else own,
-            seeds(systems.get(name, ())),
-        )
-        for name, own in figures.items()
-    ]
-    rows, count = compared(lines, len(cohort.owner), cohort.groups, resamples)
-    results = [run for runs in systems.values() for run in runs]
-    return Table(
-        name=table,
-        title=f"{entry['title']} ({where}, {DECODINGS[decoding]})",
+    results = [run for runs in cohort.systems.values() for run in runs]
+    return compared(
+        lines_of(figures, control, lambda name: [cohort.runs(name)]),
+        cohort.size,
+        scene.resamples,
+        name=scene.name,
+        title=f"{entry['title']} ({scene.where}, {DECODINGS[decoding]})",
         corner="system",
-        blocks=_blocks(table),
-        rows=rows,
-        notes=(*_notes(table, results, decoding), marks(control, count, resamples, "story")),
+        blocks=scene.blocks,
+        notes=_notes(scene.name, results, decoding),
+        control=control,
+        unit="story",
     )
-
-
-def _control(table: str, systems: Collection[str]) -> str:
-    """The system others are compared with: the paper's own, or its only other preset if it was not run."""
-    control: str = reference()[table]["control"]
-    presets = [name for name in systems if name.startswith(f"{control} [")]
-    return presets[0] if control not in systems and len(presets) == 1 else control
 
 
 def _rows(published: Iterable[str], systems: Collection[str]) -> list[str]:
@@ -314,32 +284,29 @@ def _rows(published: Iterable[str], systems: Collection[str]) -> list[str]:
     return [*names, *(one for one in systems if one not in names)]
 
 
-def _seeds(table: str, cohort: Cohort[SequenceResult], where: str, decoding: Decoding) -> Table:
+def _seeds(scene: Scene, decoding: Decoding) -> Table:
     """Every run by itself, and the deviation between the seeds of a system."""
-    columns = [column for own in LAYOUTS[table].values() for column in own]
-
-    def row(name: str, values: Iterable[float | None]) -> Row:
-        both = zip(values, columns, strict=True)
-        cells = (Cell(value=value, kind=column.kind, applies=value is not None) for value, column in both)
-        return Row(name=name, cells=tuple(cells))
-
     rows = []
-    for name, runs in cohort.systems.items():
-        found = []
-        for run in runs:
-            found.append([_single(column, run, decoding) for column in columns])
-            rows.append(row(f"{name}, seed {run.about.seed}", found[-1]))
+
+    def add(name: str, values: Iterable[float | None]) -> None:
+        both = zip(values, scene.columns, strict=True)
+        cells = (Cell(value=value, kind=column.kind, applies=value is not None) for value, column in both)
+        rows.append(Row(name=name, cells=tuple(cells)))
+
+    for name, runs in scene.cohort.systems.items():
+        found = [[_single(column, run, decoding) for column in scene.columns] for run in runs]
+        for run, values in zip(runs, found, strict=True):
+            add(f"{name}, seed {run.about.seed}", values)
         if len(runs) > 1:
-            spread = (
-                None if None in values else float(np.std(values, ddof=1))
-                for values in zip(*found, strict=True)
+            columns = zip(*found, strict=True)
+            add(
+                f"{name}, deviation", (None if None in own else float(np.std(own, ddof=1)) for own in columns)
             )
-            rows.append(row(f"{name}, deviation", spread))
     return Table(
-        name=f"{table}-seeds",
-        title=f"Single runs ({where}, {DECODINGS[decoding]})",
+        name=f"{scene.name}-seeds",
+        title=f"Single runs ({scene.where}, {DECODINGS[decoding]})",
         corner="run",
-        blocks=_blocks(table),
+        blocks=blocks_of(scene.blocks),
         rows=tuple(rows),
         notes=("Deviation: of the seeds, with n − 1.",),
     )
@@ -351,13 +318,6 @@ def _single(column: Column, run: SequenceResult, decoding: Decoding) -> float | 
     if values is None or np.isnan(values).all():
         return None
     return float((np.nanmedian if column.kind == "rank" else np.nanmean)(values))
-
-
-def _blocks(table: str) -> tuple[Block, ...]:
-    return tuple(
-        Block(title=title, columns=tuple(column.name for column in own))
-        for title, own in LAYOUTS[table].items()
-    )
 
 
 def _notes(table: str, results: Sequence[SequenceResult], decoding: Decoding) -> tuple[str, ...]:
