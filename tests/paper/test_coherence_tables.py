@@ -209,7 +209,7 @@ def test_validation_results_never_reach_a_table(runs):
     assert build("cmcm-5", val, **QUICK)[0].empty == build("cmcm-5", [])[0].empty
 
 
-def test_other_pairs_and_unknown_tables_are_refused(runs):
+def test_other_pairs_and_are_refused(runs):
     with pytest.raises(DataError, match="were evaluated on different pairs"):
         build("cmcm-5", [*runs, result("Base", 1, count=80)], **QUICK)
 
