@@ -194,7 +194,8 @@ def first_fault(error: ValidationError, whole: str = "the file") -> str:
         whole: the place of a fault of everything.
     """
     first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(shown(part) for part in first['loc']) or whole}: {first['msg']}"
+    place = ".".join(shown(part) for part in first["loc"]) or whole
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}"
 
 
 def shown(part: object) -> str:

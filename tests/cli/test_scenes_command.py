@@ -13,7 +13,7 @@ from limner.cli.scenes import scenes, sources
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError
 from limner.scenes.detect import detect_scenes as detect_with_ids
 from limner.scenes.detect import import_scenes as import_with_ids
-from limner.scenes.detections import DetectionRules, Detections
+from limner.scenes.detections import Detections
 from limner.scenes.folder import ABOUT, GRAPHS, JOURNAL, PAGE, SKIPPED, matched
 from limner.scenes.graphs import SceneGraph, SceneObject, read_graphs, write_graphs
 from limner.scenes.prior import RelationPrior, save_prior
@@ -31,21 +31,17 @@ def import_scenes(source, *words):
 class Finder:
     """Sees a cup on a table in bright pictures, nothing in dark ones."""
 
-    name, fingerprint, classes, side_px = "finder", "ab" * 32, ("cup", "table", "owl"), 32
+    name, fingerprint, side_px = "finder", "ab" * 32, 32
 
     def __init__(self):
         self.seen = 0
 
-    def detect(self, images):
-        found = []
-        for image in images:
-            self.seen += 1
-            boxes = [(0.4, 0.1, 0.6, 0.5), (0.0, 0.4, 1.0, 1.0), (0.1, 0.1, 0.5, 0.5)]
-            bright = np.asarray(image).mean() > 100
-            labels = self.classes if bright else ()
-            scores = np.asarray([0.9, 0.8, 0.7], np.float32)[: len(labels)]
-            found.append(Detections(np.asarray(boxes, np.float32)[: len(labels)], labels, scores))
-        return found
+    def detect(self, image):
+        self.seen += 1
+        boxes = [(0.4, 0.1, 0.6, 0.5), (0.0, 0.4, 1.0, 1.0), (0.1, 0.1, 0.5, 0.5)]
+        labels = ("cup", "table", "owl") if np.asarray(image).mean() > 100 else ()
+        scores = np.asarray([0.9, 0.8, 0.7], np.float32)[: len(labels)]
+        return Detections(np.asarray(boxes, np.float32)[: len(labels)], labels, scores)
 
 
 def paint(path, value):
@@ -135,7 +131,7 @@ def test_another_detector_never_adds_to_a_folder(pictures, tmp_path):
     with pytest.raises(ConfigError, match="made with fingerprint"):
         detect_scenes(pictures, out, other, prior=None)
     with pytest.raises(ConfigError, match=r"made with min_score 0\.3, now 0\.5"):
-        detect_scenes(pictures, out, Finder(), prior=None, detection_rules=DetectionRules(min_score=0.5))
+        detect_scenes(pictures, out, Finder(), prior=None, min_score=0.5)
     (out / ABOUT).write_text("{}")
     with pytest.raises(CheckpointError, match="--again"):
         detect_scenes(pictures, out, Finder(), prior=None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import CheckpointError
-from limner.scenes.onnx import Head, cells, decode_picodet, decode_yolox, recognise
+from limner.scenes.onnx import cells, decode_picodet, decode_yolox, recognise
 
 
 def test_cells_run_along_the_rows():
@@ -51,9 +51,9 @@ PICODET = [(1, 16, 3), (1, 4, 3), (1, 1, 3), (1, 1, 3), (1, 16, 32), (1, 4, 32),
 
 
 def test_families_are_told_by_their_shapes():
-    assert recognise([(1, 21, 8)], 32, "m") == Head("yolox", 3)
-    assert recognise(PICODET, 32, "m") == Head("picodet", 3, 8)
-    assert recognise([(1, 3549, 85)], 416, "m").classes == 80
+    assert recognise([(1, 21, 8)], 32, "m") == ("yolox", 3)
+    assert recognise(PICODET, 32, "m") == ("picodet", 3)
+    assert recognise([(1, 3549, 85)], 416, "m") == ("yolox", 80)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.errors import ConfigError, NumericsError, ShapeError
-from limner.scenes.detections import DetectionRules, Detections, keep
+from limner.errors import NumericsError, ShapeError
+from limner.scenes.detections import Detections, keep
 
 
 def found(*things):
@@ -16,7 +16,7 @@ def found(*things):
     )
 
 
-def test_weak_doubled_and_supernumerary_things_are_left_out():
+def test_weak_doubled_and_supernumerary_things_are_left_out(monkeypatch):
     things = found(
         ("dog", (0, 0, 0.5, 0.5), 0.29),
         ("dog", (0.1, 0.1, 0.6, 0.6), 0.6),
@@ -27,8 +27,9 @@ def test_weak_doubled_and_supernumerary_things_are_left_out():
     kept = keep(things)
     assert kept.labels == ("dog", "cat", "cup")
     np.testing.assert_allclose(kept.scores, [0.9, 0.5, 0.3])
-    assert keep(things, DetectionRules(most=1)).labels == ("dog",)
-    assert keep(things, DetectionRules(max_overlap=1)).labels == ("dog", "dog", "cat", "cup")
+    assert keep(things, 0.6).labels == ("dog",)
+    monkeypatch.setattr("limner.scenes.detections.MOST_OBJECTS", 2)
+    assert keep(things).labels == ("dog", "cat")
 
 
 def test_boxes_are_cut_to_the_picture_and_those_outside_left_out():
@@ -50,24 +51,23 @@ corners = st.tuples(*[st.integers(0, 4)] * 2, *[st.integers(1, 4)] * 2)
         st.tuples(st.sampled_from("ab"), corners, st.integers(0, 100)), max_size=8, unique_by=lambda t: t[2]
     ),
     st.sampled_from([0.3, 0.5, 0.7]),
-    st.integers(1, 5),
 )
-def test_what_is_kept_is_what_plain_loops_keep(things, overlap, most):
+def test_what_is_kept_is_what_plain_loops_keep(things, least):
     things = [(label, (x / 8, y / 8, (x + w) / 8, (y + h) / 8), s / 100) for label, (x, y, w, h), s in things]
     chosen = []
     for label, box, score in sorted(things, key=lambda one: -one[2]):
-        if score < 0.3:
+        if score < least:
             continue
         for other, b, _ in chosen:
             wide = max(0, min(box[2], b[2]) - max(box[0], b[0]))
             high = max(0, min(box[3], b[3]) - max(box[1], b[1]))
             areas = [(r - left) * (bottom - top) for left, top, r, bottom in (box, b)]
-            if other == label and wide * high / (sum(areas) - wide * high) > overlap + 1e-9:
+            if other == label and wide * high / (sum(areas) - wide * high) > 0.5 + 1e-9:
                 break
         else:
             chosen.append((label, box, score))
-    kept = keep(found(*things), DetectionRules(min_score=np.float32(0.3), max_overlap=overlap, most=most))
-    assert [(label, pytest.approx(score, abs=1e-6)) for label, _, score in chosen[:most]] == list(
+    kept = keep(found(*things), np.float32(least))
+    assert [(label, pytest.approx(score, abs=1e-6)) for label, _, score in chosen] == list(
         zip(kept.labels, kept.scores.tolist(), strict=True)
     )
 
@@ -77,5 +77,3 @@ def test_parts_must_fit_and_be_numbers():
         Detections(np.zeros((2, 4), np.float32), ("a",), np.zeros(1, np.float32))
     with pytest.raises(NumericsError, match="not finite"):
         found(("a", (0, 0, 1, float("nan")), 0.5))
-    with pytest.raises(ConfigError, match="expected shares"):
-        DetectionRules(min_score=2)

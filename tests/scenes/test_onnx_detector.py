@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.scenes.detections import keep
 from limner.scenes.folder import detector
 from limner.scenes.onnx import OnnxDetector, letterboxed, squashed
@@ -33,13 +33,13 @@ def yolox_output():
 
 def test_boxes_are_fractions_of_the_picture_and_not_of_the_square(tmp_path):
     finder = OnnxDetector(made_up(tmp_path, [yolox_output()]), ["dog", "cat"])
-    wide, square = finder.detect([Image.new("RGB", (64, 32)), Image.new("RGB", (20, 20))])
+    wide, square = (finder.detect(Image.new("RGB", size)) for size in ((64, 32), (20, 20)))
     assert wide.labels == square.labels == ("dog",)
     assert wide.scores.tolist() == [0.75]
     # the wide picture takes the upper half of the square
     np.testing.assert_allclose(wide.boxes, [[0.25, 0.5, 0.5, 1.0]], rtol=1e-6)
     np.testing.assert_allclose(square.boxes, [[0.25, 0.25, 0.5, 0.5]], rtol=1e-6)
-    assert (finder.classes, finder.side_px, finder.name) == (("dog", "cat"), 32, "made_up")
+    assert (finder.side_px, finder.name) == (32, "made_up")
 
 
 def test_a_picodet_model_is_told_by_its_outputs(tmp_path):
@@ -48,14 +48,14 @@ def test_a_picodet_model_is_told_by_its_outputs(tmp_path):
     sides = [np.zeros((1, count, 8), np.float32) for count in counts]  # two bins, evenly: half a stride
     scores[0][0, 5, 1] = 0.5
     finder = OnnxDetector(made_up(tmp_path, [*scores, *sides]), ["dog", "cat"])
-    (found,) = finder.detect([Image.new("RGB", (64, 32))])
+    found = finder.detect(Image.new("RGB", (64, 32)))
     assert found.labels == ("cat",)
     np.testing.assert_allclose(found.boxes, [[0.25, 0.25, 0.5, 0.5]], rtol=1e-6)
 
 
 def test_what_is_wrong_with_a_file_is_one_line(tmp_path, executable_payload):
     path = made_up(tmp_path, [yolox_output()])
-    with pytest.raises(CheckpointError, match="tells 2 classes apart, but 80 names"):
+    with pytest.raises(CheckpointError, match="has 2 classes, but 80 names"):
         detector(str(path))
     with pytest.raises(CheckpointError, match="expected \\(1, 3, side, side\\)"):
         OnnxDetector(made_up(tmp_path, [yolox_output()], shape=(1, 3, 32, 64), name="wide"), ["dog", "cat"])
@@ -69,8 +69,6 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path, executable_payload):
             detector(str(tmp_path / "bad.onnx"))
         assert "\n" not in str(error.value)
     assert not (tmp_path / "ran").exists()
-    with pytest.raises(DataError, match="mode L"):
-        OnnxDetector(path, ["dog", "cat"]).detect([Image.new("L", (8, 8))])
 
 
 def test_fingerprints_change_with_the_names_and_the_file(tmp_path):
@@ -112,7 +110,7 @@ def test_a_real_detector_sees_the_people_and_the_dog(shared_data, name):
     folder = shared_data / "flickr8k" / "images"
     finder = detector(str(weights))
     with Image.open(folder / "1007129816_e794419615.jpg") as one:
-        (man,) = finder.detect([one.convert("RGB")])
+        man = finder.detect(one.convert("RGB"))
     kept = keep(man)
     assert kept.labels[0] == "person"
     assert kept.boxes[0][2] - kept.boxes[0][0] > 0.4

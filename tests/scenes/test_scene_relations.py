@@ -1,5 +1,7 @@
 """From things to graphs: the keep rule by hand, against loops, and what has no name in the prior."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,12 +12,10 @@ from limner.scenes.graphs import SceneObject
 from limner.scenes.prior import (
     LabelNames,
     RelationPrior,
-    RelationRules,
     coco_label_names,
     position,
     read_label_names,
-    relate_by_position,
-    relate_by_prior,
+    relate,
 )
 
 
@@ -34,32 +34,31 @@ def prior(**counts):
 
 def test_the_likeliest_predicate_is_kept_where_any_relation_is_likely_enough():
     known = prior(man_dog=[70, 20, 10], dog_man=[81, 10, 9])
-    graph = relate_by_prior("p", [thing("man", score=0.5), thing("dog", score=0.8)], known)
+    graph = relate("p", [thing("man", score=0.5), thing("dog", score=0.8)], known)
     (relation,) = graph.relations  # man-dog .3 ≥ .2 is kept, dog-man .19 is not
     assert (relation.s, relation.p, relation.o) == (0, "on", 1)
     assert relation.score == pytest.approx(0.2 * 0.5 * 0.8)
-    both = relate_by_prior("p", graph.objects, known, RelationRules(min_related=0.19))
+    both = relate("p", graph.objects, prior(man_dog=[70, 20, 10], dog_man=[80, 11, 9]))
     assert [(one.s, one.p, one.o) for one in both.relations] == [(0, "on", 1), (1, "on", 0)]
 
 
 def test_the_threshold_itself_is_kept_and_the_never_annotated_is_not():
     two = [thing("man"), thing("dog")]
     known = prior(man_dog=[80, 20, 0])
-    assert len(relate_by_prior("p", two, known).relations) == 1
-    assert len(relate_by_prior("p", two, known, RelationRules(min_related=0)).relations) == 1
+    assert len(relate("p", two, known).relations) == 1
+    assert [(one.s, one.o) for one in relate("p", two, known).relations] == [(0, 1)]
 
 
 def test_things_that_do_not_overlap_are_related_only_when_asked():
     apart = [thing("man", (0, 0, 0.4, 1)), thing("dog", (0.6, 0, 1, 1))]
     known = prior(man_dog=[1, 9, 0])
-    assert relate_by_prior("p", apart, known).relations == ()
-    assert len(relate_by_prior("p", apart, known, RelationRules(must_overlap=False)).relations) == 1
-    assert len(relate_by_position("p", apart, RelationRules(must_overlap=False)).relations) == 1
-    assert relate_by_position("p", apart).relations == ()
+    for by in (known, None):
+        assert relate("p", apart, by).relations == ()
+        assert len(relate("p", apart, by, must_overlap=False).relations) == 1
 
 
 def test_a_picture_without_things_has_an_empty_graph():
-    for graph in (relate_by_prior("p", [], prior()), relate_by_position("p", [])):
+    for graph in (relate("p", [], prior()), relate("p", [], None)):
         assert graph.empty
         assert graph.relations == ()
 
@@ -92,7 +91,11 @@ def test_relations_are_those_of_plain_loops(things, most, least):
                 name = ("on", "near")[int(row[1:].argmax())]
                 expected.append((row[1:].max() / row.sum() * a.score * b.score, s, name, o))
     expected.sort(key=lambda one: -one[0])
-    graph = relate_by_prior("p", objects, known, RelationRules(min_related=least, most=most))
+    with (
+        mock.patch("limner.scenes.prior.MIN_RELATED", least),
+        mock.patch("limner.scenes.prior.MOST_RELATIONS", most),
+    ):
+        graph = relate("p", objects, known)
     assert [(one.s, one.p, one.o) for one in graph.relations] == [one[1:] for one in expected[:most]]
     assert [one.score for one in graph.relations] == pytest.approx([one[0] for one in expected[:most]])
 
@@ -114,7 +117,7 @@ def test_positions_by_hand(subject, told):
 
 def test_relations_by_position_go_from_the_earlier_thing():
     things = [thing("cup", (0.4, 0.1, 0.6, 0.45), 0.9), thing("table", (0, 0.4, 1, 1), 0.5)]
-    (relation,) = relate_by_position("p", things).relations
+    (relation,) = relate("p", things, None).relations
     assert (relation.s, relation.p, relation.o) == (0, "above", 1)
     assert relation.score == pytest.approx(0.45)
 
@@ -124,7 +127,7 @@ def test_labels_are_renamed_and_the_strange_ones_counted():
     renamed = names.rename([thing("person"), thing("dog"), thing("kite"), thing("kite")])
     assert [one.label for one in renamed] == ["man", "dog", "kite", "kite"]
     assert names.unmatched == {"kite": 2}
-    graph = relate_by_prior("p", renamed, prior(man_dog=[1, 9, 0]))
+    graph = relate("p", renamed, prior(man_dog=[1, 9, 0]))
     assert len(graph.objects) == 4
     assert [(one.s, one.o) for one in graph.relations] == [(0, 1)]
     with pytest.raises(ConfigError, match="did you mean 'man'"):
@@ -132,12 +135,6 @@ def test_labels_are_renamed_and_the_strange_ones_counted():
     plain = LabelNames(None)
     assert plain.rename([thing("kite")])[0].label == "kite"
     assert not plain.unmatched
-
-
-@pytest.mark.parametrize("wrong", [{"min_related": 1.2}, {"most": -1}, {"min_related": float("nan")}])
-def test_rules_have_ranges(wrong):
-    with pytest.raises(ConfigError, match="expected min_related"):
-        RelationRules(**wrong)
 
 
 def test_label_names_come_from_a_file(tmp_path):

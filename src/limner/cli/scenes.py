@@ -15,8 +15,7 @@ from limner.cli.terminal import emit_report, resumable, say
 from limner.errors import ConfigError, MissingError
 from limner.progress import IndexProgress
 from limner.records import Problem
-from limner.scenes.detections import DetectionRules
-from limner.scenes.prior import RelationRules, coco_label_names, load_prior, read_label_names
+from limner.scenes.prior import coco_label_names, load_prior, read_label_names
 
 if TYPE_CHECKING:
     from limner.scenes.detect import ScenesReport
@@ -121,8 +120,8 @@ def scenes(
                 finder,
                 prior=known,
                 label_names=names,
-                detection_rules=DetectionRules(min_score=min_score),
-                relation_rules=RelationRules(must_overlap=overlap_only),
+                min_score=min_score,
+                must_overlap=overlap_only,
                 ids=ids,
                 again=again,
                 workers=workers,

@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
 from limner.progress import Progress, Silent
 from limner.records import Problem, Record
-from limner.scenes.detections import DetectionRules, Detections, Detector, keep
+from limner.scenes.detections import MIN_SCORE, Detections, Detector, keep
 from limner.scenes.folder import (
     GRAPHS,
     SKIPPED,
@@ -27,15 +29,14 @@ from limner.scenes.folder import (
     SceneFolder,
     SourcePicture,
     Sources,
+    listed,
     matched,
 )
 from limner.scenes.graphs import SceneGraph, SceneObject, each_graph, read_graphs, write_graphs
 from limner.scenes.prior import (
     LabelNames,
     RelationPrior,
-    RelationRules,
-    relate_by_position,
-    relate_by_prior,
+    relate,
     save_prior,
 )
 from limner.scenes.visual_genome import PriorReport, count_relations, read_names
@@ -63,14 +64,14 @@ class ScenesReport(Record):
 
     pictures: int
     files: int
-    looked_at: int
+    looked_at: int = 0
     skipped: tuple[Problem, ...]
     objects: int
     relations: int
     empty: int
     related_by: str
     labels: tuple[tuple[str, int], ...]
-    unmatched: dict[str, int]
+    unmatched: dict[str, int] = Field(default_factory=dict)
     unused: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -95,8 +96,8 @@ def detect_scenes(
     *,
     prior: RelationPrior | None,
     label_names: Mapping[str, str] | None = None,
-    detection_rules: DetectionRules | None = None,
-    relation_rules: RelationRules | None = None,
+    min_score: float = MIN_SCORE,
+    must_overlap: bool = True,
     ids: Ids = "sha256",
     again: bool = False,
     workers: int = 2,
@@ -108,10 +109,10 @@ def detect_scenes(
         source: the pictures.
         to: folder for what is written; made if absent.
         finder: looks at the pictures.
-        prior: tells the relations; None tells them by position.
+        prior: of relations; None takes positions.
         label_names: detector's label → class of the prior.
-        detection_rules: None takes those of the paper's reading.
-        relation_rules: likewise.
+        min_score: least score of a detection, in [0, 1].
+        must_overlap: relate only things whose boxes overlap.
         ids: what graphs call their pictures: the hash of the file's bytes, as libraries and training sets do,
             so that files with the same bytes share one graph; or the path below the folder.
         again: look at all pictures anew.
@@ -120,25 +121,21 @@ def detect_scenes(
     Raises:
         DataError, ConfigError, CheckpointError: see `SceneFolder`.
     """
-    rules, shown = detection_rules or DetectionRules(), progress or Silent()
+    if not 0 <= min_score <= 1:
+        raise ConfigError(f"scenes: min_score {min_score}, expected a share in [0, 1]")
+    shown = progress or Silent()
     names = LabelNames(prior, label_names or {})
     pictures, problems = source.pictures, list(source.problems)
-    looking = Looking(
-        detector=finder.name,
-        fingerprint=finder.fingerprint,
-        min_score=rules.min_score,
-        max_overlap=rules.max_overlap,
-        most=rules.most,
-    )
+    looking = Looking(detector=finder.name, fingerprint=finder.fingerprint, min_score=min_score)
     start = time.monotonic()
-    with SceneFolder(to, looking, again=again) as folder:
+    with closing(SceneFolder(to, looking, again=again)) as folder:
         new = [one for one in pictures if not folder.has(one.image, one.size, one.mtime_ns)]
         shown.stage("looking", len(new))
         for picture, opened in _decoded(new, finder.side_px, workers):
             if isinstance(opened, PictureError):
                 problems.append(Problem(path=display(picture.path), reason=str(opened)))
             else:
-                folder.add(_looked(picture, *opened, keep(finder.detect([opened[1].rgb])[0], rules)))
+                folder.add(_looked(picture, *opened, keep(finder.detect(opened[1].rgb), min_score)))
             shown.advance(1)
     seconds = time.monotonic() - start
     usable = {one.image: one.path for one in pictures if folder.has(one.image, one.size, one.mtime_ns)}
@@ -150,11 +147,7 @@ def detect_scenes(
             if image in files:
                 continue
             files[image] = usable[looked.image]
-            objects = names.rename(looked.objects)
-            if prior is None:
-                yield relate_by_position(image, objects, relation_rules)
-            else:
-                yield relate_by_prior(image, objects, prior, relation_rules)
+            yield relate(image, names.rename(looked.objects), prior, must_overlap=must_overlap)
 
     write_graphs(to / GRAPHS, graphs())
     failed = len(pictures) - len(usable)
@@ -162,9 +155,9 @@ def detect_scenes(
         to,
         problems,
         "position" if prior is None else "prior",
-        found=len(usable),
+        files=len(usable),
         looked_at=len(new) - failed,
-        seconds=seconds,
+        seconds=round(seconds, 1),
         unmatched=dict(names.unmatched.most_common()),
     )
     return Scenes(report, files)
@@ -209,27 +202,24 @@ def import_scenes(source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256
 
     write_graphs(to / GRAPHS, renamed())
     unused = tuple(name for name in given if name not in known)
-    return Scenes(_report(to, problems, "graphs", found=len(files), unused=unused), files)
+    return Scenes(_report(to, problems, "graphs", files=len(files), unused=unused), files)
 
 
 def _decoded(
     pictures: Sequence[SourcePicture], side_px: int, workers: int
 ) -> Iterator[tuple[SourcePicture, tuple[FileBytes, Decoded] | PictureError]]:
-    """Pictures with their pixels, or why not, in order; a few are decoded ahead."""
-    opened = ahead(
-        pictures, lambda picture: _open(picture, side_px), workers=workers, in_flight=2 * workers + 1
-    )
-    with closing(opened):
-        yield from zip(pictures, opened, strict=True)
+    """Pictures with their bytes and pixels, or why not, in order; a few are decoded ahead."""
 
+    def opened(picture: SourcePicture) -> tuple[FileBytes, Decoded] | PictureError:
+        try:
+            file = read_file(picture.path)
+            suffix = os.fsdecode(os.path.splitext(picture.path)[1]).lower()  # noqa: PTH122
+            return file, decode(file.data, side_px, suffix)
+        except PictureError as error:
+            return error
 
-def _open(picture: SourcePicture, side_px: int) -> tuple[FileBytes, Decoded] | PictureError:
-    """Bytes and pixels of a file, or what is wrong with it."""
-    try:
-        file = read_file(picture.path)
-        return file, decode(file.data, side_px, os.fsdecode(os.path.splitext(picture.path)[1]).lower())  # noqa: PTH122
-    except PictureError as error:
-        return error
+    with closing(ahead(pictures, opened, workers=workers, in_flight=2 * workers + 1)) as found:
+        yield from zip(pictures, found, strict=True)
 
 
 def _looked(picture: SourcePicture, file: FileBytes, decoded: Decoded, found: Detections) -> LookedAt:
@@ -257,12 +247,7 @@ def _report(
     to: Path,
     problems: Sequence[Problem],
     related_by: str,
-    *,
-    found: int,
-    looked_at: int = 0,
-    seconds: float = 0.0,
-    unmatched: dict[str, int] | None = None,
-    unused: tuple[str, ...] = (),
+    **more: Any,  # noqa: ANN401  (other fields of the report)
 ) -> ScenesReport:
     """Counts of what was written, and the list of what was skipped beside it."""
     labels: Counter[str] = Counter()
@@ -278,17 +263,13 @@ def _report(
         (to / SKIPPED).write_text("".join(lines), encoding="utf-8")
     return ScenesReport(
         pictures=pictures,
-        files=found,
-        looked_at=looked_at,
         skipped=tuple(problems),
         objects=labels.total(),
         relations=relations,
         empty=empty,
         related_by=related_by,
         labels=tuple(labels.most_common()),
-        unmatched=unmatched or {},
-        unused=unused,
-        seconds=round(seconds, 1),
+        **more,
     )
 
 
@@ -321,20 +302,8 @@ def build_prior(
     prior, report = count_relations(
         files,
         read_names(names) if names is not None else None,
-        only=_ids(only) if only is not None else None,
+        only=frozenset(listed(only, "picture ids")) - {""} if only is not None else None,
         seen=shown.advance,
     )
     save_prior(prior, to)
     return report
-
-
-def _ids(path: Path) -> frozenset[str]:
-    """Ids of a text file."""
-    try:
-        return frozenset(
-            line.strip() for line in path.read_text(encoding="utf-8").split("\n") if line.strip()
-        )
-    except OSError as error:
-        raise MissingError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8; expected picture ids, one a line") from error

@@ -5,14 +5,14 @@ One form for every detector, so that scene graphs do not depend on which one loo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from limner.arrays import FloatArray
-from limner.errors import ConfigError, NumericsError, ShapeError
+from limner.errors import NumericsError, ShapeError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -53,80 +53,54 @@ class Detections:
 
 
 class Detector(Protocol):
-    """Finds things in pictures."""
-
-    @property
-    def name(self) -> str:
-        """Short name, such as ``yolox_nano``."""
-        ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of weights and method: equal fingerprints give equal detections."""
-        ...
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Every label it can give."""
-        ...
-
-    @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side it makes use of; a decoder may stop at twice that."""
-        ...
-
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Upright RGB pictures of any sizes → what each shows, before anything is left out."""
-        ...
-
-
-@dataclass(frozen=True)
-class DetectionRules:
-    """Which detections are kept.
+    """Finds things in pictures.
 
     Attributes:
-        min_score: least score, in [0, 1].
-        max_overlap: of two things of one label whose boxes overlap by more (intersection over union), only
-            the surer one stays.
-        most: things per picture, the surest first.
-    Source: docs/methods/gsda.md §3.1.
+        name: short name, such as ``yolox_nano``.
+        fingerprint: hash of weights and method: equal fingerprints give equal detections.
+        side_px: pixels of the shorter side it makes use of; a decoder may stop at twice that.
     """
 
-    min_score: float = MIN_SCORE
-    max_overlap: float = MAX_OVERLAP
-    most: int = MOST_OBJECTS
+    name: str
+    fingerprint: str
+    side_px: int
 
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not (0 <= self.min_score <= 1 and 0 <= self.max_overlap <= 1 and self.most >= 1):
-            raise ConfigError(f"detections: {self}, expected shares in [0, 1] and most of at least 1")
+    def detect(self, image: Image) -> Detections:
+        """An upright RGB picture of any size → what it shows, before anything is left out."""
+        ...
 
 
-def keep(found: Detections, rules: DetectionRules | None = None) -> Detections:
+def fingerprint(*parts: str) -> str:
+    """Hash of what decides a detector's answers."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def keep(found: Detections, min_score: float = MIN_SCORE) -> Detections:
     """The surest detections: boxes cut to the picture, weak and doubled ones left out.
+
+    Of two things of one label whose boxes overlap by more than `MAX_OVERLAP` (intersection over union), only
+    the surer one stays; `MOST_OBJECTS` stay in all.
 
     Args:
         found: by a detector.
-        rules: None takes those of the paper's reading.
+        min_score: least score, in [0, 1].
     Returns:
         Surest first; equal scores in the detector's order.
+    Source: docs/methods/gsda.md §3.1.
     """
     import torch
     from torchvision.ops import batched_nms
 
-    chosen = rules or DetectionRules()
     boxes = np.clip(found.boxes, 0, 1).astype(np.float32)
     seen = (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
-    places = np.flatnonzero(seen & (found.scores >= chosen.min_score))
+    places = np.flatnonzero(seen & (found.scores >= min_score))
     # Sorted here so that equal scores keep the detector's order whatever the operator does.
     places = places[np.argsort(-found.scores[places], kind="stable")]
     names = {label: number for number, label in enumerate(dict.fromkeys(found.labels))}
     kinds = torch.tensor([names[found.labels[place]] for place in places], dtype=torch.int64)
     scores = np.ascontiguousarray(found.scores[places])
-    kept = batched_nms(
-        torch.from_numpy(boxes[places]), torch.from_numpy(scores), kinds, chosen.max_overlap
-    ).numpy()
-    places = places[np.sort(kept)[: chosen.most]]
+    kept = batched_nms(torch.from_numpy(boxes[places]), torch.from_numpy(scores), kinds, MAX_OVERLAP).numpy()
+    places = places[np.sort(kept)[:MOST_OBJECTS]]
     return Detections(
         boxes[places],
         tuple(found.labels[place] for place in places),

@@ -11,8 +11,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -22,7 +21,7 @@ from limner.files import strangers, write_text
 from limner.pictures.decode import display
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
 from limner.records import Problem, Record
-from limner.scenes.detections import Detector
+from limner.scenes.detections import MAX_OVERLAP, MOST_OBJECTS, Detector
 from limner.scenes.faster_rcnn import ARCHITECTURES, FasterRCNN, coco_classes
 from limner.scenes.graphs import SceneObject
 
@@ -69,12 +68,12 @@ class Looking(Record):
     detector: str
     fingerprint: str
     min_score: float
-    max_overlap: float
-    most: int
+    max_overlap: float = MAX_OVERLAP
+    most: int = MOST_OBJECTS
 
 
 class SceneFolder:
-    """A folder of detections; use it in a ``with`` statement to add to it."""
+    """A folder of detections; close it after adding to it."""
 
     def __init__(self, folder: Path, looking: Looking, *, again: bool = False) -> None:
         """Open it, or make it.
@@ -89,7 +88,6 @@ class SceneFolder:
             CheckpointError: it is damaged.
         """
         self.folder = folder
-        self._file: BinaryIO | None = None
         known = {JOURNAL, ABOUT, GRAPHS, SKIPPED, PAGE}
         others = strangers(folder, known)
         if others and not (folder / ABOUT).exists():
@@ -102,19 +100,13 @@ class SceneFolder:
         else:
             _check_same(folder / ABOUT, looking)
             self._known = _index(folder / JOURNAL)
+        self._file = (folder / JOURNAL).open("ab")
 
-    def __enter__(self) -> SceneFolder:
-        self._file = (self.folder / JOURNAL).open("ab")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._file = None
+    def close(self) -> None:
+        """Put what was added on the disk; reading goes on."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
 
     def has(self, image: str, size: int, mtime_ns: int) -> bool:
         """Whether a picture was looked at and its file has not changed since."""
@@ -122,8 +114,6 @@ class SceneFolder:
 
     def add(self, looked: LookedAt) -> None:
         """Append a picture; a line is written whole or found torn and done again."""
-        if self._file is None:
-            raise MissingError(f"{self.folder}: not opened for writing; use it in a with statement")
         place = self._file.tell()
         self._file.write((json.dumps(looked.model_dump(mode="json"), ensure_ascii=False) + "\n").encode())
         self._file.flush()
@@ -147,7 +137,7 @@ def _check_same(path: Path, looking: Looking) -> None:
         there = Looking.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise CheckpointError(f"{path}: damaged, or of another limner; pass --again to begin anew") from error
-    for name in ("detector", "fingerprint", "min_score", "max_overlap", "most"):
+    for name in Looking.model_fields:
         old, new = getattr(there, name), getattr(looking, name)
         if old != new:
             raise ConfigError(
@@ -244,30 +234,16 @@ def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
     Returns:
         Name → id; names that fit none, or several, are absent.
     """
-    found: dict[str, str] = {}
-    exact = set(images)
-    by: list[dict[str, list[str]]] = [{}, {}]
-    for image in images:
-        path = PurePosixPath(image)
-        by[0].setdefault(path.name, []).append(image)
-        by[1].setdefault(path.stem, []).append(image)
-    for name in names:
-        if name in exact:
-            found[name] = name
-            continue
-        fits = next((one[name] for one in by if name in one), [])
-        if len(fits) == 1:
-            found[name] = fits[0]
-    return found
+    tables: list[dict[str, list[str]]] = []
+    for called in (str, lambda image: PurePosixPath(image).name, lambda image: PurePosixPath(image).stem):
+        tables.append({})
+        for image in images:
+            tables[-1].setdefault(called(image), []).append(image)
+    fits = {name: next((table[name] for table in tables if name in table), []) for name in names}
+    return {name: images[0] for name, images in fits.items() if len(images) == 1}
 
 
-def detector(
-    name: str,
-    *,
-    weights: Path | None = None,
-    classes: Sequence[str] | None = None,
-    device: str = "cpu",
-) -> Detector:
+def detector(name: str, *, weights: Path | None = None, classes: Sequence[str] | None = None) -> Detector:
     """A ready detector.
 
     Args:
@@ -275,7 +251,6 @@ def detector(
             ``$LIMNER_WEIGHTS``.
         weights: of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is in.
         classes: names of its classes in order; None takes COCO's 80.
-        device: torch device that computes; ONNX files run on the CPU.
     Raises:
         ConfigError: unknown name.
         MissingError: no weights or no such file, or a package is missing.
@@ -284,8 +259,7 @@ def detector(
     from limner.scenes.onnx import SUFFIXES, OnnxDetector
 
     if Path(name).suffix.lower() in SUFFIXES:
-        names = coco_classes() if classes is None else classes
-        return OnnxDetector(_model_file(name, weights), names)
+        return OnnxDetector(_model_file(name, weights), classes or coco_classes())
     if name not in ARCHITECTURES:
         raise ConfigError(
             unknown("detector", name, ARCHITECTURES) + f"; or the path of a file ({', '.join(SUFFIXES)})"
@@ -296,9 +270,25 @@ def detector(
         raise MissingError(
             f"{str(error).partition(';')[0]}; get torchvision's published file of it and pass --weights FILE"
         ) from error
-    return FasterRCNN(
-        name, read_state(file), file.sha256, classes=classes, where=str(file.path), device=device
-    )
+    return FasterRCNN(name, read_state(file), file.sha256, classes=classes, where=str(file.path))
+
+
+def listed(path: Path, what: str) -> list[str]:
+    """Lines of a UTF-8 text file, without the spaces around them.
+
+    Args:
+        path: the file.
+        what: a line holds, for messages.
+    Raises:
+        MissingError: it cannot be read.
+        ConfigError: not UTF-8.
+    """
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().split("\n")]
+    except OSError as error:
+        raise MissingError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8; expected {what}, one a line") from error
 
 
 def read_classes(path: Path) -> tuple[str, ...]:
@@ -308,15 +298,10 @@ def read_classes(path: Path) -> tuple[str, ...]:
         MissingError: it cannot be read.
         ConfigError: not UTF-8, empty, or a name missing or twice.
     """
-    try:
-        names = tuple(line.strip() for line in path.read_text(encoding="utf-8").rstrip().splitlines())
-    except OSError as error:
-        raise MissingError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8; expected class names, one a line") from error
-    if not names or not all(names) or len(set(names)) != len(names):
+    names = listed(path, "class names")
+    if not all(names) or len(set(names)) != len(names):
         raise ConfigError(f"{path}: expected different class names, one a line, none of them empty")
-    return names
+    return tuple(names)
 
 
 def _model_file(name: str, folder: Path | None) -> Path:

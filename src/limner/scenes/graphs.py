@@ -7,14 +7,13 @@ file. It looks at no picture and knows no words.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from limner.datasets.base import refuse_pickle
-from limner.errors import DataError, MissingError
-from limner.files import write_lines
+from limner.errors import DataError
+from limner.files import json_rows, write_lines
 from limner.records import Record
 
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
@@ -88,23 +87,8 @@ class SceneGraph(Record):
         return not self.objects
 
 
-def parse_graph(value: Any, where: str) -> SceneGraph:  # noqa: ANN401  (any JSON value)
-    """A graph from its plain JSON value.
-
-    Args:
-        value: ``{"image", "objects": [{"label", "box", "score"}], "relations": [{"s", "p", "o", "score"}]}``.
-        where: file and line, for the message.
-    Raises:
-        DataError: anything else; the first fault is named.
-    """
-    try:
-        return SceneGraph.model_validate(value)
-    except ValidationError as error:
-        raise DataError(f"{where}: {_fault(error)}") from error
-
-
-def read_graphs(path: Path | str) -> dict[str, SceneGraph]:
-    """Graphs by picture, in the order of the file.
+def each_graph(path: Path | str) -> Iterator[SceneGraph]:
+    """Graphs one after the other, for files that are not to be held whole.
 
     Args:
         path: JSON lines, UTF-8; blank lines are passed over.
@@ -112,43 +96,27 @@ def read_graphs(path: Path | str) -> dict[str, SceneGraph]:
         MissingError: no such file.
         DataError: a line is no graph, or a picture has two; file and line are named.
     """
-    found: dict[str, SceneGraph] = {}
-    for number, graph in _numbered(Path(path)):
-        if graph.image in found:
-            raise DataError(f"{path}:{number}: a second graph of picture {graph.image!r}; keep one of them")
-        found[graph.image] = graph
-    return found
+    rows = json_rows(
+        Path(path),
+        SceneGraph,
+        holds="a file of scene graphs is written by 'limner scenes'",
+        one="graph",
+        see="docs/scenes.md",
+        key="image",
+    )
+    return (graph for _, graph in rows)
 
 
-def each_graph(path: Path | str) -> Iterator[SceneGraph]:
-    """Graphs one after the other, for files that are not to be held whole; see `read_graphs`."""
-    return (graph for _, graph in _numbered(Path(path)))
+def read_graphs(path: Path | str) -> dict[str, SceneGraph]:
+    """Graphs by picture, in the order of the file; see `each_graph`."""
+    return {graph.image: graph for graph in each_graph(path)}
 
 
 def write_graphs(path: Path | str, graphs: Iterable[SceneGraph]) -> None:
-    """Write JSON lines, whole or not at all.
-
-    Args:
-        path: the file; an existing one is replaced.
-        graphs: of different pictures.
-    Raises:
-        DataError: two graphs of one picture.
-    """
-    seen = set[str]()
-
-    def lines() -> Iterator[str]:
-        for graph in graphs:
-            if graph.image in seen:
-                raise DataError(f"{path}: two graphs of picture {graph.image!r}; keep one of them")
-            seen.add(graph.image)
-            yield line_of(graph)
-
-    write_lines(Path(path), lines())
-
-
-def line_of(graph: SceneGraph) -> str:
-    """A graph as one line of JSON."""
-    return json.dumps(graph.model_dump(mode="json"), ensure_ascii=False)
+    """Write graphs of different pictures as JSON lines, whole or not at all; an existing file is replaced."""
+    write_lines(
+        Path(path), (json.dumps(graph.model_dump(mode="json"), ensure_ascii=False) for graph in graphs)
+    )
 
 
 def shuffled_graphs(
@@ -175,33 +143,3 @@ def shuffled_graphs(
         for here, there in zip(order, [*order[1:], *order[:1]], strict=True):
             dealt[here] = graphs[there].model_copy(update={"image": graphs[here].image})
     return dealt
-
-
-def _numbered(file: Path) -> Iterator[tuple[int, SceneGraph]]:
-    """Line numbers, from 1, and graphs."""
-    if not file.is_file():
-        raise MissingError(f"{file}: no such file of scene graphs; run 'limner scenes' or check the path")
-    refuse_pickle(file)
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line.decode("utf-8"))
-            except (ValueError, RecursionError) as error:
-                raise DataError(
-                    f"{file}:{number}: not JSON ({str(error)[:80]}); expected one graph per line, UTF-8"
-                ) from None
-            yield number, parse_graph(value, f"{file}:{number}")
-
-
-def _fault(error: ValidationError) -> str:
-    """The first of pydantic's complaints, with what to do about it."""
-    problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"]) or "graph"
-    hint = {
-        "box": "; the box of a whole picture is [0, 0, 1, 1]",
-        "score": "; the score of something known to be true is 1",
-    }.get(str(problem["loc"][-1]) if problem["loc"] else "", "")
-    what = " ".join(problem["msg"].removeprefix("Value error, ").split())
-    return f"{place}: {what[:160]}, found {str(problem['input'])[:60]!r}{hint}"

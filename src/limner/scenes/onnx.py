@@ -6,20 +6,19 @@ without post-processing of their own; it downloads nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from PIL.Image import Resampling
+from scipy.special import softmax
 
 from limner.arrays import FloatArray
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
 from limner.encoders.weights import WeightFile
-from limner.errors import CheckpointError, DataError, MissingError
-from limner.scenes.detections import Detections
+from limner.errors import CheckpointError, MissingError
+from limner.scenes.detections import Detections, fingerprint
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,21 +30,6 @@ PICODET_STRIDES = (8, 16, 32, 64)
 _MAX_LOG_SIZE = 12.0  # e¹² strides are wider than any picture, and the exponential stays finite
 
 
-@dataclass(frozen=True)
-class Head:
-    """What a model's outputs are.
-
-    Attributes:
-        family: how they are coded.
-        classes: C.
-        bins: of PicoDet's distance distributions; 0 for YOLOX.
-    """
-
-    family: Family
-    classes: int
-    bins: int = 0
-
-
 def cells(side_px: int, stride: int) -> FloatArray:
     """(cells², 2) x and y of every cell of a square grid, row by row, counted from 0."""
     count = -(-side_px // stride)
@@ -53,8 +37,8 @@ def cells(side_px: int, stride: int) -> FloatArray:
     return np.stack([x, y], axis=1).astype(np.float32)
 
 
-def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> Head:
-    """The family of a detector by the shapes of its outputs.
+def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> tuple[Family, int]:
+    """The family of a detector by the shapes of its outputs, and the number of its classes.
 
     Args:
         shapes: of all outputs, in order, with a batch of 1.
@@ -65,14 +49,14 @@ def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> He
     """
     yolox = sum(len(cells(side_px, stride)) for stride in YOLOX_STRIDES)
     if len(shapes) == 1 and shapes[0][:2] == (1, yolox) and len(shapes[0]) == 3 and shapes[0][2] > 5:
-        return Head("yolox", shapes[0][2] - 5)
+        return "yolox", shapes[0][2] - 5
     rows = [(1, len(cells(side_px, stride))) for stride in PICODET_STRIDES]
     levels = len(rows)
     if [shape[:2] for shape in shapes] == rows * 2 and all(len(shape) == 3 for shape in shapes):
         widths = [shape[2] for shape in shapes]
         classes, sides = set(widths[:levels]), set(widths[levels:])
         if len(classes) == len(sides) == 1 and min(sides) % 4 == 0 and min(sides) >= 8:
-            return Head("picodet", classes.pop(), sides.pop() // 4)
+            return "picodet", classes.pop()
     raise CheckpointError(
         f"{where}: outputs {list(shapes)} at {side_px} px; read are YOLOX (1, {yolox}, 5 + classes) and"
         f" PicoDet (four of (1, cells, classes), four of (1, cells, 4 × bins)), both without own NMS"
@@ -91,9 +75,7 @@ def decode_yolox(output: FloatArray, side_px: int) -> tuple[FloatArray, FloatArr
     """
     grids = [cells(side_px, stride) for stride in YOLOX_STRIDES]
     grid = np.concatenate(grids)  # (A, 2)
-    stride = np.concatenate(
-        [np.full(len(one), size, np.float32) for one, size in zip(grids, YOLOX_STRIDES, strict=True)]
-    )[:, None]
+    stride = np.repeat(np.asarray(YOLOX_STRIDES, np.float32), [len(one) for one in grids])[:, None]
     centre = (output[:, :2] + grid) * stride
     half = np.exp(np.minimum(output[:, 2:4], _MAX_LOG_SIZE)) * stride / 2
     boxes = np.concatenate([centre - half, centre + half], axis=1)
@@ -114,10 +96,8 @@ def decode_picodet(outputs: Sequence[FloatArray], side_px: int) -> tuple[FloatAr
     levels = len(PICODET_STRIDES)
     boxes = []
     for logits, stride in zip(outputs[levels:], PICODET_STRIDES, strict=True):
-        bins = logits.reshape(len(logits), 4, -1)
-        weights = np.exp(bins - bins.max(axis=2, keepdims=True))
-        weights /= weights.sum(axis=2, keepdims=True)
-        distance = (weights * np.arange(bins.shape[2])).sum(axis=2) * stride  # (cells, 4)
+        weights = softmax(logits.reshape(len(logits), 4, -1), axis=2)
+        distance = (weights * np.arange(weights.shape[2])).sum(axis=2) * stride  # (cells, 4)
         centre = (cells(side_px, stride) + 0.5) * stride
         boxes.append(np.concatenate([centre - distance[:, :2], centre + distance[:, 2:]], axis=1))
     return (
@@ -160,65 +140,39 @@ class OnnxDetector:
             shape = tuple(model.input().partial_shape.to_shape())
             outputs = [tuple(one.partial_shape.to_shape()) for one in model.outputs]
         except RuntimeError as error:
-            told = " ".join(str(error).split())[-120:]
+            reason = " ".join(str(error).split())[-120:]
             raise CheckpointError(
-                f"{path}: no detector of fixed size with one input ({told}); export it with batch 1"
+                f"{path}: no detector of fixed size with one input ({reason}); export it with batch 1"
             ) from error
         if len(shape) != 4 or shape[:2] != (1, 3) or shape[2] != shape[3]:
             raise CheckpointError(f"{path}: input {shape}, expected (1, 3, side, side)")
-        self._side = int(shape[2])
-        self._head: Head = recognise(outputs, self._side, str(path))
-        if len(classes) != self._head.classes:
+        self.side_px = int(shape[2])
+        self._family, count = recognise(outputs, self.side_px, str(path))
+        if len(classes) != count:
             raise CheckpointError(
-                f"{path}: tells {self._head.classes} classes apart, but {len(classes)} names are given;"
+                f"{path}: has {count} classes, but {len(classes)} names are given;"
                 " pass their names, one a line, by --classes FILE"
             )
         self._compiled = core.compile_model(
             model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
         )
         self._classes = tuple(classes)
-        self._name = path.stem
+        self.name = path.stem
         version = str(openvino.__version__).partition("-")[0]
-        described = "\0".join((_METHOD, version, digest, *self._classes))
-        self._fingerprint = hashlib.sha256(described.encode()).hexdigest()
+        self.fingerprint = fingerprint(_METHOD, version, digest, *classes)
 
-    @property
-    def name(self) -> str:
-        """Stem of the file."""
-        return self._name
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the file, the class names, the method and OpenVINO's version."""
-        return self._fingerprint
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Every label it can give."""
-        return self._classes
-
-    @property
-    def side_px(self) -> int:
-        """Side of its square input."""
-        return self._side
-
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Upright RGB pictures → what each shows, one at a time; see `Detector`."""
-        return [self._one(image) for image in images]
-
-    def _one(self, image: Image) -> Detections:
-        if image.mode != "RGB":
-            raise DataError(f"detector: picture has mode {image.mode}, expected RGB; convert it first")
-        if self._head.family == "yolox":
-            pixels, shown = letterboxed(image, self._side)
-        else:
-            pixels, shown = squashed(image, self._side), (self._side, self._side)
+    def detect(self, image: Image) -> Detections:
+        """What a picture shows; see `Detector`."""
+        side = self.side_px
+        pixels, shown = (
+            letterboxed(image, side) if self._family == "yolox" else (squashed(image, side), (side, side))
+        )
         found = self._compiled(pixels[None])
         outputs = [np.asarray(found[place][0], np.float32) for place in range(len(found))]
-        if self._head.family == "yolox":
-            boxes, scores = decode_yolox(outputs[0], self._side)
+        if self._family == "yolox":
+            boxes, scores = decode_yolox(outputs[0], side)
         else:
-            boxes, scores = decode_picodet(outputs, self._side)
+            boxes, scores = decode_picodet(outputs, side)
         best = scores.argmax(axis=1)
         sure = scores[np.arange(len(scores)), best]
         # Written so that NaN stays and is refused by Detections.
@@ -247,7 +201,6 @@ def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]
 def squashed(image: Image, side_px: int) -> FloatArray:
     """(3, side, side) as PicoDet takes it: red, green, blue as for ImageNet, proportions lost."""
     square = image.resize((side_px, side_px), Resampling.BICUBIC, reducing_gap=2.0)
-    pixels = (np.asarray(square, np.float32) / 255 - np.asarray(IMAGENET_MEAN, np.float32)) / np.asarray(
-        IMAGENET_STD, np.float32
-    )
+    mean, std = np.asarray([IMAGENET_MEAN, IMAGENET_STD], np.float32)
+    pixels = (np.asarray(square, np.float32) / 255 - mean) / std
     return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from limner.config import read_toml
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
+from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.files import write_bytes
 from limner.scenes.graphs import SceneGraph, SceneObject, SceneRelation
 
 KIND = "limner relation prior 1"
-_LOG_FLOOR = 1e-3
+MIN_RELATED = 0.2
+"""Least probability that there is any relation."""
+MOST_RELATIONS = 30
+"""Relations per picture."""
 
 
 @dataclass(frozen=True)
@@ -62,24 +66,6 @@ class RelationPrior:
         """Whether a label is one of the classes."""
         return label in self._place
 
-    def probabilities(self, subject: str, object_: str) -> NDArray[np.float64]:
-        """(P + 1,) probabilities of background and predicates, which sum to 1.
-
-        Args:
-            subject: one of the classes.
-            object_: one of the classes.
-        Raises:
-            KeyError: it is none.
-        Source: docs/methods/gsda.md §3.2: P = F / ΣF.
-        """
-        counts = self.counts[self._place[subject], self._place[object_]]
-        return np.asarray(counts / counts.sum(), dtype=np.float64)
-
-    def log_probabilities(self) -> NDArray[np.float64]:
-        """(O, O, P + 1) ln(P + 10⁻³), the bias that a predicate classifier starts from."""
-        totals = self.counts.sum(axis=2, keepdims=True)
-        return np.asarray(np.log(self.counts / totals + _LOG_FLOOR), dtype=np.float64)
-
     def related(self, subject: str, object_: str) -> tuple[str, float, float]:
         """The likeliest predicate.
 
@@ -87,8 +73,10 @@ class RelationPrior:
             predicate, its probability, and the probability that there is any relation at all.
         Raises:
             KeyError: a label is none of the classes.
+        Source: docs/methods/gsda.md §3.2: P = F / ΣF.
         """
-        probabilities = self.probabilities(subject, object_)
+        counts = self.counts[self._place[subject], self._place[object_]]
+        probabilities = counts / counts.sum()
         best = 1 + int(np.argmax(probabilities[1:]))
         return self.predicates[best - 1], float(probabilities[best]), float(probabilities[1:].sum())
 
@@ -151,39 +139,12 @@ def load_prior(path: Path | str) -> RelationPrior:
         ) from error
 
 
-MIN_RELATED = 0.2
-MOST_RELATIONS = 30
-
-
-@dataclass(frozen=True)
-class RelationRules:
-    """Which pairs are kept.
-
-    Attributes:
-        must_overlap: only pairs whose boxes overlap.
-        min_related: least probability that there is any relation, in [0, 1].
-        most: relations per picture.
-    Source: docs/methods/gsda.md §3.3.
-    """
-
-    must_overlap: bool = True
-    min_related: float = MIN_RELATED
-    most: int = MOST_RELATIONS
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        if not 0 <= self.min_related <= 1 or self.most < 0:
-            raise ConfigError(
-                f"scene relations: {self}, expected min_related in [0, 1] and most of at least 0"
-            )
-
-
 @dataclass
 class LabelNames:
     """What a finder's labels are called in the prior, and which have no name there.
 
     Attributes:
-        prior: None where relations are told by position: every label then stands for itself.
+        prior: None where relations come from positions: every label then stands for itself.
         names: finder's label → class of the prior, given by the user; a label that is a class needs none.
         unmatched: label → how many things had it; they stay in their graphs, without relations.
     """
@@ -232,70 +193,51 @@ def coco_label_names(prior: RelationPrior) -> dict[str, str]:
     return read_label_names(Path(__file__).with_name("coco_visual_genome.toml"), prior)
 
 
-def relate_by_prior(
-    image: str, objects: Sequence[SceneObject], prior: RelationPrior, rules: RelationRules | None = None
+def relate(
+    image: str, objects: Sequence[SceneObject], prior: RelationPrior | None, *, must_overlap: bool = True
 ) -> SceneGraph:
-    """A graph whose predicates are the likeliest for the two labels.
+    """A graph whose predicates are the likeliest for the two labels, or where boxes lie.
 
-    A pair is kept where the prior gives any relation at least `min_related`; the first `most` stay, by
-    probability of the predicate times both scores, which becomes the relation's score.
+    With a prior, a pair is kept where the prior gives any relation at least `MIN_RELATED`; the score of the
+    relation is the probability of the predicate times both scores. Without one, every pair has one relation,
+    from the earlier thing to the later; its score is the product of both scores. The best `MOST_RELATIONS`
+    stay, equal scores in the order of their pairs.
 
     Args:
         image: id of the picture.
-        objects: things under the prior's names; others get no relation.
-        prior: of relations.
-        rules: None takes those of the paper's reading.
+        objects: things, best first, under the prior's names; others get no relation.
+        prior: of relations; None takes `position`.
+        must_overlap: relate only things whose boxes overlap.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.3.
     """
-    kept = rules or RelationRules()
+    pairs: Iterable[tuple[int, int]] = permutations(range(len(objects)), 2)
+    if must_overlap:
+        pairs = overlapping([thing.box for thing in objects])
     found = []
-    for s, o in _candidates(objects, must_overlap=kept.must_overlap):
-        if objects[s].label not in prior or objects[o].label not in prior:
-            continue
-        predicate, probability, related = prior.related(objects[s].label, objects[o].label)
-        # A predicate that was never annotated for two labels is no finding, whatever min_related says.
-        if related >= kept.min_related and probability > 0:
-            score = probability * objects[s].score * objects[o].score
-            found.append(SceneRelation(s=s, p=predicate, o=o, score=score))
-    return _graph(image, objects, found, kept.most)
-
-
-def relate_by_position(
-    image: str, objects: Sequence[SceneObject], rules: RelationRules | None = None
-) -> SceneGraph:
-    """A graph of six relations that boxes alone tell: left of, right of, above, below, inside, surrounding.
-
-    One relation per pair, from the earlier thing to the later; its score is the product of both scores.
-
-    Args:
-        image: id of the picture.
-        objects: things, best first.
-        rules: as `relate_by_prior`; boxes need no `min_related`.
-    Source: Johnson et al. 2018 (sg2im), section 4: relations of COCO-Stuff.
-    """
-    kept = rules or RelationRules()
-    found = [
-        SceneRelation(
-            s=s,
-            p=position(objects[s].box, objects[o].box),
-            o=o,
-            score=objects[s].score * objects[o].score,
-        )
-        for s, o in _candidates(objects, must_overlap=kept.must_overlap)
-        if s < o
-    ]
-    return _graph(image, objects, found, kept.most)
+    for s, o in pairs:
+        subject, object_ = objects[s], objects[o]
+        if prior is None:
+            if s < o:
+                score = subject.score * object_.score
+                found.append(SceneRelation(s=s, p=position(subject.box, object_.box), o=o, score=score))
+        elif subject.label in prior and object_.label in prior:
+            predicate, probability, related = prior.related(subject.label, object_.label)
+            # A predicate that was never annotated for two labels is no finding, whatever else is likely.
+            if related >= MIN_RELATED and probability > 0:
+                score = probability * subject.score * object_.score
+                found.append(SceneRelation(s=s, p=predicate, o=o, score=score))
+    best = sorted(found, key=lambda relation: -relation.score)[:MOST_RELATIONS]
+    return SceneGraph(image=image, objects=tuple(objects), relations=tuple(best))
 
 
 def position(subject: Sequence[float], object_: Sequence[float]) -> str:
-    """Where the first box lies as seen from the second; y grows downwards.
+    """Where the first box lies as seen from the second, one of six relations; y grows downwards.
 
     Args:
         subject: left, top, right, bottom.
         object_: likewise.
+    Source: Johnson et al. 2018 (sg2im), section 4: relations of COCO-Stuff.
     """
-    if len(subject) != 4 or len(object_) != 4:
-        raise DataError(f"position: boxes {subject} and {object_}, expected left, top, right, bottom each")
     sx0, sy0, sx1, sy1 = subject
     ox0, oy0, ox1, oy1 = object_
     if sx0 < ox0 and sx1 > ox1 and sy0 < oy0 and sy1 > oy1:
@@ -308,16 +250,3 @@ def position(subject: Sequence[float], object_: Sequence[float]) -> str:
     if -math.pi / 4 <= angle < math.pi / 4:
         return "right of"
     return "above" if angle < 0 else "below"
-
-
-def _candidates(objects: Sequence[SceneObject], *, must_overlap: bool) -> list[tuple[int, int]]:
-    """Ordered pairs of places that may be related."""
-    if must_overlap:
-        return overlapping([thing.box for thing in objects])
-    return [(s, o) for s in range(len(objects)) for o in range(len(objects)) if s != o]
-
-
-def _graph(image: str, objects: Sequence[SceneObject], found: list[SceneRelation], most: int) -> SceneGraph:
-    """The graph of the best relations; equal scores keep the order of their pairs."""
-    best = sorted(found, key=lambda relation: -relation.score)[:most]
-    return SceneGraph(image=image, objects=tuple(objects), relations=tuple(best))

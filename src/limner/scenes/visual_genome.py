@@ -7,6 +7,7 @@ published one has gigabytes. It downloads nothing, and renames nothing beyond lo
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,6 @@ def count_relations(
     names: Names | None = None,
     *,
     only: frozenset[str] | None = None,
-    read: Callable[[Path], Iterator[Annotated]] = annotated_pictures,
     seen: Callable[[int], None] = lambda count: None,
 ) -> tuple[RelationPrior, PriorReport]:
     """Count relations, and overlapping pairs for the background, into a prior.
@@ -145,21 +145,20 @@ def count_relations(
         names: what to count; None takes the 150 most frequent labels and 50 most frequent predicates of
             the files themselves, which are then read twice.
         only: ids of the pictures to count, such as a training split; None for all.
-        read: gives the pictures of a file.
         seen: told of every picture read in the counting pass.
     Raises:
         DataError: no relation of the vocabulary.
     Source: Zellers et al. 2018; docs/methods/gsda.md §3.2. Departs: a relationships file knows only things
         that are in some relation, so the background is counted among those.
     """
-    chosen = names or _frequent(files, only, read)
+    chosen = names or _frequent(files, only)
     label_place = {name: place for place, name in enumerate(chosen.classes)}
     predicate_place = {name: 1 + place for place, name in enumerate(chosen.predicates)}
     counts = np.zeros((len(label_place), len(label_place), 1 + len(predicate_place)), dtype=np.int64)
     counts[..., 0] = 1
     outside: Counter[str] = Counter()
     pictures = relations = left_out = 0
-    for picture in (one for path in files for one in read(path)):
+    for picture in (one for path in files for one in annotated_pictures(path)):
         seen(1)
         if only is not None and picture.image not in only:
             continue
@@ -175,7 +174,10 @@ def count_relations(
             relations += 1
             counts[label_place[ends[0]], label_place[ends[1]], predicate_place[predicate]] += 1
         held = [place for place, label in enumerate(picture.labels) if label in label_place]
-        for s, o in _background([picture.boxes[place] for place in held]):
+        # All pairs are background where none overlap.
+        for s, o in overlapping([picture.boxes[place] for place in held]) or permutations(
+            range(len(held)), 2
+        ):
             ends = (picture.labels[held[s]], picture.labels[held[o]])
             counts[label_place[ends[0]], label_place[ends[1]], 0] += 1
     if not relations:
@@ -192,19 +194,11 @@ def count_relations(
     )
 
 
-def _background(boxes: list[tuple[float, float, float, float]]) -> list[tuple[int, int]]:
-    """Overlapping ordered pairs, or all pairs where none overlap."""
-    found = overlapping(boxes)
-    return found or [(s, o) for s in range(len(boxes)) for o in range(len(boxes)) if s != o]
-
-
-def _frequent(
-    files: Sequence[Path], only: frozenset[str] | None, read: Callable[[Path], Iterator[Annotated]]
-) -> Names:
+def _frequent(files: Sequence[Path], only: frozenset[str] | None) -> Names:
     """The most frequent names of things and predicates; of equally frequent ones the alphabet's first."""
     labels: Counter[str] = Counter()
     predicates: Counter[str] = Counter()
-    for picture in (one for path in files for one in read(path)):
+    for picture in (one for path in files for one in annotated_pictures(path)):
         if only is None or picture.image in only:
             labels.update(picture.labels)
             predicates.update(predicate for _, predicate, _ in picture.triples)

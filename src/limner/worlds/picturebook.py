@@ -11,7 +11,7 @@ from limner.datasets.base import DataSet, register
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import duplicate_groups
 from limner.errors import ConfigError
-from limner.scenes.graphs import SceneGraph, parse_graph, shuffled_graphs
+from limner.scenes.graphs import SceneGraph, shuffled_graphs
 from limner.worlds.shelf import RELATIONS, PictureBook, SyntheticStory
 
 Pixels = np.ndarray[tuple[int, int, int, int], np.dtype[np.uint8]]
@@ -76,12 +76,10 @@ def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dic
         stories: as for `picture_book`.
         seed: likewise.
         shuffled: seed of the control, in which graphs are dealt to other pictures of the same split.
-    Raises:
-        DataError: a graph that breaks the rules of its record.
     """
     shelf = PictureBook(seed).stories(stories)
     pages = [(story, number) for story in shelf for number in range(len(story.pages))]
-    graphs = [parse_graph(story.graph(number), f"{NAME} {story.image_id(number)}") for story, number in pages]
+    graphs = [SceneGraph.model_validate(story.graph(number)) for story, number in pages]
     if shuffled is not None:
         graphs = shuffled_graphs(graphs, shuffled, [story.story.split for story, _ in pages])
     return {graph.image: graph for graph in graphs}
