@@ -3,6 +3,7 @@
 Works on pairs and a score table, so that it never asks who made the scores. It writes no file.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -233,7 +234,14 @@ def _cosines(
     return np.array(found, dtype=np.float64)
 
 
-def _random_cosine(features: NDArray[np.floating], relevant: Sequence[Sequence[int]]) -> float:
-    """Mean over all pictures and steps of what `_cosines` gives."""
+def _random_cosine(features: NDArray[np.floating], relevant: Sequence[tuple[int, ...]]) -> float:
+    """Mean over all pictures and steps of what `_cosines` gives.
+
+    Of one picture a step, the mean of the cosines is the product of the means: no two pictures are compared.
+    """
     table = unit_or_zero(features)
-    return float(np.mean([(table @ table[list(columns)].T).max(axis=1).mean() for columns in relevant]))
+    single = table[[columns[0] for columns in relevant if len(columns) == 1]]
+    total = float((single @ table.mean(axis=0)).sum())
+    for columns, steps in Counter(columns for columns in relevant if len(columns) > 1).items():
+        total += steps * float((table @ table[list(columns)].T).max(axis=1).mean())
+    return total / len(relevant)
