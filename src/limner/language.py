@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import MissingError
 from limner.records import Record
 
 if TYPE_CHECKING:
@@ -155,8 +154,6 @@ def language_of(text: str, shares: Mapping[str, float] | None = None) -> Languag
         text: any.
         shares: language → share, expected before the text is seen, such as that of the library it belongs
             to; None expects mostly English.
-    Raises:
-        MissingError: a package of the detector is not installed.
     """
     return languages_of([text], shares).each[0]
 
@@ -172,8 +169,6 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
         texts: steps of one text, or captions of one library.
         shares: language → share, expected before these texts are seen, such as that of a library that
             is searched; None expects mostly English.
-    Raises:
-        MissingError: a package of the detector is not installed.
     Source: Lui & Baldwin 2012 (langid.py, the scores); Dempster, Laird & Rubin 1977 (the shares).
     """
     if not texts:
@@ -302,12 +297,7 @@ def _english_words_of(text: str) -> tuple[int, int]:
 @cache
 def _english_words() -> frozenset[str]:
     """Words that English books use often, and those of a lexicon that are no names, both of textblob."""
-    found = find_spec("textblob")
-    if found is None or found.origin is None:
-        raise MissingError(
-            "textblob, whose list of English words is read, is not installed; reinstall limner"
-        )
-    folder = Path(found.origin).parent / "en"
+    folder = Path(str(distribution("textblob").locate_file("textblob/en")))
 
     def lines(name: str) -> Iterator[list[str]]:
         for line in (folder / name).read_text(encoding="utf-8").splitlines():
@@ -331,10 +321,8 @@ def _detected(text: str, codes: Sequence[str]) -> Float64Array:
 
 @cache
 def _detector() -> LanguageIdentifier:
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError as error:
-        raise MissingError("the language detector is not installed; run: pip install py3langid") from error
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 

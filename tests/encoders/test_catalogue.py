@@ -9,6 +9,7 @@ import pytest
 import torch
 from torchvision import models
 
+from limner import transfer
 from limner.encoders import catalogue
 from limner.encoders.weights import of_clip
 from limner.errors import ConfigError, MissingError
@@ -92,7 +93,7 @@ def test_published_addresses_carry_their_hash_and_a_thousand_names():
 
 def test_fetch_goes_to_the_hub_cache_where_find_looks(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(catalogue, "fetch", lambda url, folder, progress: asked.append((url, folder)))
+    monkeypatch.setattr(transfer, "fetch_file", lambda url, folder, report: asked.append((url, folder)))
     catalogue.fetch_weights("resnet50")
     assert asked == [
         (

@@ -117,11 +117,11 @@ def test_counters_of_batch_norm_may_be_absent(state, pictures):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s.pop("conv1.0.weight"), r"file: lacks conv1\.0\.weight"),
-        (lambda s: s.update(stray=torch.ones(1)), "has unknown stray"),
-        (lambda s: s.update({"conv5.1.bias": torch.ones(3)}), r"conv5\.1\.bias has shape \(3,\), expected"),
-        (lambda s: s.pop("fc.bias"), r"lacks fc\.bias"),
-        (lambda s: s.update({"fc.weight": torch.ones(7, 9)}), r"fc\.weight has shape \(7, 9\)"),
+        (lambda s: s.pop("conv1.0.weight"), r'file: Missing key.* "conv1\.0\.weight"'),
+        (lambda s: s.update(stray=torch.ones(1)), 'Unexpected key.* "stray"'),
+        (lambda s: s.update({"conv5.1.bias": torch.ones(3)}), r"size mismatch for conv5\.1\.bias: .*\[3\]"),
+        (lambda s: s.pop("fc.bias"), r'Missing key.* "fc\.bias"'),
+        (lambda s: s.update({"fc.weight": torch.ones(7, 9)}), r"size mismatch for fc\.weight: .*\[7, 9\]"),
     ],
 )
 def test_keys_are_strict(state, change, message):
@@ -132,7 +132,9 @@ def test_keys_are_strict(state, change, message):
 
 
 def test_weights_of_another_architecture_name_a_few_keys(state):
-    with pytest.raises(CheckpointError, match=r"and [0-9]+ more.*another architecture"):
+    with pytest.raises(
+        CheckpointError, match=r"Missing key.*\[\.\.\.\]; the file is of another architecture"
+    ):
         build("resnet18", state, "file")
 
 

@@ -69,11 +69,9 @@ def read_source(config: SourceConfig, *, texts_alone: bool = False) -> PairSet:
         raise ConfigError(f"{found.name}: no place given; set data.annotations{hint}, or pass --annotations")
     place = Path(config.annotations or Path(folder or "") / "data" / found.folder).expanduser()
     pictures = Path(config.pictures).expanduser() if config.pictures else None
-    if found.beside:
-        pass  # the reader finds them by what the files say
-    elif texts_alone:
+    if texts_alone and not found.beside:
         pictures = None
-    else:
+    elif not found.beside:  # else the reader finds them by what the files say
         pictures = pictures or (place if place.is_dir() else place.parent) / "images"
         if not pictures.is_dir():
             raise MissingError(

