@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.library.channels import EncodedChannel, Evidence
-from limner.library.gallery import Derived, Gallery, Space
+from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
@@ -56,7 +56,7 @@ def make(path, count):
 def index_of(path):
     matrix = np.load(path, mmap_mode="r")
     count = len(matrix)
-    space = Space(matrix, np.ones(count, dtype=bool), "", Derived(Path(path)))
+    space = Space(matrix, np.ones(count, dtype=bool), "", Path(path))
     return Index(Gallery(Numbers(count), Numbers(count), {"clip": space}))
 
 

@@ -1,6 +1,7 @@
 """Search against a plain float scan of everything."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,13 +11,16 @@ from hypothesis import strategies as st
 
 from limner.arrays import scores
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.library import scan
+from limner.library import search as searching
 from limner.library.channels import EncodedChannel, Evidence
-from limner.library.gallery import Gallery, Space, moments
+from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 
 
-def search(gallery, channels, k, *, exclude=None, **options):
-    return Index(gallery, **options).search(channels, k, exclude=exclude)
+def search(gallery, channels, k, *, exclude=None, block_rows=searching.BLOCK_ROWS, oversample=4):
+    with patch.multiple(searching, BLOCK_ROWS=block_rows, OVERSAMPLE=oversample):
+        return Index(gallery).search(channels, k, exclude=exclude)
 
 
 def gallery_of(**spaces):
@@ -106,7 +110,7 @@ def test_rounding_that_hides_the_best_is_found_out():
     vectors = unit(base + 0.004 * rng.normal(size=(4000, 64)))
     gallery = gallery_of(visual=space(vectors))
     channel = EncodedChannel("visual", "visual", Evidence(slope=1, z_slope=0, offset=0), unit(base)[None])
-    hits = Index(gallery, block_rows=500).search([channel], 5, oversample=1)
+    hits = search(gallery, [channel], 5, block_rows=500, oversample=1)
     exact = scores(channel.texts, gallery.spaces["visual"].matrix.astype(np.float32))
     assert hits.scores[0] == pytest.approx(-np.sort(-exact[0])[:5], abs=1e-7)
 
@@ -178,8 +182,6 @@ def test_wrong_input_is_named():
         search(gallery, [], 3)
     with pytest.raises(ConfigError, match="no name twice"):
         search(gallery, [channels[0], channels[0]], 3)
-    with pytest.raises(ConfigError, match="block_rows"):
-        search(gallery, channels, 3, block_rows=0)
     with pytest.raises(ShapeError, match="exclude"):
         search(gallery, channels, 3, exclude=np.zeros(4, dtype=bool))
     even = Evidence(slope=1, z_slope=0, offset=0)
@@ -212,7 +214,8 @@ def test_moments_equal_those_of_the_cosines(seed, count, cone):
     present = rng.random(count) < 0.8
     stored = space(rng.normal(size=(count, 5)) + cone, present)
     texts = unit(rng.normal(size=(3, 5)))
-    mean, std = moments(stored, block_rows=int(rng.integers(1, 80))).of_cosines(texts)
+    with patch.object(scan, "BLOCK_ROWS", int(rng.integers(1, 80))):
+        mean, std = stored.moments.of_cosines(texts)
     cosines = texts.astype(np.float64) @ stored.matrix[present].astype(np.float64).T
     if not present.any():
         assert (mean == 0).all()
@@ -225,7 +228,7 @@ def test_moments_equal_those_of_the_cosines(seed, count, cone):
 @pytest.mark.parametrize("pictures", [0, 7])
 def test_no_text_finds_nothing(pictures):
     gallery, channels = world(1, pictures, texts=0)
-    hits = Index(gallery, block_rows=3).search(channels, 5)
+    hits = search(gallery, channels, 5, block_rows=3)
     assert len(hits.rows) == len(hits.scores) == len(hits.evidence) == 0
 
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.library.gallery import Pool, over_blocks
+from limner.library.scan import Pool, over_blocks
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])

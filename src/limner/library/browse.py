@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limner.errors import DataError
-from limner.library.gallery import IntArray
+from limner.library.scan import IntArray
 from limner.library.library import picture_of
 from limner.library.store import PICTURES, Store, pictures_schema
 from limner.records import Picture
@@ -120,7 +120,6 @@ class Catalogue:
         return [picture_of(row) for row in self._table.take(rows).to_pylist()]
 
     def _matching(self, words: str) -> IntArray:
-
         return np.flatnonzero(pc.match_substring(self._words, words).to_numpy(zero_copy_only=False))
 
     @cached_property

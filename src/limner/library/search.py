@@ -6,32 +6,31 @@ bound does not suffice the doubtful rows are scored too. It neither encodes nor 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from torch import Tensor
 
 from limner.arrays import FloatArray, expect
 from limner.errors import ConfigError, NumericsError
 from limner.library.channels import EncodedChannel
-from limner.library.gallery import (
-    ROUNDOFF,
+from limner.library.gallery import Gallery, Space
+from limner.library.scan import (
     BoolArray,
-    Coarse,
-    Gallery,
-    Moments,
+    Float64Array,
+    IntArray,
     Pool,
-    coarse,
     exact_scores,
-    moments,
     over_blocks,
+    rounded_texts,
     widened,
 )
 
-IntArray = NDArray[np.int64]
-Float64Array = NDArray[np.float64]
-
 BLOCK_ROWS = 16_384
+"""Pictures scored at a time; their scores should fit a core's cache."""
+OVERSAMPLE = 4
+"""The coarse pass keeps this many times the pictures asked for."""
 
 
 @dataclass(frozen=True)
@@ -101,55 +100,58 @@ class _Plan:
     """
 
     channel: EncodedChannel
+    space: Space
     scale: Float64Array
     shift: Float64Array
     weight: FloatArray
     kind: IntArray
 
-    def weights(self, start: int, stop: int) -> FloatArray:
-        """Weights of some pictures, (1 or N, R)."""
-        part = self.weight[:, start:stop]
-        return part if len(part) == 1 else part[self.kind]
+    @cached_property
+    def rounded(self) -> tuple[Tensor, FloatArray]:
+        """The texts in bfloat16, and bounds of the errors of cosines; see `rounded_texts`."""
+        return rounded_texts(self.channel.texts)
+
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """Evidence of the pictures of a block by cosines in bfloat16, (N, R)."""
+        share = widened(self.space.coarse[start:stop] @ self.rounded[0])
+        share *= self.scale.astype(np.float32)[:, None]
+        share += self.shift.astype(np.float32)[:, None]
+        weight = self.weight[:, start:stop]
+        if (weight != 1).any():
+            share *= weight if len(weight) == 1 else weight[self.kind]
+        return share
+
+    def error(self) -> Float64Array:
+        """(N,) bounds of the errors of `rough`."""
+        return np.abs(self.scale) * self.rounded[1] + 1e-5 * (1 + np.abs(self.shift))
+
+    def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
+        cosines = exact_scores(self.channel.texts, self.space.matrix, rows)
+        weight = self.weight[:, rows]
+        # Where a fuller channel says it all, this one says nothing.
+        here: BoolArray = np.asarray((weight > 0).any(axis=0))
+        nats = self.scale[:, None] * cosines + self.shift[:, None]
+        return np.where(here, nats * weight[self.kind], 0.0).astype(np.float32), here
 
 
 class Index:
-    """A gallery made ready for search; what is computed once per gallery is kept.
+    """A gallery made ready for search; what was scored last is kept.
 
     Args:
         gallery: the pictures.
-        block_rows: pictures scored at a time; their scores should fit a core's cache.
     """
 
-    def __init__(self, gallery: Gallery, *, block_rows: int = BLOCK_ROWS) -> None:
-        if block_rows < 1:
-            raise ConfigError(f"index: block_rows is {block_rows}, expected at least 1")
+    def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
-        self._block_rows = block_rows
-        self._moments: dict[str, Moments] = {}
-        self._coarse: dict[str, Coarse] = {}
         self._latest: tuple[tuple[EncodedChannel, ...], IntArray, Scored] | None = None
 
-    def moments(self, space: str) -> Moments:
-        """Moments of one space, read or computed on first use."""
-        if space not in self._moments:
-            stored = self.gallery.space(space)
-            self._moments[space] = stored.derived.moments(stored) if stored.derived else moments(stored)
-        return self._moments[space]
-
-    def search(
-        self,
-        channels: Sequence[EncodedChannel],
-        k: int,
-        *,
-        oversample: int = 4,
-        exclude: BoolArray | None = None,
-    ) -> Hits:
+    def search(self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None) -> Hits:
         """The k best pictures for each of N texts.
 
         Args:
             channels: at least one, each with the same N texts.
             k: pictures per text, at least 1.
-            oversample: the coarse pass keeps this many times k.
             exclude: (M,) True for pictures that must not be found; they do not count in `evidence`
                 either. Means and spreads of cosines stay those of the whole gallery.
         Returns:
@@ -160,8 +162,8 @@ class Index:
             ShapeError: widths or numbers of texts differ.
             NumericsError: a vector or score is not finite.
         """
-        if k < 1 or oversample < 1:
-            raise ConfigError(f"index.search: k is {k} and oversample {oversample}, expected at least 1")
+        if k < 1:
+            raise ConfigError(f"index.search: k is {k}, expected at least 1")
         plans = self._plans(channels)
         count, pictures = len(channels[0].texts), len(self.gallery)
         usable = np.ones(pictures, dtype=bool)
@@ -171,23 +173,18 @@ class Index:
         available = int(np.count_nonzero(usable))
         width = min(k, available)
         if width == 0 or count == 0:
-            nothing = np.zeros(0, dtype=np.int64)
-            scored = self._score(plans, nothing)
-            return _hits(
-                nothing, scored, nothing.reshape(1, 0).repeat(count, axis=0), np.full(count, -np.inf)
-            )
-        kept = min(k * oversample, available)
+            union, rows = np.zeros(0, dtype=np.int64), np.zeros((count, 0), dtype=np.int64)
+            return _hits(union, self._score(plans, union), rows, np.full(count, -np.inf))
+        kept = min(k * OVERSAMPLE, available)
         rough = self._scan(plans, usable, kept)
-        rows, best, union, scored = self._rerank(plans, rough, width)
-        unsure = (best[:, -1] < rough.lowest + rough.error) & (kept < available)
-        if unsure.any():
-            doubtful = best[:, -1].astype(np.float64) - rough.error
-            rows = self._rescan(plans, usable, np.where(unsure, doubtful, np.inf), rows, best)
+        rows, least, union, scored = self._rerank(plans, rough, width)
+        if kept < available and (least < rough.values.min(axis=1) + rough.error).any():
+            rows = self._rescan(plans, usable, least - rough.error, width)
             union = np.unique(rows)
             scored = self._score(plans, union)
         self._latest = tuple(channels), union, scored
         hits = _hits(union, scored, rows, np.zeros(count))
-        return Hits(hits.rows, hits.scores, hits.shares, hits.present, rough.evidence(hits, available))
+        return replace(hits, evidence=rough.evidence(hits, available))
 
     def score(self, channels: Sequence[EncodedChannel], rows: IntArray) -> Scored:
         """Exact scores of given pictures for every text.
@@ -233,7 +230,7 @@ class Index:
             if channel.evidence.z_slope == 0:
                 mean = std = np.zeros(len(channel.texts))
             else:
-                mean, std = self.moments(channel.space).of_cosines(channel.texts)
+                mean, std = space.moments.of_cosines(channel.texts)
                 count = int(np.count_nonzero(space.present))
                 mean, std = channel.evidence.steadied(mean, std, count)
             scale, shift = channel.evidence.affine(mean, std)
@@ -242,68 +239,41 @@ class Index:
             scale, shift = scale * read[:, place], shift * read[:, place]
             weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * space.present
             covered |= kinds[:, place, None] & space.present
-            plans.append(_Plan(channel, scale, shift, weight.astype(np.float32), kind.ravel()))
+            plans.append(_Plan(channel, space, scale, shift, weight.astype(np.float32), kind.ravel()))
         return plans
 
     def _blocks(
         self, plans: list[_Plan], usable: BoolArray
     ) -> Iterator[tuple[int, tuple[FloatArray, Float64Array]]]:
         """First row of each block, its coarse scores (N, R), −inf where not usable, and their log Σ exp."""
-        parts = []
-        for plan in plans:
-            rough = self._copy(plan.channel.space)
-            query, _ = rough.query(plan.channel.texts)
-            scale, shift = (part.astype(np.float32)[:, None] for part in (plan.scale, plan.shift))
-            uneven = None if (plan.weight == 1).all() else plan
-            parts.append((rough, query, scale, shift, uneven))
         barred = None if usable.all() else ~usable
 
         def score(start: int, stop: int) -> tuple[FloatArray, Float64Array]:
-            total: FloatArray | None = None
-            for rough, query, scale, shift, uneven in parts:
-                share = widened(rough.matrix[start:stop] @ query)
-                share *= scale
-                share += shift
-                if uneven is not None:
-                    share *= uneven.weights(start, stop)
-                total = share if total is None else np.add(total, share, out=total)
-            if total is None:
-                raise ConfigError("index: no channel")
+            total = plans[0].rough(start, stop)
+            for plan in plans[1:]:
+                total += plan.rough(start, stop)
             if barred is not None:
                 total[:, barred[start:stop]] = -np.inf
             return total, _log_sum_exp(total)
 
-        return over_blocks(len(self.gallery), self._block_rows, score)
-
-    def _copy(self, space: str) -> Coarse:
-        if space not in self._coarse:
-            stored = self.gallery.space(space)
-            rough = stored.derived.coarse(space, stored) if stored.derived else coarse(space, stored)
-            self._coarse[space] = rough
-        return self._coarse[space]
+        return over_blocks(len(self.gallery), BLOCK_ROWS, score)
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, kept: int) -> "_Rough":
         """Coarse pass: the best `kept` rows per text, and the sum of everything."""
-        count = len(plans[0].channel.texts)
-        pools = [Pool(kept) for _ in range(count)]
-        mass: Float64Array = np.full(count, -np.inf)
+        pools = [Pool(kept) for _ in plans[0].kind]
+        mass: Float64Array = np.full(len(pools), -np.inf)
         for start, (total, part) in self._blocks(plans, usable):
             mass = np.logaddexp(mass, part)
             for pool, values in zip(pools, total, strict=True):
                 pool.add(values, start)
-        error = np.zeros(count)
-        for plan in plans:
-            _, bound = self._copy(plan.channel.space).query(plan.channel.texts)
-            # The product itself is rounded to bfloat16 too: at most ROUNDOFF of a cosine below 1.
-            error += np.abs(plan.scale) * (bound + ROUNDOFF * 1.02) + 1e-5 * (1 + np.abs(plan.shift))
-        best = [pool.best() for pool in pools]
-        values = np.stack([own for own, _ in best]).astype(np.float64)
-        return _Rough(np.stack([rows for _, rows in best]), values, mass, error)
+        values, rows = (np.stack(part) for part in zip(*(pool.best() for pool in pools), strict=True))
+        error = np.sum([plan.error() for plan in plans], axis=0)
+        return _Rough(rows, values.astype(np.float64), mass, error)
 
     def _rerank(
         self, plans: list[_Plan], rough: "_Rough", width: int
-    ) -> tuple[IntArray, FloatArray, IntArray, Scored]:
-        """The best `width` of each text's own rows by exact score; all rows scored for that, and as what."""
+    ) -> tuple[IntArray, Float64Array, IntArray, Scored]:
+        """Each text's own rows by exact score: the best `width` and the least score; what was scored."""
         # Two scores that differ by more than both errors cannot change places.
         reach = -np.sort(-rough.values, axis=1)[:, width - 1] - 2 * rough.error
         hopeful = rough.values >= reach[:, None]
@@ -311,59 +281,50 @@ class Index:
         where = np.minimum(np.searchsorted(union, rough.rows), len(union) - 1)
         scored = self._score(plans, union)
         exact = np.take_along_axis(scored.scores, where, axis=1)
-        exact = np.where(hopeful, exact, np.float32(-np.inf))
-        order = np.lexsort((rough.rows, -exact), axis=1)[:, :width]
-        rows = np.take_along_axis(rough.rows, order, axis=1)
-        return rows, np.take_along_axis(exact, order, axis=1), union, scored
+        rows, exact = _best(rough.rows, np.where(hopeful, exact, np.float32(-np.inf)), width)
+        return rows, exact[:, -1].astype(np.float64), union, scored
 
-    def _rescan(
-        self, plans: list[_Plan], usable: BoolArray, floor: Float64Array, rows: IntArray, best: FloatArray
-    ) -> IntArray:
-        """Score exactly every row whose coarse score reaches a text's floor."""
-        width = rows.shape[1]
+    def _rescan(self, plans: list[_Plan], usable: BoolArray, floor: Float64Array, width: int) -> IntArray:
+        """The best `width` rows of each text by exact score, of all whose coarse score reaches its floor."""
         limit = floor.astype(np.float32)[:, None]
+        rows: IntArray = np.zeros((len(floor), 0), dtype=np.int64)
+        best: FloatArray = np.zeros(rows.shape, dtype=np.float32)
         for start, (total, _) in self._blocks(plans, usable):
             found = np.flatnonzero((total >= limit).any(axis=0)) + start
-            if not len(found):
-                continue
             fresh = np.broadcast_to(found, (len(rows), len(found)))
             exact = self._score(plans, found).scores
-            # A row kept from before comes back; it must count once.
-            exact = np.where(_contained(found, rows), -np.inf, exact)
-            both = np.concatenate([rows, fresh], axis=1)
-            values = np.concatenate([best, exact], axis=1)
-            order = np.lexsort((both, -values), axis=1)[:, :width]
-            rows, best = np.take_along_axis(both, order, axis=1), np.take_along_axis(values, order, axis=1)
+            rows, best = _best(
+                np.concatenate([rows, fresh], axis=1), np.concatenate([best, exact], axis=1), width
+            )
         return rows
 
     def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
-        shares: dict[str, FloatArray] = {}
-        present: dict[str, BoolArray] = {}
-        total: FloatArray = np.zeros((len(plans[0].channel.texts), len(rows)), dtype=np.float32)
-        for plan in plans:
-            space = self.gallery.space(plan.channel.space)
-            cosines = exact_scores(plan.channel.texts, space.matrix, rows)
-            weight = plan.weight[:, rows]
-            # Where a fuller channel says it all, this one says nothing.
-            here: BoolArray = np.asarray((weight > 0).any(axis=0))
-            nats = plan.scale[:, None] * cosines + plan.shift[:, None]
-            share = np.where(here, nats * weight[plan.kind], 0.0).astype(np.float32)
-            shares[plan.channel.name], present[plan.channel.name] = share, here
-            total += share
+        found = {plan.channel.name: plan.exact(rows) for plan in plans}
+        total: FloatArray = np.sum([share for share, _ in found.values()], axis=0, dtype=np.float32)
         if not np.isfinite(total).all():
             raise NumericsError("index: a score is not finite; check the channels' calibration")
-        return Scored(total, shares, present)
+        return Scored(
+            total,
+            {name: share for name, (share, _) in found.items()},
+            {name: here for name, (_, here) in found.items()},
+        )
+
+
+def _best(rows: IntArray, values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
+    """(N, R) rows and their scores → the (N, width) best, equal ones in order of row."""
+    order = np.lexsort((rows, -values), axis=1)[:, :width]
+    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
 def _hits(union: IntArray, scored: Scored, rows: IntArray, evidence: Float64Array) -> Hits:
     """Rows of each text, taken from what was scored for all texts: the (R,) sorted rows `union`."""
-    where = np.searchsorted(union, rows)
     # Products of other shapes may differ in the last digit: order by what is handed out.
-    order = np.lexsort((rows, -np.take_along_axis(scored.scores, where, axis=1)), axis=1)
-    rows, where = np.take_along_axis(rows, order, axis=1), np.take_along_axis(where, order, axis=1)
+    exact = np.take_along_axis(scored.scores, np.searchsorted(union, rows), axis=1)
+    rows, exact = _best(rows, exact, rows.shape[1])
+    where = np.searchsorted(union, rows)
     shares = {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()}
     present = {name: part[where] for name, part in scored.present.items()}
-    return Hits(rows, np.take_along_axis(scored.scores, where, axis=1), shares, present, evidence)
+    return Hits(rows, exact, shares, present, evidence)
 
 
 @dataclass(frozen=True)
@@ -374,11 +335,6 @@ class _Rough:
     values: Float64Array
     mass: Float64Array
     error: Float64Array
-
-    @property
-    def lowest(self) -> Float64Array:
-        """(N,) smallest score kept: no row left out is above it."""
-        return np.asarray(np.min(self.values, axis=1), dtype=np.float64)
 
     def evidence(self, hits: Hits, available: int) -> Float64Array:
         """(N,) log mean exp, with the pictures returned at their exact scores."""
@@ -400,8 +356,3 @@ def _log_sum_exp(total: FloatArray) -> Float64Array:
     mass = np.exp(part, out=part).sum(axis=1).astype(np.float64)
     logs: Float64Array = np.log(mass, out=np.full(len(mass), -np.inf), where=mass > 0)
     return logs + top
-
-
-def _contained(found: IntArray, rows: IntArray) -> BoolArray:
-    """(N, R) True where a found row is already among a text's own rows."""
-    return np.array([np.isin(found, own) for own in rows], dtype=bool).reshape(len(rows), len(found))

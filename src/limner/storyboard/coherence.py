@@ -12,7 +12,7 @@ from pydantic import Field
 
 from limner.arrays import FloatArray, expect, scores
 from limner.library.channels import Evidence
-from limner.library.gallery import BoolArray
+from limner.library.scan import BoolArray
 from limner.library.search import Index
 from limner.records import Record
 from limner.storyboard.lattice import Float64Array, IntArray, PairTerm
@@ -94,7 +94,7 @@ class CosinePull:
         if evidence.z_slope == 0:
             mean = std = np.zeros(len(rows))
         else:
-            mean, std = index.moments(space).of_cosines(vectors)
+            mean, std = stored.moments.of_cosines(vectors)
         return cls(
             vectors,
             present=np.asarray(stored.present[rows]),

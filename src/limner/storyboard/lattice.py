@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from limner.arrays import expect
 from limner.errors import DataError, NumericsError
-from limner.library.gallery import BoolArray
+from limner.library.scan import BoolArray
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
