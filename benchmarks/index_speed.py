@@ -85,14 +85,13 @@ def found(folder):
 
 def reader(one):
     from limner.library.reader import Reader
-    from limner.pictures.metadata import CAPTION_SOURCES
 
-    return Reader([one], lambda sha: [one], frozenset(CAPTION_SOURCES))
+    return Reader([one], lambda sha: [one])
 
 
 def decode(folder, workers):
     """Read, hash, decode, prepare: all that the workers do, and nothing else."""
-    from limner.library.reader import ahead
+    from limner.threads import ahead
 
     one, files = encoder(), found(folder)
     start, cpu = time.perf_counter(), time.process_time()
@@ -125,9 +124,7 @@ def index(folder, workers):
     one.encode_pixels(np.zeros((BATCH, 224, 224, 3), dtype=np.uint8))
     with tempfile.TemporaryDirectory() as place:
         start, cpu = time.perf_counter(), time.process_time()
-        report = fill(
-            [folder], Path(place) / "lib", image_encoders=[one], workers=workers, batch_pictures=BATCH
-        )
+        report = fill([folder], Path(place) / "lib", image_encoders=[one], workers=workers)
         return report.pictures, time.perf_counter() - start, time.process_time() - cpu
 
 

@@ -27,7 +27,7 @@ from limner.encoders.catalogue import text_encoder
 from limner.library.ingest import index
 from limner.library.library import Library, picture_of
 from limner.library.reader import Pixels
-from limner.library.store import PICTURES, pictures_schema
+from limner.library.store import PICTURES, PICTURES_SCHEMA
 from limner.library.write import file_row, vector_table, write
 from limner.pictures.metadata import Words
 from limner.storyboard.equipment import picture_encoders
@@ -181,7 +181,7 @@ class Plain:
         self.album = sorted((folder / "photographs").glob("*.jpg"))
 
     def _rows(self) -> list[Any]:
-        batches = self.library.store.scan(PICTURES, pictures_schema().names)
+        batches = self.library.store.scan(PICTURES, PICTURES_SCHEMA.names)
         return [row for batch in batches for row in batch.to_pylist()]
 
     def page(self, number: int) -> None:

@@ -20,7 +20,7 @@ from limner.encoders.catalogue import MULTILINGUAL
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery
 from limner.library.library import Library, LibrarySummary
-from limner.library.store import PICTURES, Settings, SpaceInfo, pictures_schema
+from limner.library.store import PICTURES, PICTURES_SCHEMA, Settings, SpaceInfo
 from limner.library.write import CAPTION_SPACES
 from limner.records import BoardStep, Picture
 from limner.storyboard import calibration
@@ -106,7 +106,7 @@ class Tables:
         rows = [one.model_dump() for one in self._pictures]
         for row in rows:
             row["labels"] = [{"name": name, "probability": share} for name, share in row["labels"]]
-        yield pa.RecordBatch.from_pylist(rows, schema=pictures_schema()).select(list(columns))
+        yield pa.RecordBatch.from_pylist(rows, schema=PICTURES_SCHEMA).select(list(columns))
 
 
 class JobLibrary(Library):

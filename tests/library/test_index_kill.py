@@ -25,11 +25,12 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{source!r}, {here!r}]
 from fakes import FakeImages, FakeTexts
-from limner.library.ingest import index
+from limner.library import ingest
+ingest.BATCH_PICTURES, ingest.COMMIT_FILES = {batch}, {commit}
 folder, library, log, started, delay_s = sys.argv[1:]
 Path(started).touch()
-index([folder], library, image_encoders=[FakeImages(delay_s=float(delay_s), log=Path(log))],
-      text_encoder=FakeTexts(), batch_pictures={batch}, commit_files={commit}, workers={workers})
+ingest.index([folder], library, image_encoders=[FakeImages(delay_s=float(delay_s), log=Path(log))],
+             text_encoder=FakeTexts(), workers={workers})
 """
 
 

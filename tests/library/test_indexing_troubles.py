@@ -12,6 +12,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.arrays import ImageVectors
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.library import ingest
 from limner.library.ingest import RESUME, index
 from limner.library.library import Library
 from limner.library.store import Store
@@ -141,15 +142,17 @@ def test_pictures_are_never_modified(pictures, library):
     assert state() == before
 
 
-def test_an_encoder_that_fails_leaves_a_library_that_goes_on(pictures, library):
+def test_an_encoder_that_fails_leaves_a_library_that_goes_on(pictures, library, monkeypatch):
     class Breaking(FakeImages):
         def encode_pixels(self, batch):
             if self.encoded >= 2:
                 raise RuntimeError("power cut")
             return super().encode_pixels(batch)
 
+    monkeypatch.setattr(ingest, "BATCH_PICTURES", 2)
+    monkeypatch.setattr(ingest, "COMMIT_FILES", 2)
     with pytest.raises(RuntimeError, match="power cut"):
-        run(pictures, library, Breaking(), batch_pictures=2, commit_files=2)
+        run(pictures, library, Breaking())
     kept = library.store.count("vectors_visual")
     encoder = FakeImages()
     report = run(pictures, library, encoder)
@@ -203,8 +206,10 @@ class Watch:
 INTERRUPTED = """
 import signal, sys
 from fakes import FakeImages, FakeTexts
-from limner.library.ingest import index
+from limner.library import ingest
 from limner.library.library import Library
+
+ingest.BATCH_PICTURES = ingest.COMMIT_FILES = 2
 
 class Interrupting(FakeImages):
     def encode_pixels(self, batch):
@@ -218,8 +223,9 @@ class Watch:
 
 pictures, folder = sys.argv[1:]
 images, watch, before = Interrupting(), Watch(), signal.getsignal(signal.SIGINT)
-options = dict(batch_pictures=2, commit_files=2, progress=watch)
-report = index([pictures], Library.open(folder), image_encoders=[images], text_encoder=FakeTexts(), **options)
+report = ingest.index(
+    [pictures], Library.open(folder), image_encoders=[images], text_encoder=FakeTexts(), progress=watch
+)
 print(report.interrupted, images.encoded, signal.getsignal(signal.SIGINT) is before)
 """
 
@@ -267,9 +273,10 @@ def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch,
         return [both]
 
     def fill(folder):
-        index([pictures], folder, image_encoders=encoders(), text_encoder=FakeTexts(), commit_files=3)
+        index([pictures], folder, image_encoders=encoders(), text_encoder=FakeTexts())
         return content(Library.open(folder))
 
+    monkeypatch.setattr(ingest, "COMMIT_FILES", 3)
     due = fill(tmp_path / "undisturbed")
     cut = {"after": 1}
     real = Store.upsert
@@ -286,6 +293,7 @@ def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch,
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "upsert", upsert)
+        patch.setattr(ingest, "BATCH_PICTURES", 2)
         with pytest.raises(KeyboardInterrupt):
-            index([pictures], tmp_path / "cut", image_encoders=encoders(), batch_pictures=2, commit_files=3)
+            index([pictures], tmp_path / "cut", image_encoders=encoders())
     assert fill(tmp_path / "cut") == due

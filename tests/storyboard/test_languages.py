@@ -45,9 +45,9 @@ DUE = ["dog", "bike", "train"]
 def picture(folder, name, caption):
     seed = sum(map(ord, name))
     pixels = np.random.default_rng(seed).integers(0, 256, (6, 6, 3), dtype=np.uint8)
-    path = folder / f"{name}.png"
+    path = folder / f"{name}1.png"  # a name with a digit is no caption
     Image.fromarray(pixels).resize((48, 48), Image.Resampling.NEAREST).save(path)
-    (folder / f"{name}.txt").write_text(caption, encoding="utf-8")
+    path.with_suffix(".txt").write_text(caption, encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,8 @@ def library(tmp_path_factory):
         folder / "library",
         text_encoder=text_encoder(),
         multilingual=sentence_encoder(MULTILINGUAL),
-        captions=["sidecar"],
     )
-    assert [Path(one.path).stem for one in report.unread] == ["goat"]
+    assert [Path(one.path).stem.rstrip("1") for one in report.unread] == ["goat"]
     assert report.unread[0].reason == "Swahili (sw)"
     assert max(report.languages, key=report.languages.get) == "en"
     return folder / "library"
@@ -79,7 +78,8 @@ def story(sentences, **values):
 
 
 def chosen(board):
-    return [None if one.chosen is None else Path(one.chosen.picture.path).stem for one in board.steps]
+    paths = [None if one.chosen is None else Path(one.chosen.picture.path) for one in board.steps]
+    return [path and path.stem.rstrip("1") for path in paths]
 
 
 @pytest.mark.parametrize("code", TEXTS)
@@ -187,7 +187,6 @@ def test_an_english_text_and_english_captions_need_no_other_encoder(tmp_path, mo
         tmp_path / "library",
         text_encoder=text_encoder(),
         multilingual=sentence_encoder(MULTILINGUAL),
-        captions=["sidecar"],
     )
     opened = Illustrator.open(tmp_path / "library")
     catalogue._sentences.cache_clear()  # indexing, or another test, has loaded the network

@@ -15,7 +15,7 @@ from limner.errors import DataError
 from limner.library.browse import Catalogue
 from limner.library.known import IndexReport
 from limner.library.library import Library
-from limner.library.store import pictures_schema
+from limner.library.store import PICTURES_SCHEMA
 from limner.records import Picture
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
@@ -108,7 +108,7 @@ def made_up(count):
                 "license": "",
             }
         )
-    return pa.Table.from_pylist(rows, schema=pictures_schema())
+    return pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA)
 
 
 @pytest.mark.parametrize("count", [0, 1, 500, pytest.param(100_000, marks=pytest.mark.slow)])

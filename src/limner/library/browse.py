@@ -9,26 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from limner.errors import DataError
-from limner.library.scan import IntArray
 from limner.library.library import picture_of
-from limner.library.store import PICTURES, Store, pictures_schema
+from limner.library.scan import IntArray
+from limner.library.store import PICTURES, PICTURES_SCHEMA, PRESENT, Store
 from limner.records import Picture
-
-if TYPE_CHECKING:
-    import pyarrow
 
 
 class Catalogue:
     """The present pictures of a library, as they were when it was read."""
 
-    def __init__(self, table: pyarrow.Table) -> None:
+    def __init__(self, table: pa.Table) -> None:
         """Use `read`.
 
         Args:
@@ -46,9 +42,8 @@ class Catalogue:
         Raises:
             DataError: a table is damaged.
         """
-        schema = pictures_schema()
-        batches = list(store.scan(PICTURES, schema.names, "array_length(paths) > 0"))
-        return cls(pa.Table.from_batches(batches) if batches else schema.empty_table())
+        batches = store.scan(PICTURES, PICTURES_SCHEMA.names, PRESENT)
+        return cls(pa.Table.from_batches(batches, PICTURES_SCHEMA))
 
     def __len__(self) -> int:
         """Number of pictures."""
@@ -85,7 +80,7 @@ class Catalogue:
         if not words:
             stop = min(offset + limit, len(self))
             return len(self), self._take(np.arange(min(offset, stop), stop))
-        found = self._matching(words)
+        found = np.flatnonzero(pc.match_substring(self._words, words).to_numpy(zero_copy_only=False))
         return len(found), self._take(found[offset : offset + limit])
 
     @cached_property
@@ -110,33 +105,20 @@ class Catalogue:
 
     def duplicates(self, offset: int, limit: int) -> list[tuple[str, list[Picture]]]:
         """Groups of pictures that show the same, each with its id; see `alike`."""
-        found = []
-        for rows in self.alike[offset : offset + limit]:
-            pictures = self._take(np.array(rows, dtype=np.int64))
-            found.append((pictures[0].group, pictures))
-        return found
+        groups = (self._take(np.array(rows)) for rows in self.alike[offset : offset + limit])
+        return [(pictures[0].group, pictures) for pictures in groups]
 
     def _take(self, rows: IntArray) -> list[Picture]:
         return [picture_of(row) for row in self._table.take(rows).to_pylist()]
 
-    def _matching(self, words: str) -> IntArray:
-        return np.flatnonzero(pc.match_substring(self._words, words).to_numpy(zero_copy_only=False))
-
     @cached_property
-    def _words(self) -> pyarrow.Array:
+    def _words(self) -> pa.Array:
         """Per picture, its file names and captions in lower case."""
-        # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
-        return pa.array(
-            [
-                "\n".join(
-                    (
-                        *(path.rpartition(os.sep)[2] for path in paths),
-                        *(one["text"] for one in captions or ()),
-                    )
-                ).lower()
-                for paths, captions in zip(
-                    self._table["paths"].to_pylist(), self._table["captions"].to_pylist(), strict=True
-                )
-            ],
-            pa.large_string(),
-        )
+        said = []
+        for paths, captions in zip(
+            *(self._table[name].to_pylist() for name in ("paths", "captions")), strict=True
+        ):
+            names = [path.rpartition(os.sep)[2] for path in paths]
+            # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
+            said.append("\n".join([*names, *(one["text"] for one in captions or ())]).lower())
+        return pa.array(said, pa.large_string())

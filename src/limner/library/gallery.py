@@ -23,7 +23,7 @@ from limner.arrays import expect
 from limner.errors import CheckpointError, DataError, unknown
 from limner.files import replacing
 from limner.library.scan import BoolArray, HalfArray, Moments, moments, round_into
-from limner.library.store import PICTURES, Store
+from limner.library.store import PICTURES, PRESENT, Store
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -165,10 +165,7 @@ def mapped(
 
 def present_pictures(store: Store) -> tuple[list[str], list[str]]:
     """Ids of all pictures that some file still holds, sorted, and the near-duplicate group of each."""
-    pairs: list[tuple[str, str]] = []
-    for batch in store.scan(PICTURES, ["id", "group"], "array_length(paths) > 0"):
-        pairs += zip(*(batch.column(name).to_pylist() for name in ("id", "group")), strict=True)
-    pairs.sort()
+    pairs = sorted(store.rows(PICTURES, ["id", "group"], PRESENT))
     same = {one: one for one, _ in pairs}
     # Most pictures are their own group; sharing the text halves the memory.
     return [one for one, _ in pairs], [same.get(group, group) for _, group in pairs]

@@ -19,14 +19,15 @@ from limner.errors import DataError, unknown
 from limner.files import locked, strangers, write_text
 from limner.library.gallery import Gallery, Space, cached_space, present_pictures
 from limner.library.store import (
+    CAPTIONED,
     FILES,
     PICTURES,
+    PRESENT,
+    SCHEMAS,
     SETTINGS_FILE,
     Settings,
     SpaceInfo,
     Store,
-    files_schema,
-    pictures_schema,
     read_settings,
     vectors_name,
 )
@@ -87,8 +88,8 @@ class Library:
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         self.settings, self.store = Settings(), Store(self.folder / "tables")
-        self.store.ensure(PICTURES, pictures_schema())
-        self.store.ensure(FILES, files_schema())
+        for name, schema in SCHEMAS.items():
+            self.store.ensure(name, schema)
         self.save()
 
     @classmethod
@@ -125,7 +126,7 @@ class Library:
 
     def __len__(self) -> int:
         """Number of pictures with a present file."""
-        return self.store.count(PICTURES, "array_length(paths) > 0")
+        return self.store.count(PICTURES, PRESENT)
 
     def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
         """Vectors of all present pictures, in order of their ids, or of chosen ones in the order given.
@@ -140,14 +141,9 @@ class Library:
             if space not in self.settings.spaces:
                 raise DataError(f"{self.folder}: " + unknown("vector space", space, self.settings.spaces))
         known, groups = present_pictures(self.store)
+        infos, cache = self.settings.spaces, self.folder / "cache"
         vectors = {
-            space: cached_space(
-                self.store,
-                self.folder / "cache" / space,
-                vectors_name(space),
-                self.settings.spaces[space],
-                known,
-            )
+            space: cached_space(self.store, cache / space, vectors_name(space), infos[space], known)
             for space in spaces
         }
         if ids is None:
@@ -181,7 +177,7 @@ class Library:
             DataError: an id is unknown, or no file holds that picture any more.
         """
         wanted = list(ids)
-        rows = self.store.lookup(PICTURES, "id", wanted, pictures_schema().names)
+        rows = self.store.lookup(PICTURES, "id", wanted)
         found = {row["id"]: row for row in rows if row["paths"]}
         missing = [one for one in wanted if one not in found]
         if missing:
@@ -218,16 +214,15 @@ class Library:
         ending = os.sep + text
         hits: dict[str, set[str]] = {"exact": set(), "ending": set(), "id": set()}
         names: list[str] = []
-        for batch in self.store.scan(FILES, ["path", "sha256"], "status = 'ok'"):
-            for path, sha in zip(*(batch.column(k).to_pylist() for k in ("path", "sha256")), strict=True):
-                if path in exact:
-                    hits["exact"].add(sha)
-                if path.endswith(ending):
-                    hits["ending"].add(sha)
-                if len(text) >= _ID_DIGITS and sha.startswith(text.lower()):
-                    hits["id"].add(sha)
-                if len(names) < _NAMES_COMPARED:
-                    names.append(path.rpartition(os.sep)[2])
+        for path, sha in self.store.rows(FILES, ["path", "sha256"], "status = 'ok'"):
+            if path in exact:
+                hits["exact"].add(sha)
+            if path.endswith(ending):
+                hits["ending"].add(sha)
+            if len(text) >= _ID_DIGITS and sha.startswith(text.lower()):
+                hits["id"].add(sha)
+            if len(names) < _NAMES_COMPARED:
+                names.append(path.rpartition(os.sep)[2])
         found = next((ids for ids in hits.values() if ids), set())
         if len(found) == 1:
             return self.picture(found.pop())
@@ -241,10 +236,8 @@ class Library:
 
     def skipped(self) -> list[Problem]:
         """Files that could not be used, by path."""
-        found: list[tuple[str, str]] = []
-        for batch in self.store.scan(FILES, ["path", "reason"], "status = 'skipped'"):
-            found += zip(*(batch.column(name).to_pylist() for name in ("path", "reason")), strict=True)
-        return [Problem(path=path, reason=reason) for path, reason in sorted(found)]
+        found = sorted(self.store.rows(FILES, ["path", "reason"], "status = 'skipped'"))
+        return [Problem(path=path, reason=reason) for path, reason in found]
 
     def summary(self) -> LibrarySummary:
         """Counts of everything."""
@@ -257,7 +250,7 @@ class Library:
             skipped=count(FILES, "status = 'skipped'"),
             deleted=count(FILES, "status = 'deleted'"),
             duplicates=files - pictures,
-            captioned=count(PICTURES, "array_length(paths) > 0 AND array_length(captions) > 0"),
+            captioned=count(PICTURES, CAPTIONED),
             spaces=spaces,
             vectors={
                 name: count(vectors_name(name)) if self.store.has(vectors_name(name)) else 0

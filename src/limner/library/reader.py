@@ -10,20 +10,19 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from limner.arrays import ByteArray, ImageEncoder
 from limner.pictures.decode import PictureError, decode, noted, read_file
 from limner.pictures.find import FoundFile
 from limner.pictures.hashes import phash
-from limner.pictures.metadata import CaptionSource, Words, embedded, merge, read_sidecars, words_of_name
+from limner.pictures.metadata import Words, embedded, merge, read_sidecars, words_of_name
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 HASH_SIDE_PX = 64
 MAX_WORKERS = 16
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class ReadFile:
         found: as the walk met it.
         size, mtime_ns, sha256: as read; "" for a file that could not be.
         pixels: None for a file that is no usable picture.
-        words: captions of the chosen sources and the rest.
+        words: captions and the rest.
         reason: why it is not usable, or "".
         lasting: False where another try may succeed without a change of the file.
     """
@@ -72,12 +71,12 @@ class Reader:
     Attributes:
         encoders: those that may need pixels.
         needs: SHA-256 → the encoders whose vectors that picture lacks; asked once per file read.
-        sources: origins of captions to keep.
+        captions: whether captions are kept.
     """
 
     encoders: Sequence[ImageEncoder]
     needs: Callable[[str], Sequence[ImageEncoder]]
-    sources: frozenset[CaptionSource]
+    captions: bool = True
 
     def __call__(self, found: FoundFile) -> ReadFile:
         """Read one file; a file that is not usable comes back with the reason."""
@@ -100,13 +99,12 @@ class Reader:
         return ReadFile(found, size, mtime_ns, sha256, pixels, words)
 
     def _words(self, found: FoundFile, inside: Words) -> Words:
-        """Words of all origins, the user's own first, captions of unwanted origins left out."""
+        """Words of all origins, the user's own first."""
         origins = (found.words, read_sidecars(found.sidecars), inside, words_of_name(found.path))
         every = merge(origins)
-        kept = [caption for caption in every.captions if caption.source in self.sources]
         # Keywords help the search but read badly; a description comes before them.
-        kept.sort(key=lambda caption: caption.source == "keywords")
-        return Words(tuple(kept), every.credit, every.license, every.taken, every.warnings)
+        kept = sorted(every.captions, key=lambda caption: caption.source == "keywords")
+        return replace(every, captions=tuple(kept) if self.captions else ())
 
 
 def _prepare(encoder: ImageEncoder, rgb: Image) -> ByteArray:

@@ -11,17 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
+import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from limner.errors import DataError, LimnerError, MissingError
 from limner.records import Record
 
-if TYPE_CHECKING:
-    import pyarrow
-
-
+T = TypeVar("T")
 FORMAT = 1
 SETTINGS_FILE = "library.json"
 
@@ -94,60 +92,58 @@ INDEXED = {FILES: ("key", "sha256"), PICTURES: ("id",)}
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
 _LOOKUP_VALUES = 1000
+_MOST_TABLES = 1000
 _KEEP_VERSIONS = timedelta(minutes=30)
+_CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
 
 
-def files_schema() -> pyarrow.Schema:
-    """Columns of `files`: one row per path."""
-    import pyarrow as pa
+FILES_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),  # BLAKE2b-128 of path_bytes, hex: the row's identity
+        ("path", pa.string()),
+        ("path_bytes", pa.binary()),
+        ("source", pa.binary()),
+        ("size", pa.int64()),
+        ("mtime_ns", pa.int64()),
+        ("sha256", pa.string()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("words_key", pa.string()),
+        ("captions", _CAPTIONS),
+        ("credit", pa.string()),
+        ("license", pa.string()),
+        ("taken", pa.string()),
+    ]
+)
+"""Columns of `files`: one row per path."""
 
-    return pa.schema(
-        [
-            ("key", pa.string()),  # BLAKE2b-128 of path_bytes, hex: the row's identity
-            ("path", pa.string()),
-            ("path_bytes", pa.binary()),
-            ("source", pa.binary()),
-            ("size", pa.int64()),
-            ("mtime_ns", pa.int64()),
-            ("sha256", pa.string()),
-            ("status", pa.string()),
-            ("reason", pa.string()),
-            ("words_key", pa.string()),
-            ("captions", _captions()),
-            ("credit", pa.string()),
-            ("license", pa.string()),
-            ("taken", pa.string()),
-        ]
-    )
+PICTURES_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("paths", pa.list_(pa.string())),
+        ("width_px", pa.int32()),
+        ("height_px", pa.int32()),
+        ("format", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("phash", pa.string()),
+        ("group", pa.string()),
+        ("taken", pa.string()),
+        ("captions", _CAPTIONS),
+        ("labels", pa.list_(pa.struct([("name", pa.string()), ("probability", pa.float64())]))),
+        ("credit", pa.string()),
+        ("license", pa.string()),
+    ]
+)
+"""Columns of `pictures`: one row per content, the fields of `records.Picture`."""
 
-
-def pictures_schema() -> pyarrow.Schema:
-    """Columns of `pictures`: one row per content, the fields of `data.records.Picture`."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            ("id", pa.string()),
-            ("paths", pa.list_(pa.string())),
-            ("width_px", pa.int32()),
-            ("height_px", pa.int32()),
-            ("format", pa.string()),
-            ("size_bytes", pa.int64()),
-            ("phash", pa.string()),
-            ("group", pa.string()),
-            ("taken", pa.string()),
-            ("captions", _captions()),
-            ("labels", pa.list_(pa.struct([("name", pa.string()), ("probability", pa.float64())]))),
-            ("credit", pa.string()),
-            ("license", pa.string()),
-        ]
-    )
+SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
+PRESENT = "array_length(paths) > 0"
+"""Pictures that some file still holds."""
+CAPTIONED = f"{PRESENT} AND array_length(captions) > 0"
 
 
-def vectors_schema(dim: int) -> pyarrow.Schema:
+def vectors_schema(dim: int) -> pa.Schema:
     """Columns of the table of one vector space: picture, hash of what the vector was made from, vector."""
-    import pyarrow as pa
-
     return pa.schema(
         [("id", pa.string()), ("input_hash", pa.string()), ("vector", pa.list_(pa.float16(), dim))]
     )
@@ -156,12 +152,6 @@ def vectors_schema(dim: int) -> pyarrow.Schema:
 def vectors_name(space: str) -> str:
     """Name of a space's table."""
     return f"vectors_{space}"
-
-
-def _captions() -> pyarrow.DataType:
-    import pyarrow as pa
-
-    return pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
 
 
 class Store:
@@ -181,20 +171,13 @@ class Store:
 
     def names(self) -> list[str]:
         """Names of all tables."""
-        names: list[str] = []
-        token: str | None = None
-        while True:
-            page = self._database.list_tables(page_token=token)
-            names += page.tables
-            token = page.page_token
-            if not token:
-                return sorted(names)
+        return sorted(self._database.list_tables(limit=_MOST_TABLES).tables)
 
     def has(self, name: str) -> bool:
         """Whether a table exists."""
         return name in self._open or name in self.names()
 
-    def ensure(self, name: str, schema: pyarrow.Schema) -> None:
+    def ensure(self, name: str, schema: pa.Schema) -> None:
         """Make a table where it does not exist.
 
         Raises:
@@ -231,7 +214,7 @@ class Store:
         with self._reading(name):
             return int(self._table(name).count_rows(where))
 
-    def upsert(self, name: str, rows: pyarrow.Table) -> None:
+    def upsert(self, name: str, rows: pa.Table) -> None:
         """Write rows, replacing those of equal key: doing it twice is doing it once."""
         if rows.num_rows:
             merge = self._table(name).merge_insert(KEY.get(name, "id"))
@@ -239,12 +222,10 @@ class Store:
 
     def delete(self, name: str, keys: Iterable[str]) -> None:
         """Remove rows by key."""
-        for values in _chunks(list(keys)):
+        for values in chunks(list(keys), _LOOKUP_VALUES):
             self._table(name).delete(_among(KEY.get(name, "id"), values))
 
-    def scan(
-        self, name: str, columns: Sequence[str], where: str | None = None
-    ) -> Iterator[pyarrow.RecordBatch]:
+    def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, in blocks, in no particular order.
 
         Raises:
@@ -252,9 +233,7 @@ class Store:
         """
         with self._reading(name):
             query = self._table(name).search().select(list(columns))
-            if where is not None:
-                query = query.where(where)
-            batches = iter(query.to_batches(batch_size=SCAN_ROWS))
+            batches = iter((query.where(where) if where else query).to_batches(batch_size=SCAN_ROWS))
         while True:
             # What a caller does with a block is none of the table's damage.
             with self._reading(name):
@@ -263,8 +242,17 @@ class Store:
                 return
             yield batch
 
+    def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
+        """As `scan`, row by row: the values of the columns in their order.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        for batch in self.scan(name, columns, where):
+            yield from zip(*(batch.column(one).to_pylist() for one in columns), strict=True)
+
     def lookup(
-        self, name: str, column: str, values: Iterable[str], columns: Sequence[str]
+        self, name: str, column: str, values: Iterable[str], columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
         """Rows whose column is one of some values.
 
@@ -272,13 +260,14 @@ class Store:
             name: the table.
             column: an indexed text column that holds hexadecimal digits.
             values: hexadecimal digits.
-            columns: what to return.
+            columns: what to return; by default all of `files` or `pictures`.
         """
-        rows: list[dict[str, Any]] = []
-        for some in _chunks(sorted(set(values))):
-            for batch in self.scan(name, columns, _among(column, some)):
-                rows += batch.to_pylist()
-        return rows
+        return [
+            row
+            for some in chunks(sorted(set(values)), _LOOKUP_VALUES)
+            for batch in self.scan(name, columns or SCHEMAS[name].names, _among(column, some))
+            for row in batch.to_pylist()
+        ]
 
     def compact(self) -> None:
         """Join small pieces, bring search indices up to date and forget old versions."""
@@ -318,9 +307,9 @@ class Store:
             ) from error
 
 
-def _chunks(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), _LOOKUP_VALUES):
-        yield values[start : start + _LOOKUP_VALUES]
+def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Runs of at most `size` values."""
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def _among(column: str, values: Sequence[str]) -> str:

@@ -7,34 +7,43 @@ that the next run does again with the same result. It reads no files and runs no
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, TextEncoder, unit_rows
 from limner.errors import DataError
 from limner.language import language_of, languages_of
-from limner.library.known import place
+from limner.library.known import DIGEST, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
-from limner.library.store import FILES, PICTURES, Store, files_schema, pictures_schema, vectors_name
+from limner.library.store import (
+    CAPTIONED,
+    FILES,
+    FILES_SCHEMA,
+    PICTURES,
+    PICTURES_SCHEMA,
+    PRESENT,
+    Store,
+    chunks,
+    vectors_name,
+)
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
 from limner.records import Caption
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from limner.library.library import Library
     from limner.progress import Progress
 
 
 FileRow = dict[str, Any]
 Labels = list[tuple[str, float]]
-_MAX_REASON_CHARS = 2000
+MAX_REASON_CHARS = 2000
 
 
 def file_key(path: bytes) -> str:
@@ -77,7 +86,7 @@ def file_row(
         "mtime_ns": mtime_ns,
         "sha256": sha256,
         "status": status,
-        "reason": reason[:_MAX_REASON_CHARS],
+        "reason": reason[:MAX_REASON_CHARS],
         "words_key": words_key,
         "captions": [caption.model_dump() for caption in said.captions],
         "credit": said.credit,
@@ -86,7 +95,7 @@ def file_row(
     }
 
 
-def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray) -> pyarrow.Table:
+def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray) -> pa.Table:
     """Rows of a vector table.
 
     Args:
@@ -104,7 +113,7 @@ def write(
     files: Iterable[FileRow],
     pixels: Mapping[str, Pixels],
     labels: Mapping[str, Labels],
-    vectors: Mapping[str, pyarrow.Table],
+    vectors: Mapping[str, pa.Table],
 ) -> None:
     """Write a batch.
 
@@ -118,10 +127,10 @@ def write(
     rows = {row["key"]: row for row in files}
     pictures = _pictures(store, rows, pixels, labels)
     # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
-    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=pictures_schema()))
+    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA))
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table)
-    store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=files_schema()))
+    store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA))
 
 
 def _pictures(
@@ -134,13 +143,13 @@ def _pictures(
     """
     before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
     affected = {row["sha256"] for row in (*before, *rows.values()) if row["status"] == "ok"}
-    stored = store.lookup(FILES, "sha256", affected, files_schema().names)
+    stored = store.lookup(FILES, "sha256", affected)
     present = [row for row in stored if row["key"] not in rows] + list(rows.values())
     holders: dict[str, list[FileRow]] = {sha: [] for sha in affected}
     for row in present:
         if row["status"] == "ok":
             holders[row["sha256"]].append(row)
-    known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected, pictures_schema().names)}
+    known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected)}
     return [
         _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha))
         for sha, holding in sorted(holders.items())
@@ -179,8 +188,6 @@ def _picture(
 CAPTIONS, MULTILINGUAL = "captions", "multilingual"
 CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
 """Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
-_PRESENT = "array_length(paths) > 0"
-_CAPTIONED = f"{_PRESENT} AND array_length(captions) > 0"
 _SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
 _TEXTS_AT_ONCE = 512
 _GROUP_ROWS = 8192
@@ -194,15 +201,9 @@ def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:
 
 def caption_shares(store: Store) -> dict[str, float]:
     """Language → share of a library's captions, largest first, estimated from some spread over all of it."""
-    every = max(1, store.count(PICTURES, _CAPTIONED) // _SHARES_FROM)
-    texts: list[str] = []
-    seen = 0
-    for batch in store.scan(PICTURES, ["captions"], _CAPTIONED):
-        for captions in batch.column("captions").to_pylist():
-            seen += 1
-            if seen % every == 0:
-                texts.append(captions[0]["text"])
-    return languages_of(texts).shares
+    every = max(1, store.count(PICTURES, CAPTIONED) // _SHARES_FROM)
+    some = islice(store.rows(PICTURES, ["captions"], CAPTIONED), every - 1, None, every)
+    return languages_of([captions[0]["text"] for (captions,) in some]).shares
 
 
 def encode_captions(
@@ -224,35 +225,32 @@ def encode_captions(
         progress: told of every picture encoded.
         stopped: asked between batches; True ends early.
     """
-    store, table = library.store, vectors_name(space)
-    ids, hashes = _known_hashes(store, table)
-    met = np.zeros(len(ids), dtype=bool)
-    stale: list[tuple[str, str, list[str]]] = []
-    done = 0
-    total = 0
-    for batch in store.scan(PICTURES, ["id", "captions"], _CAPTIONED):
-        for row in batch.to_pylist():
-            texts = [caption["text"] for caption in row["captions"]]
-            key = captions_hash(encoder.fingerprint, texts)
-            at = place(ids, bytes.fromhex(row["id"]))
-            if at >= 0 and bytes(hashes[at]) == bytes.fromhex(key).rstrip(b"\0"):
-                met[at] = True
-                continue
-            readable = readable_captions(texts, reads, library.settings.languages)
+    store, table, shares = library.store, vectors_name(space), library.settings.languages
+    known = sorted_rows(store, table, [("id", DIGEST), ("input_hash", "S32")])
+    ids, left = known["id"].copy(), np.ones(len(known), dtype=bool)
+
+    def stale() -> Iterator[tuple[str, str, list[str]]]:
+        for picture, captions in store.rows(PICTURES, ["id", "captions"], CAPTIONED):
+            texts = [caption["text"] for caption in captions]
+            key, row = captions_hash(encoder.fingerprint, texts), place(ids, picture)
+            same = row >= 0 and known["input_hash"][row] == key.encode()
+            readable = [] if same else readable_captions(texts, reads, shares)
+            if row >= 0 and (same or readable):
+                left[row] = False
             if readable:
-                if at >= 0:
-                    met[at] = True
-                stale.append((row["id"], key, readable))
-                total += 1
-        if len(stale) >= _TEXTS_AT_ONCE:
-            progress.total(total)
-            done += _encode(store, table, encoder, stale, progress)
-            stale = []
-            if stopped():
-                return done
-    progress.total(total)
-    done += _encode(store, table, encoder, stale, progress)
-    store.delete(table, (bytes(one).ljust(32, b"\0").hex() for one in ids[~met]))
+                yield picture, key, readable
+
+    waiting, done = stale(), 0
+    while some := list(islice(waiting, _TEXTS_AT_ONCE)):
+        names, hashes, texts = zip(*some, strict=True)
+        progress.total(done + len(some))
+        store.upsert(table, vector_table(names, hashes, mean_vectors(encoder, texts)))
+        progress.advance(len(some))
+        done += len(some)
+        if stopped():
+            return done
+    progress.total(done)
+    store.delete(table, (one.decode() for one in ids[left]))
     return done
 
 
@@ -275,42 +273,12 @@ def unread_captions(library: Library) -> dict[str, str]:
     """Id of each captioned picture without any vector of its captions → language of the first of them."""
     store = library.store
     spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
-    known = np.array([bytes.fromhex(one) for table in spaces for one in ids_of(store, table)], dtype="S32")
-    known.sort()
-    unread: dict[str, str] = {}
-    for batch in store.scan(PICTURES, ["id", "captions"], _CAPTIONED):
-        for row in batch.to_pylist():
-            if place(known, bytes.fromhex(row["id"])) < 0:
-                text = row["captions"][0]["text"]
-                unread[row["id"]] = language_of(text, library.settings.languages).code
-    return unread
-
-
-def _known_hashes(store: Store, table: str) -> tuple[NDArray[np.bytes_], NDArray[np.bytes_]]:
-    """Ids, sorted, and input hashes of a vector table."""
-    ids: list[bytes] = []
-    hashes: list[bytes] = []
-    for batch in store.scan(table, ["id", "input_hash"]):
-        ids += map(bytes.fromhex, batch.column("id").to_pylist())
-        hashes += map(bytes.fromhex, batch.column("input_hash").to_pylist())
-    known, inputs = np.array(ids, dtype="S32"), np.array(hashes, dtype="S16")
-    order = np.argsort(known)
-    return known[order], inputs[order]
-
-
-def _encode(
-    store: Store,
-    table: str,
-    encoder: TextEncoder,
-    stale: list[tuple[str, str, list[str]]],
-    progress: Progress,
-) -> int:
-    for start in range(0, len(stale), _TEXTS_AT_ONCE):
-        some = stale[start : start + _TEXTS_AT_ONCE]
-        vectors = mean_vectors(encoder, [texts for _, _, texts in some])
-        store.upsert(table, vector_table([one for one, _, _ in some], [key for _, key, _ in some], vectors))
-        progress.advance(len(some))
-    return len(stale)
+    known = np.sort(np.concatenate([np.zeros(0, DIGEST), *(sorted_ids(store, table) for table in spaces)]))
+    return {
+        picture: language_of(captions[0]["text"], library.settings.languages).code
+        for picture, captions in store.rows(PICTURES, ["id", "captions"], CAPTIONED)
+        if place(known, picture) < 0
+    }
 
 
 def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatArray:
@@ -335,46 +303,28 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
 def link_near(library: Library) -> None:
     """Set the near-duplicate group of every present picture: the smallest id in it."""
     store = library.store
-    rows: list[tuple[str, str, str]] = []
-    for batch in store.scan(PICTURES, ["id", "phash", "group"], _PRESENT):
-        columns = (batch.column(name).to_pylist() for name in ("id", "phash", "group"))
-        rows += zip(*columns, strict=True)
-    rows.sort()
+    rows = sorted(store.rows(PICTURES, ["id", "phash", "group"], PRESENT))
     groups = near_groups(np.array([int(phash, 16) for _, phash, _ in rows], dtype=np.uint64))
     changed = [
         (one, rows[lowest][0])
         for (one, _, group), lowest in zip(rows, groups.tolist(), strict=True)
         if rows[lowest][0] != group
     ]
-    for start in range(0, len(changed), _GROUP_ROWS):
-        some = changed[start : start + _GROUP_ROWS]
-        store.upsert(PICTURES, pa.table({"id": [one for one, _ in some], "group": [to for _, to in some]}))
+    for some in chunks(changed, _GROUP_ROWS):
+        ids, smallest = zip(*some, strict=True)
+        store.upsert(PICTURES, pa.table({"id": ids, "group": smallest}))
 
 
 def group_counts(store: Store) -> tuple[int, int]:
     """Near-duplicate groups of two or more present pictures, and the pictures in them."""
-    sizes: dict[str, int] = {}
-    for batch in store.scan(PICTURES, ["id", "group"], f'{_PRESENT} AND id != "group"'):
-        for group in batch.column("group").to_pylist():
-            sizes[group] = sizes.get(group, 1) + 1
-    return len(sizes), sum(sizes.values())
-
-
-def ids_of(store: Store, table: str, where: str | None = None) -> Iterator[str]:
-    """Picture ids in a table."""
-    for batch in store.scan(table, ["id"], where):
-        yield from batch.column("id").to_pylist()
+    others = Counter(group for (group,) in store.rows(PICTURES, ["group"], f'{PRESENT} AND id != "group"'))
+    return len(others), len(others) + others.total()
 
 
 def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
     """Space → present pictures without a vector in it, where there are any."""
-    present = np.array([bytes.fromhex(one) for one in ids_of(store, PICTURES, _PRESENT)], dtype="S32")
-    result: dict[str, Any] = {}
-    for space in spaces:
-        table = vectors_name(space)
-        known = ids_of(store, table) if store.has(table) else iter(())
-        have = np.array([bytes.fromhex(one) for one in known], dtype="S32")
-        missing = int((~np.isin(present, have)).sum())
-        if missing:
-            result[space] = missing
-    return result
+    present = sorted_ids(store, PICTURES, PRESENT)
+    missing = {
+        space: int((~np.isin(present, sorted_ids(store, vectors_name(space)))).sum()) for space in spaces
+    }
+    return {space: count for space, count in missing.items() if count}
