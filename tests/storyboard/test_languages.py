@@ -99,7 +99,7 @@ def test_english_captions_are_judged_by_one_channel_and_foreign_ones_by_the_othe
     assert bike.chosen.channels["multilingual"] > 0
     spanish = opened.board(story(TEXTS["es"]))
     assert spanish.channels == ("multilingual",)
-    assert opened.search(TEXTS["es"][0], 1)[0].picture.path.endswith("dog.png")
+    assert opened.search(TEXTS["es"][0], 1)[0].picture.path.endswith("dog1.png")
 
 
 def test_a_bilingual_text_is_read_step_by_step(opened):
