@@ -12,7 +12,8 @@ LimnerError
 └── CheckpointError  (ValueError)  a saved model or vector store that does not fit
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -46,6 +47,22 @@ class CheckpointError(LimnerError, ValueError):
 
 class LimnerWarning(UserWarning):
     """Something that a caller should know and that stops nothing; the command prints it as a line."""
+
+
+@contextmanager
+def installed(what: str, package: str) -> Iterator[None]:
+    """Say what to install where an import in this block fails.
+
+    Args:
+        what: the missing part, such as ``"open_clip"``.
+        package: as pip takes it, such as ``"'limner[clip]'"``.
+    Raises:
+        MissingError: an import failed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingError(f"{what} is not installed; run: pip install {package}") from error
 
 
 def unknown(what: str, found: object, choices: Iterable[str]) -> str:

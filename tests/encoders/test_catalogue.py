@@ -68,12 +68,15 @@ def test_unknown_names():
         catalogue.text_encoder("minilmm")
     with pytest.raises(ConfigError, match="unknown engine 'openvin'"):
         catalogue.image_encoder("resnet18", engine="openvin")
+    with pytest.raises(ConfigError, match="unknown precision 'bf16'"):
+        catalogue.image_encoder("base", precision="bf16")
     with pytest.raises(ConfigError, match="unknown downloadable model 'colour'"):
         catalogue.fetch_weights("colour")
 
 
-def test_what_is_available_is_listed(tmp_path):
-    rows = {row.name: row for row in catalogue.available({"resnet18": saved(tmp_path, 3)})}
+def test_what_is_available_is_listed(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIMNER_WEIGHTS", str(saved(tmp_path, 3)))
+    rows = {row.name: row for row in catalogue.available()}
     assert set(rows) == {*catalogue.SHIPPED, "colour", *catalogue.TORCHVISION}
     assert all(rows[name].file.path.is_file() and not rows[name].missing for name in catalogue.SHIPPED)
     assert rows["colour"].missing == ""

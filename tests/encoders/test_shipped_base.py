@@ -37,9 +37,10 @@ def test_a_shipped_file_is_the_one_that_was_measured(name):
     rows, columns = np.mgrid[:260, :260]
     pixels = np.stack([columns % 64 * 4, rows % 64 * 4, (rows + columns) % 128 * 2], axis=2).astype(np.uint8)
     with torch.no_grad():
-        joint, looks = net.pictures(torch.from_numpy(pixels[None]))
-        told = net.sentences(torch.from_numpy(sentence_encoder().encode_text(["a dog runs on the beach"])))
-        also = net.multilingual(
+        features = net.features(torch.from_numpy(pixels[None]))
+        joint, looks = net.joint(features), net.looks(features)
+        told = net.sentence(torch.from_numpy(sentence_encoder().encode_text(["a dog runs on the beach"])))
+        also = net.foreign(
             torch.from_numpy(sentence_encoder(MULTILINGUAL).encode_text(["ein Hund rennt am Strand"]))
         )
     for found, due in ((joint, picture), (looks, look), (told, english), (also, german)):

@@ -30,7 +30,7 @@ def test_bytes_are_normalised_as_everywhere():
     cover = FromBytes(torch.nn.Module())
     cover.network.forward = lambda values: seen.append(values) or values.flatten(1)
     cover(pixels())
-    assert torch.allclose(seen[0], normalised(pixels().numpy()), atol=1e-5)
+    assert torch.allclose(seen[0], normalised(pixels()), atol=1e-5)
     for wrong in (pixels().float(), pixels()[0], pixels().permute(0, 3, 1, 2)):
         with pytest.raises(ShapeError, match="expected uint8"):
             cover(wrong)
@@ -85,5 +85,5 @@ def test_the_mean_of_a_grid_is_what_the_classifier_pools(name):
     if name == "convnext_tiny":
         mean = whole.network.classifier[0](mean[:, :, None, None]).flatten(1)
     torch.testing.assert_close(mean, pooled, atol=1e-4, rtol=1e-4)
-    with pytest.raises(ConfigError, match="no map of features"):
+    with pytest.raises(ConfigError, match="no maps of features"):
         grid_of(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")

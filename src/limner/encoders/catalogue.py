@@ -6,7 +6,7 @@ they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -36,24 +36,15 @@ if TYPE_CHECKING:
 COLOUR = "colour"
 SENTENCES = "minilm"
 MULTILINGUAL = "use"
-# name → torchvision's weights whose file and class names are meant. The first ImageNet recipe is
-# preferred: its probabilities are less flattened by label smoothing, which ConSE lives on.
-TORCHVISION = {
-    "resnet18": "IMAGENET1K_V1",
-    "resnet34": "IMAGENET1K_V1",
-    "resnet50": "IMAGENET1K_V1",
-    "resnet101": "IMAGENET1K_V1",
-    "resnet152": "IMAGENET1K_V1",
-    "vit_b_16": "IMAGENET1K_V1",
-    "vit_b_32": "IMAGENET1K_V1",
-    "convnext_tiny": "IMAGENET1K_V1",
-    "convnext_small": "IMAGENET1K_V1",
-    "convnext_base": "IMAGENET1K_V1",
-    "swin_t": "IMAGENET1K_V1",
-    "efficientnet_b0": "IMAGENET1K_V1",
-}
-
-
+# Of torchvision's weights, those of the first ImageNet recipe: their probabilities, which ConSE lives on, are
+# less flattened by label smoothing.
+_RECIPE = "IMAGENET1K_V1"
+TORCHVISION = (
+    *(f"resnet{layers}" for layers in (18, 34, 50, 101, 152)),
+    *("vit_b_16", "vit_b_32"),
+    *("convnext_tiny", "convnext_small", "convnext_base"),
+    *("swin_t", "efficientnet_b0"),
+)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
 CLIP = "clip:"
@@ -162,23 +153,24 @@ def image_encoder(
         from limner.encoders.colour import ColourEncoder
 
         return ColourEncoder()
+    from limner.encoders.pixels import ConSE, PixelEncoder, Precision, build
+
+    for what, value, choices in (
+        ("precision", precision, get_args(Precision)),
+        ("engine", engine, get_args(Engine)),
+    ):
+        if value not in choices:
+            raise ConfigError("encoder: " + unknown(what, value, choices))
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 
         if engine != "torch":
-            raise ConfigError(
-                f"encoder: {name} is run by torch alone; name another encoder or drop --engine {engine}"
-            )
+            raise ConfigError(f"encoder: {name} is run by torch alone; name another encoder or no engine")
         return BaseImageEncoder(name, shipped_file(name), precision=precision, device=device)
-    if engine not in get_args(Engine):
-        raise ConfigError("encoder: " + unknown("engine", engine, get_args(Engine)))
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights, precision=precision, device=device)
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
-    from limner.encoders.pixels import ConSE, PixelEncoder, build, check_options
-
-    check_options(precision)
     file = weight_file(name, weights)
     backbone = build(name, read_state(file), str(file.path))
     conse, classes = None, class_names(name)
@@ -209,9 +201,7 @@ def clip_encoder(
     from limner.encoders.clip import ClipEncoder, architectures
 
     architecture = name.removeprefix(CLIP)
-    if architecture not in architectures():
-        raise ConfigError("clip: " + unknown("architecture", architecture, architectures()))
-    file = find_clip(architecture, weights, architectures())
+    file = find_clip(architecture, weights, architectures(architecture))
     return ClipEncoder(
         architecture,
         read_state(file),
@@ -252,7 +242,7 @@ def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of to
     """What torchvision knows of the published weights of an architecture."""
     from torchvision.models import get_model_weights
 
-    return get_model_weights(name)[TORCHVISION[name]]
+    return get_model_weights(name)[_RECIPE]
 
 
 @dataclass(frozen=True)
@@ -270,18 +260,14 @@ class Available:
     missing: str = ""
 
 
-def available(weights: Mapping[str, Path] | None = None) -> list[Available]:
-    """Every named encoder, with its weights or the line that says how to get them.
-
-    Args:
-        weights: name → file or folder, as given by ``--weights NAME=FILE``.
-    """
+def available() -> list[Available]:
+    """Every named encoder, with its weights or the line that says how to get them."""
     from limner.encoders.base_encoder import shipped_file
 
     rows = [Available(name, shipped_file(name)) for name in SHIPPED] + [Available(COLOUR, None)]
     for name in TORCHVISION:
         try:
-            rows.append(Available(name, weight_file(name, (weights or {}).get(name))))
+            rows.append(Available(name, weight_file(name)))
         except (MissingError, CheckpointError) as error:
             rows.append(Available(name, None, str(error)))
     return rows
@@ -307,7 +293,7 @@ def fetch_weights(
         from limner.encoders.clip import fetch_clip
 
         if folder is not None:
-            raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); drop --to")
+            raise ConfigError("CLIP goes to the cache of Hugging Face (HF_HOME); name no folder for it")
         architecture, _, tag = name.removeprefix(CLIP).partition("@")
         return fetch_clip(architecture, tag)
     if name not in TORCHVISION:

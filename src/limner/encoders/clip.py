@@ -22,15 +22,16 @@ from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
 from limner.encoders.pixels import (
     Framing,
     Precision,
-    check_options,
     checked,
     frame,
+    normalised,
     products,
     shorter_side_px,
+    to_device,
 )
-from limner.encoders.sentences import mean_of_windows, windows_of
+from limner.encoders.sentences import by_windows
 from limner.encoders.weights import load_strictly, of_clip
-from limner.errors import CheckpointError, ConfigError, MissingError, unknown
+from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -99,21 +100,25 @@ def _own_tokens(architecture: str, folder: Path | None, clean: str) -> _Tokens:
     )
 
 
-def architectures() -> list[str]:
+def architectures(wanted: str | None = None) -> list[str]:
     """Names of the architectures open_clip knows.
 
+    Args:
+        wanted: one that must be among them.
     Raises:
+        ConfigError: it is not.
         MissingError: the extra is not installed.
     """
-    return list(_open_clip().list_models())
+    known = list(_open_clip().list_models())
+    if wanted is not None and wanted not in known:
+        raise ConfigError("clip: " + unknown("architecture", wanted, known))
+    return known
 
 
 def _open_clip() -> Any:  # noqa: ANN401  (an optional, untyped module)
     """The module, or what to install."""
-    try:
+    with installed("open_clip", "'limner[clip]'"):
         import open_clip
-    except ImportError as error:
-        raise MissingError("open_clip is not installed; run: pip install 'limner[clip]'") from error
     return open_clip
 
 
@@ -147,13 +152,11 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
         ConfigError: unknown architecture or tag, or several and none is named.
         MissingError: the extra is not installed, or the network refuses.
     """
-    module = _open_clip()
-    if architecture not in architectures():
-        raise ConfigError("clip: " + unknown("architecture", architecture, architectures()))
+    module, known = _open_clip(), architectures(architecture)
     choices = {
-        one: settings["hf_hub"]
+        one: settings["hf_hub"].rstrip("/")
         for one, settings in _pretrained(architecture)
-        if of_clip(settings.get("hf_hub", "").rstrip("/").rpartition("/")[2], architecture, architectures())
+        if of_clip(settings.get("hf_hub", "").rstrip("/").rpartition("/")[2], architecture, known)
     }
     if not tag and len(choices) > 1:
         names = ", ".join(f"clip:{architecture}@{one}" for one in choices)
@@ -167,7 +170,7 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
 
         path = Path(module.download_pretrained(module.get_pretrained_cfg(architecture, tag)))
         for name in TOKENIZER_FILES if own else ():
-            hf_hub_download(choices[tag].rstrip("/"), name)
+            hf_hub_download(choices[tag], name)
     except Exception as error:  # of whatever library stands between here and the network
         told = " ".join(str(error).split())[:120]
         raise MissingError(f"clip: {architecture} could not be fetched ({told}); try again later") from error
@@ -193,7 +196,6 @@ class ClipEncoder:
         *,
         where: str = "clip",
         precision: Precision = "bfloat16",
-        framing: Framing | None = None,
         tokenizer: Path | None = None,
         device: str = "cpu",
     ) -> None:
@@ -206,25 +208,23 @@ class ClipEncoder:
             sha256: of the weight file.
             where: the file, for messages.
             precision: of the picture side; text is encoded in float32 always.
-            framing: the published one by default: a crop for CLIP, the whole squeezed for SigLIP.
             tokenizer: folder of `TOKENIZER_FILES`, for architectures with a tokenizer of their own.
             device: torch device that computes.
         Raises:
             MissingError: the extra is not installed, or the tokenizer's files are not there.
-            ConfigError: unknown architecture, precision or framing, or a text side from another library.
+            ConfigError: unknown architecture, or a text side from another library.
             CheckpointError: the parameters are not those of the architecture, or the tokenizer is damaged.
         """
         open_clip = _open_clip()
-        if architecture not in open_clip.list_models():
-            raise ConfigError("clip: " + unknown("architecture", architecture, open_clip.list_models()))
+        architectures(architecture)
         text = open_clip.get_model_config(architecture)["text_cfg"]
         if text.get("hf_model_name"):
             raise ConfigError(
                 f"clip: the text side of {architecture} comes from another library; choose a ViT or RN one"
             )
         published = _published(architecture)
-        framing = framing or ("squash" if published.get("resize_mode") == "squash" else "crop")
-        check_options(precision, framing)
+        # A crop for CLIP, the whole squeezed for SigLIP.
+        framing: Framing = "squash" if published.get("resize_mode") == "squash" else "crop"
         own = text.get("hf_tokenizer_name")
         cleaned = text.get("tokenizer_kwargs", {}).get("clean", "whitespace")
         tokens = _own_tokens(architecture, tokenizer, cleaned) if own else _clip_tokens(architecture)
@@ -236,9 +236,8 @@ class ClipEncoder:
         self._context = int(model.context_length)
         size = model.visual.image_size
         self._size_px = int(size[0] if isinstance(size, tuple) else size)
-        mean = published.get("mean") or model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
-        std = published.get("std") or model.visual.image_std or open_clip.OPENAI_DATASET_STD
-        self._mean, self._std = (255 * torch.tensor(values, device=device) for values in (mean, std))
+        self._mean = published.get("mean") or model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
+        self._std = published.get("std") or model.visual.image_std or open_clip.OPENAI_DATASET_STD
         self._precision, self._framing, self._device = precision, framing, device
         self.name = f"clip:{architecture}"
         self.dim = int(open_clip.get_model_config(architecture)["embed_dim"])
@@ -259,8 +258,7 @@ class ClipEncoder:
             NumericsError: a value is not finite.
         """
         checked(self.name, batch, self._size_px)
-        values = torch.from_numpy(np.ascontiguousarray(batch)).to(self._device, torch.float32)
-        pixels = values.sub_(self._mean).div_(self._std).permute(0, 3, 1, 2)
+        pixels = normalised(to_device(batch, self._device), self._mean, self._std)
         with torch.inference_mode(), products(self._device, self._precision):
             features = self._model.encode_image(pixels).float().cpu().numpy()
         return ImageVectors({"clip": unit_rows(self.name, features)})
@@ -271,17 +269,20 @@ class ClipEncoder:
         Raises:
             DataError: a text is empty once cleaned, naming its place.
         """
-        first, last = self._tokens.first, self._tokens.last
-        room = self._context - len(first) - len(last)
-        windows = windows_of(self.name, texts, [self._tokens.encode(text) for text in texts], room)
-        vectors = []
+        room = self._context - len(self._tokens.first) - len(self._tokens.last)
+        pieces = [self._tokens.encode(text) for text in texts]
+        return by_windows(self.name, texts, pieces, room, self._encode_windows)
+
+    def _encode_windows(self, windows: list[list[int]]) -> FloatArray:
+        """W windows of word pieces → (W, D) unit rows."""
+        vectors: FloatArray = np.zeros((len(windows), self.dim), dtype=np.float32)
         for start in range(0, len(windows), _BATCH):
             batch = windows[start : start + _BATCH]
             tokens = torch.full((len(batch), self._context), self._tokens.pad, dtype=torch.long)
-            for row, (_, ids) in enumerate(batch):
-                framed = [*first, *ids, *last]
+            for row, ids in enumerate(batch):
+                framed = [*self._tokens.first, *ids, *self._tokens.last]
                 tokens[row, : len(framed)] = torch.tensor(framed)
             with torch.inference_mode():
-                features = self._model.encode_text(tokens.to(self._device), normalize=True).cpu().numpy()
-            vectors.append(features)
-        return mean_of_windows(self.name, windows, vectors, (len(texts), self.dim))
+                made = self._model.encode_text(tokens.to(self._device), normalize=True)
+            vectors[start : start + _BATCH] = made.cpu().numpy()
+        return vectors

@@ -66,7 +66,7 @@ class ColourEncoder:
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (64, 64, 3) bytes, all of it squeezed into the square."""
-        return frame(image, _SIDE_PX, "squash")
+        return frame(image, _SIDE_PX)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
         """(B, 64, 64, 3) bytes → vectors; no labels.

@@ -21,8 +21,9 @@ from limner.encoders.pixels import (
     ConSE,
     PixelEncoder,
     Precision,
+    checked,
 )
-from limner.errors import MissingError
+from limner.errors import installed
 
 _METHOD = "openvino/1"
 _HINTS = {"bfloat16": "bf16", "float32": "f32"}
@@ -51,11 +52,9 @@ class OpenVinoEncoder(PixelEncoder):
         Raises:
             MissingError: OpenVINO is not installed.
         """
-        try:
+        with installed("OpenVINO", "'limner[fast]'"):
             import openvino
             from openvino.preprocess import PrePostProcessor
-        except ImportError as error:
-            raise MissingError("OpenVINO is not installed; run: pip install 'limner[fast]'") from error
 
         super().__init__(name, backbone, sha256, conse=conse, precision=precision)
         # An example of two keeps the batch axis from being taken for a constant 1.
@@ -82,7 +81,11 @@ class OpenVinoEncoder(PixelEncoder):
         described = f"{_METHOD} {version} {self.fingerprint}"
         self.fingerprint = hashlib.sha256(described.encode()).hexdigest()
 
-    def _forward(self, batch: ByteArray) -> FloatArray:
-        """Bytes → (B, F) features."""
-        features = self._compiled([np.ascontiguousarray(batch)])[0]
-        return np.array(features, dtype=np.float32)
+    def features(self, batch: ByteArray) -> FloatArray:
+        """(B, 224, 224, 3) bytes → (B, F) pooled features as they leave the backbone, not of unit length.
+
+        Raises:
+            ShapeError: not B such squares.
+        """
+        made = self._compiled([np.ascontiguousarray(checked(self.name, batch))])[0]
+        return np.array(made, dtype=np.float32)

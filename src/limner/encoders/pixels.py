@@ -10,8 +10,8 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, expect, unit_rows
 from limner.encoders.weights import load_strictly
-from limner.errors import CheckpointError, ConfigError, DataError, ShapeError, unknown
+from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.threads import one_core_each
 
 if TYPE_CHECKING:
@@ -116,6 +116,21 @@ class Stages(nn.Module):
         return torch.cat(found, dim=1)
 
 
+def _up_to_last_map(model: nn.Module, name: str) -> dict[str, nn.Module]:
+    """The children of a torchvision classifier that make its maps of features.
+
+    Raises:
+        ConfigError: it has no maps of features, as transformers.
+    """
+    children = dict(model.named_children())
+    if "layer4" in children:
+        names = list(children)
+        return {key: children[key] for key in names[: names.index("layer4") + 1]}
+    if "features" in children and "permute" not in children:
+        return dict(children["features"].named_children())
+    raise ConfigError(f"backbone: {name} has no maps of features; choose a ResNet or ConvNeXt")
+
+
 def stages(model: nn.Module, name: str) -> Stages:
     """The stages of a torchvision classifier; weights are shared with it.
 
@@ -125,35 +140,30 @@ def stages(model: nn.Module, name: str) -> Stages:
     Raises:
         ConfigError: it has no maps of features, as transformers.
     """
-    children = dict(model.named_children())
-    if "layer4" in children:
-        names = list(children)
-        stem = [children[key] for key in names[: names.index("layer1")]]
-        return Stages([nn.Sequential(*stem), *(children[f"layer{number}"] for number in range(1, 5))])
-    if "features" in children and "permute" not in children:
-        return Stages(list(children["features"].children()))
-    raise ConfigError(f"backbone: {name} has no maps of features to sum up; choose a ResNet or ConvNeXt")
+    children = _up_to_last_map(model, name)
+    stem = [children.pop(key) for key in list(children)[:-4]] if "layer4" in children else []
+    return Stages([*([nn.Sequential(*stem)] if stem else []), *children.values()])
 
 
 SMALLEST_PART = 4
 """Pictures below which a part of its own does not pay."""
 
 
-def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray) -> FloatArray:
+def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray, device: str = "cpu") -> FloatArray:
     """The same as `work(batch)`, up to rounding.
 
     Args:
         work: (B, ...) bytes → (B, F), row by row; called in threads, where torch computes on one core.
         batch: (B, ...) bytes.
+        device: what computes; another one than the CPU takes all at once.
     """
-    threads = torch.get_num_threads()
-    count = min(threads, len(batch) // SMALLEST_PART)
+    count = min(torch.get_num_threads(), len(batch) // SMALLEST_PART) if device == "cpu" else 1
     if count < 2:
         return work(batch)
     return np.concatenate(list(one_core_each(np.array_split(batch, count), work, workers=count)))
 
 
-Framing = Literal["squash", "crop", "pad"]
+Framing = Literal["squash", "crop"]
 _CROP_MARGIN = 256 / 224
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -164,54 +174,40 @@ def shorter_side_px(side_px: int, framing: Framing) -> int:
     return round(side_px * _CROP_MARGIN) if framing == "crop" else side_px
 
 
-def frame(image: Image, side_px: int, framing: Framing, *, bicubic: bool = False) -> ByteArray:
+def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: bool = False) -> ByteArray:
     """One upright RGB picture → (side, side, 3) bytes.
+
+    Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP squash .783 / .540,
+    crop .757 / .521, padded .761 / .547; text → picture is best with squash too.
 
     Args:
         image: mode RGB.
         side_px: side of the square.
         framing: ``squash`` scales width and height apart, so all of the picture is seen; ``crop``
             scales the shorter side to 8/7 of the square and cuts out its centre, as ImageNet
-            classifiers are tested; ``pad`` keeps proportions and fills with mid-grey.
+            classifiers are tested.
         bicubic: how pixels in between are found; bilinear unless given.
     Raises:
         DataError: the picture is not RGB.
     """
-    from PIL.Image import Resampling, new
+    from PIL.Image import Resampling
 
     if image.mode != "RGB":
         raise DataError(f"encoder: picture has mode {image.mode}, expected RGB; convert it first")
-    between = Resampling.BICUBIC if bicubic else Resampling.BILINEAR
-    width, height = image.size
-    square = (side_px, side_px)
-    # A gap of 2 halves large pictures by box filter first: same look, far less work.
-    if framing == "squash":
-        shown = image.resize(square, between, reducing_gap=2.0)
-    elif framing == "crop":
+    box = None
+    if framing == "crop":
+        width, height = image.size
         part = min(width, height) / _CROP_MARGIN
         left, top = (width - part) / 2, (height - part) / 2
         box = (left, top, left + part, top + part)
-        shown = image.resize(square, between, box=box, reducing_gap=2.0)
-    else:
-        scale = side_px / max(width, height)
-        size = (max(1, round(width * scale)), max(1, round(height * scale)))
-        inner = image.resize(size, between, reducing_gap=2.0)
-        shown = new("RGB", square, (124, 116, 104))  # the mean of ImageNet: zero once normalised
-        shown.paste(inner, ((side_px - size[0]) // 2, (side_px - size[1]) // 2))
+    between = Resampling.BICUBIC if bicubic else Resampling.BILINEAR
+    # A gap of 2 halves large pictures by box filter first: same look, far less work.
+    shown = image.resize((side_px, side_px), between, box=box, reducing_gap=2.0)
     return np.array(shown, dtype=np.uint8)
 
 
-DRAWING_WIDTH = 384
-
-
 class FromBytes(nn.Module):
-    """A backbone that takes bytes.
-
-    Normalises with ImageNet's mean and deviation, wherever the module lies.
-    """
-
-    mean: Tensor
-    std: Tensor
+    """A backbone that takes bytes; they are normalised with ImageNet's mean and deviation."""
 
     def __init__(self, network: nn.Module) -> None:
         """Cover a backbone.
@@ -221,8 +217,6 @@ class FromBytes(nn.Module):
         """
         super().__init__()
         self.network = network
-        self.register_buffer("mean", torch.tensor(IMAGENET_MEAN) * 255, persistent=False)
-        self.register_buffer("std", torch.tensor(IMAGENET_STD) * 255, persistent=False)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(B, H, W, 3) bytes → what the backbone makes of them.
@@ -234,27 +228,23 @@ class FromBytes(nn.Module):
             raise ShapeError(
                 f"backbone: pixels are {pixels.dtype} {tuple(pixels.shape)}, expected uint8 (B, H, W, 3)"
             )
-        values = (pixels.float() - self.mean) / self.std
-        features: Tensor = self.network(values.permute(0, 3, 1, 2))
+        features: Tensor = self.network(normalised(pixels))
         return features
 
 
 class DrawingNet(nn.Module):
     """Four strided convolutions, then mean and maximum over places; for small drawings, from scratch."""
 
-    def __init__(self, widths: tuple[int, ...] = (24, 48, 96, DRAWING_WIDTH // 2)) -> None:
-        """Draw the weights from torch's generator.
+    width = 384
 
-        Args:
-            widths: channels after each convolution; the features are twice the last.
-        """
+    def __init__(self) -> None:
+        """Draw the weights from torch's generator."""
         super().__init__()
         layers: list[nn.Module] = []
-        for before, after in zip((3, *widths), widths, strict=False):
+        for before, after in pairwise((3, 24, 48, 96, self.width // 2)):
             layers += [nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)]
             layers += [nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
         self.layers = nn.Sequential(*layers)
-        self.width = 2 * widths[-1]
 
     def forward(self, values: Tensor) -> Tensor:
         """(B, 3, H, W) normalised → (B, F)."""
@@ -289,26 +279,18 @@ def grid_of(model: nn.Module, name: str) -> Grid:
     Raises:
         ConfigError: it has no such map, as transformers.
     """
-    children = dict(model.named_children())
-    if "layer4" in children:
-        before = list(children)[: list(children).index("layer4") + 1]
-        return Grid(nn.Sequential(OrderedDict((key, children[key]) for key in before)))
-    if "features" in children and "permute" not in children:
-        return Grid(children["features"])
-    raise ConfigError(
-        f"backbone: {name} has no map of features to take places from; choose a ResNet or ConvNeXt"
-    )
+    return Grid(nn.Sequential(OrderedDict(_up_to_last_map(model, name))))
 
 
 class DrawingGrid(nn.Module):
     """The convolutions of `DrawingNet`, every place kept."""
 
+    width = DrawingNet.width // 2
+
     def __init__(self) -> None:
         """Draw the weights from torch's generator."""
         super().__init__()
-        backbone = DrawingNet()
-        self.grid = Grid(backbone.layers)
-        self.width = backbone.width // 2
+        self.grid = Grid(DrawingNet().layers)
 
     def forward(self, values: Tensor) -> Tensor:
         """(B, 3, H, W) normalised → (B, H/16 · W/16, F)."""
@@ -317,30 +299,13 @@ class DrawingGrid(nn.Module):
 
 
 Precision = Literal["bfloat16", "float32"]
-# Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP
-# squash .783 / .540, crop .757 / .521, pad .761 / .547; text → picture is best with squash too.
-FRAMING: Framing = "squash"
 _METHOD = "pixels/1"
 SIDE_PX = 224
 
 
-def check_options(precision: str, framing: str = FRAMING) -> None:
-    """Refuse a precision or framing that does not exist.
-
-    Raises:
-        ConfigError: naming the nearest one.
-    """
-    for what, name, choices in (
-        ("precision", precision, get_args(Precision)),
-        ("framing", framing, get_args(Framing)),
-    ):
-        if name not in choices:
-            raise ConfigError("encoder: " + unknown(what, name, choices))
-
-
-def transform_of(precision: Precision, framing: Framing = FRAMING) -> str:
+def transform_of(precision: Precision) -> str:
     """How pixels become features beside the weights, in words: framing, side and precision."""
-    return f"{framing} {SIDE_PX} {precision}"
+    return f"squash {SIDE_PX} {precision}"
 
 
 @dataclass(frozen=True)
@@ -385,7 +350,7 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
     last = linears[-1]
     owner = model.get_submodule(last.rpartition(".")[0])
     leaf = last.rpartition(".")[2]
-    width = getattr(owner, leaf).in_features
+    width = int(getattr(owner, leaf).in_features)
     weight, bias = state.get(f"{last}.weight"), state.get(f"{last}.bias")
     bare = weight is None and bias is None
     if weight is not None and weight.ndim == 2:
@@ -398,7 +363,7 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
         linear = getattr(owner, leaf)
         head = (linear.weight.detach().clone(), linear.bias.detach().clone())
         setattr(owner, leaf, nn.Identity())
-    return Backbone(model.eval().requires_grad_(requires_grad=False), head, int(width))
+    return Backbone(model.eval().requires_grad_(requires_grad=False), head, width)
 
 
 class PixelEncoder:
@@ -416,7 +381,6 @@ class PixelEncoder:
         *,
         conse: ConSE | None = None,
         precision: Precision = "bfloat16",
-        framing: Framing = FRAMING,
         device: str = "cpu",
     ) -> None:
         """Take a loaded backbone.
@@ -425,32 +389,24 @@ class PixelEncoder:
             name: architecture.
             backbone: see `build`.
             sha256: of the weight file.
-            conse: turns class probabilities into sentences' space; None leaves ``labels`` out.
+            conse: turns probabilities of the backbone's classes into the space of sentences; None leaves
+                ``labels`` out.
             precision: ``bfloat16`` multiplies in half the bits, adds in float32.
-            framing: how a picture becomes a square, see `limner.encoders.pixels.frame`.
             device: torch device that computes.
-        Raises:
-            ConfigError: unknown precision or framing.
-            CheckpointError: class names are given and the file has another number of classes.
         """
-        check_options(precision, framing)
-        if conse is not None and (backbone.head is None or len(backbone.head[0]) != len(conse.classes)):
-            outputs = 0 if backbone.head is None else len(backbone.head[0])
-            raise CheckpointError(f"{name}: {len(conse.classes)} class names for {outputs} outputs")
         self.name = name
-        self._precision, self._framing, self._device = precision, framing, device
-        self._conse = conse
-        self._head = backbone.head if conse is not None else None
+        self._precision, self._device = precision, device
+        self._conse, self._head = conse, backbone.head
         self._network = backbone.network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         described = conse.description if conse else "no labels"
-        settings = f"{_METHOD} {name} {sha256} {precision} {framing} {SIDE_PX} {described}"
+        settings = f"{_METHOD} {name} {sha256} {precision} squash {SIDE_PX} {described}"
         self.spaces = {"visual": backbone.width} | ({"labels": conse.dim} if conse else {})
-        self.side_px = shorter_side_px(SIDE_PX, framing)
+        self.side_px = SIDE_PX
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (224, 224, 3) bytes."""
-        return frame(image, SIDE_PX, self._framing)
+        return frame(image, SIDE_PX)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
         """(B, 224, 224, 3) bytes → vectors and the five most probable classes.
@@ -459,7 +415,7 @@ class PixelEncoder:
             ShapeError: not B such squares.
             NumericsError: a feature is not finite.
         """
-        features = self._forward(checked(self.name, batch))
+        features = self.features(batch)
         spaces = {"visual": unit_rows(self.name, features)}
         if self._head is None or self._conse is None:
             return ImageVectors(spaces)
@@ -477,7 +433,7 @@ class PixelEncoder:
         Raises:
             ShapeError: not B such squares.
         """
-        return self._forward(checked(self.name, batch))
+        return self._run(batch, self._network)
 
     def grid(self, batch: ByteArray) -> FloatArray:
         """(B, 224, 224, 3) bytes → (B, P, F) features of every place of the last map, in reading order.
@@ -486,7 +442,7 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such map.
         """
-        return self._run(checked(self.name, batch), grid_of(self._network, self.name))
+        return self._run(batch, grid_of(self._network, self.name))
 
     def stages(self, batch: ByteArray) -> FloatArray:
         """(B, 224, 224, 3) bytes → (B, F) means and deviations of the maps of all stages.
@@ -495,20 +451,15 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such maps.
         """
-        return self._run(checked(self.name, batch), stages(self._network, self.name))
-
-    def _forward(self, batch: ByteArray) -> FloatArray:
-        """Bytes → (B, F) features."""
-        return self._run(batch, self._network)
+        return self._run(batch, stages(self._network, self.name))
 
     def _run(self, batch: ByteArray, network: nn.Module) -> FloatArray:
-        work = partial(self._compute, network=network)
-        return in_parts(work, batch) if self._device == "cpu" else work(batch)
+        def compute(part: ByteArray) -> FloatArray:
+            with torch.inference_mode(), products(self._device, self._precision):
+                made: FloatArray = network(normalised(to_device(part, self._device))).float().cpu().numpy()
+            return made
 
-    def _compute(self, batch: ByteArray, network: nn.Module) -> FloatArray:
-        with torch.inference_mode(), products(self._device, self._precision):
-            features: FloatArray = network(normalised(batch, self._device)).float().cpu().numpy()
-        return features
+        return in_parts(compute, checked(self.name, batch), self._device)
 
 
 def checked(name: str, batch: ByteArray, side_px: int = SIDE_PX) -> ByteArray:
@@ -529,12 +480,17 @@ def products(device: str, precision: Precision) -> torch.autocast:
     return torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16")
 
 
-def normalised(batch: ByteArray, device: str = "cpu") -> Tensor:
-    """(B, H, W, 3) bytes → (B, 3, H, W) float32 with ImageNet's mean 0 and deviation 1.
+def to_device(batch: ByteArray, device: str) -> Tensor:
+    """Bytes of pictures as a tensor."""
+    return torch.from_numpy(np.ascontiguousarray(batch)).to(device)
+
+
+def normalised(
+    pixels: Tensor, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD
+) -> Tensor:
+    """(B, H, W, 3) bytes → (B, 3, H, W) float32, for mean and deviation of pictures at large 0 and 1.
 
     The result keeps the bytes' memory order, which is torch's channels-last: nothing is transposed.
     """
-    mean = torch.tensor(IMAGENET_MEAN, device=device) * 255
-    std = torch.tensor(IMAGENET_STD, device=device) * 255
-    values = torch.from_numpy(np.ascontiguousarray(batch)).to(device, torch.float32)
-    return values.sub_(mean).div_(std).permute(0, 3, 1, 2)
+    centre, spread = (255 * torch.tensor(values, device=pixels.device) for values in (mean, std))
+    return pixels.float().sub_(centre).div_(spread).permute(0, 3, 1, 2)

@@ -7,7 +7,7 @@ costs seconds at every command; a test holds it to that library's output.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import pairwise
@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.weights import PREFIX, SentenceFiles, WeightFile
-from limner.errors import CheckpointError, DataError, MissingError
+from limner.errors import CheckpointError, DataError, MissingError, installed
 
 _METHOD = "minilm/1"
 _WINDOW = 254  # word pieces beside [CLS] and [SEP]; the model was trained on at most 256
@@ -99,12 +99,15 @@ class MiniLM:
             DataError: a text holds nothing that the tokenizer knows as writing, naming its place.
         """
         ids = [one.ids for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
-        windows = windows_of(self.name, texts, ids, _WINDOW)
-        # Similar lengths share a batch, so that little of it is padding.
-        windows.sort(key=lambda window: len(window[1]))
+        return by_windows(self.name, texts, ids, _WINDOW, self._encode)
+
+    def _encode(self, windows: list[list[int]]) -> FloatArray:
+        """W windows of word pieces → (W, D) unit rows."""
+        vectors: FloatArray = np.zeros((len(windows), self.dim), dtype=np.float32)
         with torch.inference_mode():
-            vectors = [self._forward(batch) for batch in _batches([ids for _, ids in windows])]
-        return mean_of_windows(self.name, windows, vectors, (len(texts), self.dim))
+            for batch in _batches([len(ids) for ids in windows]):
+                vectors[batch] = self._forward([windows[number] for number in batch])
+        return vectors
 
     def _forward(self, windows: list[list[int]]) -> FloatArray:
         """B windows of word pieces → (B, D) unit rows."""
@@ -143,59 +146,56 @@ def _norm(values: Tensor, parameters: tuple[Tensor, Tensor]) -> Tensor:
     return functional.layer_norm(values, values.shape[-1:], *parameters, eps=_EPSILON)
 
 
-Window = tuple[int, list[int]]
-"""Row of a text, and some of its word pieces."""
+def by_windows(
+    name: str,
+    texts: Sequence[str],
+    pieces: Sequence[list[int]],
+    size: int,
+    encode: Callable[[list[list[int]]], FloatArray],
+) -> FloatArray:
+    """Texts of any length by an encoder that takes windows of word pieces.
 
-
-def windows_of(name: str, texts: Sequence[str], pieces: Sequence[list[int]], size: int) -> list[Window]:
-    """Texts cut into the fewest windows, as equal as possible, so that no window is a scrap.
+    Each text is cut into the fewest windows, as equal as possible, so that no window is a scrap. Its vector
+    is the mean of theirs weighted by their lengths, rescaled to length 1.
 
     Args:
-        name: of the encoder, for the message.
+        name: of the encoder, for messages.
         texts: N texts.
         pieces: N lists of word pieces.
         size: word pieces of a window, at most.
+        encode: W windows → (W, D).
+    Returns:
+        (N, D) float32.
     Raises:
         DataError: a text has no word pieces, naming its place.
     """
-    windows = []
+    rows: list[int] = []
+    windows: list[list[int]] = []
     for row, (text, ids) in enumerate(zip(texts, pieces, strict=True)):
         if not ids:
             raise DataError(
                 f"{name}: text {row + 1} of {len(texts)} ({text[:20]!r}) has no words; leave it out"
             )
         count = -(-len(ids) // size)
-        cuts = [part * len(ids) // count for part in range(count + 1)]
-        windows += [(row, ids[start:stop]) for start, stop in pairwise(cuts)]
-    return windows
-
-
-def mean_of_windows(
-    name: str, windows: Sequence[Window], vectors: Sequence[FloatArray], shape: tuple[int, int]
-) -> FloatArray:
-    """Of each text the mean of its windows' vectors, weighted by their lengths, rescaled to length 1.
-
-    Args:
-        name: of the encoder, for messages.
-        windows: see `windows_of`.
-        vectors: blocks of their vectors, in the same order.
-        shape: N texts and width D.
-    """
-    sums = np.zeros(shape, dtype=np.float32)
-    if windows:
-        lengths = np.asarray([len(ids) for _, ids in windows], dtype=np.float32)
-        np.add.at(sums, np.asarray([row for row, _ in windows]), np.concatenate(vectors) * lengths[:, None])
+        windows += [
+            ids[start:stop] for start, stop in pairwise(n * len(ids) // count for n in range(count + 1))
+        ]
+        rows += [row] * count
+    vectors = encode(windows)
+    sums = np.zeros((len(texts), vectors.shape[1]), dtype=np.float32)
+    lengths = np.asarray([len(ids) for ids in windows], dtype=np.float32)
+    np.add.at(sums, np.asarray(rows, dtype=np.int64), vectors * lengths[:, None])
     return unit_rows(name, sums)
 
 
-def _batches(windows: Sequence[list[int]]) -> Iterator[list[list[int]]]:
-    """Runs of windows, shortest first, each at most `_BATCH_TOKENS` once padded."""
-    batch: list[list[int]] = []
-    for ids in windows:
-        if batch and (len(batch) + 1) * (len(ids) + 2) > _BATCH_TOKENS:
+def _batches(lengths: list[int]) -> Iterator[list[int]]:
+    """Numbers of windows, shortest first so that little is padding, in runs of at most `_BATCH_TOKENS`."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * (lengths[number] + 2) > _BATCH_TOKENS:
             yield batch
             batch = []
-        batch.append(ids)
+        batch.append(number)
     if batch:
         yield batch
 
@@ -227,12 +227,8 @@ class NamedSentences:
 
     @cached_property
     def _model(self) -> Any:  # noqa: ANN401  (a class of an optional package)
-        try:
+        with installed(f"{self.name}: sentence-transformers", "'limner[sentences]'"):
             from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise MissingError(
-                f"{self.name}: sentence-transformers is not installed; run: pip install 'limner[sentences]'"
-            ) from error
         try:
             # No pickled weights, and no code from the model's folder.
             return SentenceTransformer(
@@ -352,9 +348,8 @@ class MultilingualUSE:
         tokenizer, network = self._network
         ids = [tokenizer.encode(text, add_bos=False, add_eos=False) for text in texts]
         # A single unknown piece is left of what is no writing once it was normalised.
-        windows = windows_of(self.name, texts, [[] if one == [_UNKNOWN] else one for one in ids], _WINDOW)
-        vectors = network.encode([window for _, window in windows])
-        return mean_of_windows(self.name, windows, [vectors], (len(texts), self.dim))
+        pieces = [[] if one == [_UNKNOWN] else one for one in ids]
+        return by_windows(self.name, texts, pieces, _WINDOW, network.encode)
 
 
 class _Cut:

@@ -6,10 +6,9 @@ A storyboard asks for the same steps after every change, a continued training ru
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 
@@ -55,23 +54,16 @@ class RecentTexts(_Cached):
             encoder: what encodes.
         """
         super().__init__(encoder)
-        self._known: OrderedDict[tuple[str, ...], FloatArray] = OrderedDict()
-        self._lock = Lock()
+        self._recent = lru_cache(maxsize=STORIES)(self._encode)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length, not to be written to."""
-        key = tuple(texts)
-        with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
-        rows = self._encoder.encode_text(list(key))
-        if sum(map(len, key)) <= LETTERS:
-            rows.flags.writeable = False
-            with self._lock:
-                self._known[key] = rows
-                while len(self._known) > STORIES:
-                    self._known.popitem(last=False)
+        encode = self._recent if sum(map(len, texts)) <= LETTERS else self._encode
+        return encode(tuple(texts))
+
+    def _encode(self, texts: tuple[str, ...]) -> FloatArray:
+        rows = self._encoder.encode_text(list(texts))
+        rows.flags.writeable = False
         return rows
 
 

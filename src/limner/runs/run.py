@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from limner.arrays import ByteArray, ImageVectors, unit_rows
 from limner.datasets.pairs import PairSet
 from limner.encoders.catalogue import weight_file
-from limner.encoders.pixels import Framing, PixelEncoder, Precision, build, frame, transform_of
+from limner.encoders.pixels import PixelEncoder, Precision, build, frame, transform_of
 from limner.encoders.weights import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
 from limner.evaluation.choice import default_choices
@@ -306,11 +306,7 @@ class Run:
 
     def _pixels(self, due: Backbone, weights: dict[str, Path]) -> PixelEncoder:
         """The backbone, as it was when the features were stored."""
-        transforms: dict[str, tuple[Precision, Framing]] = {
-            transform_of(precision, framing): (precision, framing)
-            for precision in get_args(Precision)
-            for framing in get_args(Framing)
-        }
+        transforms: dict[str, Precision] = {transform_of(one): one for one in get_args(Precision)}
         if due.transform not in transforms:
             raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
         file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
@@ -326,9 +322,9 @@ class Run:
                 f"{file.path}: SHA-256 {file.sha256[:12]}…, but {self.folder} was trained on features of"
                 f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"
             )
-        precision, framing = transforms[due.transform]
+        precision = transforms[due.transform]
         built = build(due.architecture, read_state(file), str(file.path))
-        return PixelEncoder(due.architecture, built, file.sha256, precision=precision, framing=framing)
+        return PixelEncoder(due.architecture, built, file.sha256, precision=precision)
 
 
 class RunEncoder:

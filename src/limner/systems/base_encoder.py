@@ -168,7 +168,7 @@ class BaseModel(Model):
         """English texts → (N, D) float32 unit rows."""
         vectors = torch.from_numpy(self.sentences.encode_text(texts)).to(self.device)
         with Evaluating(self):
-            found: FloatArray = self.net.sentences(vectors).cpu().numpy()
+            found: FloatArray = self.net.sentence(vectors).cpu().numpy()
         return found
 
     def pictures(self, pictures: Tensor) -> Tensor:
@@ -214,7 +214,7 @@ class Classes:
         made = SIGNAL * self._directions[chosen] + NOISE * self._standard[mixed]
         pictures = net.joint(made * self._deviation + self._mean)
         wrong = ~torch.eye(len(chosen), dtype=torch.bool, device=device)
-        sides = (net.sentences(self._english[chosen]), net.multilingual(self._foreign[chosen]))
+        sides = (net.sentence(self._english[chosen]), net.foreign(self._foreign[chosen]))
         first, second = (info_nce(side @ pictures.t() / temperature, wrong) for side in sides)
         return first + second
 
@@ -347,8 +347,8 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         features = self.model.features_of(batch.rows)
         pictures = net.joint(features)
         device = self.model.device
-        english = net.sentences(self._english[batch.texts].to(device))
-        foreign = net.multilingual(self._foreign[batch.texts].to(device))
+        english = net.sentence(self._english[batch.texts].to(device))
+        foreign = net.foreign(self._foreign[batch.texts].to(device))
         losses = {
             "english": info_nce_of_many(english @ pictures.t() / config.temperature, batch.owners, batch.neg),
             "foreign": info_nce_of_many(foreign @ pictures.t() / config.temperature, batch.owners, batch.neg),
