@@ -9,19 +9,20 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import stat
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any
 
 import numpy as np
 import PIL
+from PIL import ExifTags, features
 from PIL import Image as Pillow
-from PIL import features
 from PIL.Image import DecompressionBombError, Image, Transpose
 
 from limner.errors import DataError
@@ -39,22 +40,23 @@ class PictureError(DataError):
         self.lasting = lasting
 
 
+_TURNS = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+
+
 def orientation(image: Image) -> Transpose | None:
     """How to turn a picture upright by its EXIF orientation; None where it already is, or EXIF is damaged."""
-    try:
-        value = image.getexif().get(0x0112, 1)
     # Damaged EXIF raises nearly anything; it is reported with the other metadata and the picture kept.
-    except Exception:
-        return None
-    return {
-        2: Transpose.FLIP_LEFT_RIGHT,
-        3: Transpose.ROTATE_180,
-        4: Transpose.FLIP_TOP_BOTTOM,
-        5: Transpose.TRANSPOSE,
-        6: Transpose.ROTATE_270,
-        7: Transpose.TRANSVERSE,
-        8: Transpose.ROTATE_90,
-    }.get(value)
+    with suppress(Exception):
+        return _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    return None
 
 
 def to_rgb(image: Image) -> Image:
@@ -90,30 +92,14 @@ def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.ui
 MAX_HEADER_PIXELS = 2**28
 MAX_DECODED_PIXELS = 90_000_000
 MAX_FILE_BYTES = 2**30
-FORMATS = (
-    "JPEG",
-    "PNG",
-    "WEBP",
-    "GIF",
-    "TIFF",
-    "AVIF",
-    "BMP",
-    "DIB",
-    "JPEG2000",
-    "PPM",
-    "ICO",
-    "QOI",
-    "PSD",
-    "PCX",
-)
+FORMATS = re.findall(r"\w+", "JPEG PNG WEBP GIF TIFF AVIF BMP DIB JPEG2000 PPM ICO QOI PSD PCX")
 """Tried by content in this order. Formats that start another program (EPS, WMF) are not in it."""
 
-PICTURE_SUFFIXES = frozenset(
-    b".jpg .jpeg .jpe .jfif .mpo .png .apng .webp .gif .tif .tiff .avif .avifs .bmp .dib .jp2 .j2k .jpx .jpf"
-    b" .ppm .pgm .pbm .pnm .ico .qoi .psd .pcx .heic .heif .hif .svg .tga .jxl"
-    b" .dng .cr2 .cr3 .nef .arw .orf .rw2 .raf .pef .srw".split()
-)
 _RAW_SUFFIXES = frozenset(b".dng .cr2 .cr3 .nef .arw .orf .rw2 .raf .pef .srw".split())
+PICTURE_SUFFIXES = _RAW_SUFFIXES.union(
+    b".jpg .jpeg .jpe .jfif .mpo .png .apng .webp .gif .tif .tiff .avif .avifs .bmp .dib .jp2 .j2k .jpx .jpf"
+    b" .ppm .pgm .pbm .pnm .ico .qoi .psd .pcx .heic .heif .hif .svg .tga .jxl".split()
+)
 
 
 @dataclass(frozen=True)
@@ -190,8 +176,6 @@ def read_file(path: bytes) -> FileBytes:
         with os.fdopen(os.dup(handle), "rb") as stream:
             data = stream.read(status.st_size + 1)
     except OSError as error:
-        if isinstance(error, PictureError):
-            raise
         raise PictureError(f"cannot be read: {error.strerror or error}", lasting=False) from error
     finally:
         os.close(handle)
@@ -202,16 +186,8 @@ def read_file(path: bytes) -> FileBytes:
 
 def kind_of(mode: int) -> str:
     """Plain word for the kind of a file that is not a regular one."""
-    for test, name in (
-        (stat.S_ISFIFO, "pipe"),
-        (stat.S_ISSOCK, "socket"),
-        (stat.S_ISCHR, "device"),
-        (stat.S_ISBLK, "device"),
-        (stat.S_ISDIR, "folder"),
-    ):
-        if test(mode):
-            return name
-    return "special file"
+    kinds = {"p": "pipe", "s": "socket", "c": "device", "b": "device", "d": "folder"}
+    return kinds.get(stat.filemode(mode)[0], "special file")
 
 
 def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded:
@@ -254,8 +230,8 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
         raise PictureError(f"{what} picture: {text or type(error).__name__}") from error
     if turn is not None:
         rgb = rgb.transpose(turn)
-    if turn is not None and turn.name in ("ROTATE_90", "ROTATE_270", "TRANSPOSE", "TRANSVERSE"):
-        width, height = height, width
+        if turn.name in ("ROTATE_90", "ROTATE_270", "TRANSPOSE", "TRANSVERSE"):
+            width, height = height, width
     return Decoded(rgb, image, width, height, image.format or "")
 
 
@@ -302,20 +278,13 @@ def pillow_warnings() -> Iterator[None]:
         warnings.filterwarnings("always", module=r"PIL\b")
         shown = warnings.showwarning
 
-        def keep(  # noqa: PLR0917
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def keep(message: Warning | str, category: type[Warning], filename: str, *more: Any) -> None:  # noqa: ANN401
             if "PIL" in filename:
                 _noted.lines.append(" ".join(str(message).split()))
             else:
-                shown(message, category, filename, lineno, file, line)
+                shown(message, category, filename, *more)
 
-        warnings.showwarning = keep
+        warnings.showwarning = keep  # type: ignore[assignment]
         yield
 
 

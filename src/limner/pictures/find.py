@@ -12,12 +12,15 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain, groupby
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
 from limner.pictures.decode import PICTURE_SUFFIXES, display, kind_of
-from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, words_of_row
+from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, merge, words_of_row
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
@@ -55,10 +58,8 @@ def folder_rows(folder: bytes, name: bytes) -> tuple[dict[bytes, Row], list[str]
         for row in list_rows(os.path.join(folder, name)):
             if isinstance(row, str):
                 problems.append(row)
-            elif row.path in rows:
-                rows[row.path] = _joined(rows[row.path], row)
             else:
-                rows[row.path] = row
+                rows[row.path] = _joined(rows[row.path], row) if row.path in rows else row
     except DataError as error:
         problems.append(str(error))
     return rows, problems
@@ -66,37 +67,26 @@ def folder_rows(folder: bytes, name: bytes) -> tuple[dict[bytes, Row], list[str]
 
 def joined_rows(table: bytes) -> Iterator[Row | str]:
     """As `list_rows`, but consecutive lines for one picture (one caption each) are one row."""
-    last: Row | None = None
     met: set[bytes] = set()
-    for row in list_rows(table):
-        if isinstance(row, Row) and last is not None and row.path == last.path:
-            last = _joined(last, row)
-            continue
-        if last is not None:
-            yield last
-            last = None
-        if isinstance(row, str):
-            yield row
-            continue
-        mark = hashlib.blake2b(row.path, digest_size=8).digest()
-        if mark in met:
-            yield f"{row.where}: {display(row.path)} was listed before, further up; this line is not used"
-            continue
-        met.add(mark)
-        last = row
-    if last is not None:
-        yield last
+    for _, run in groupby(list_rows(table), key=lambda one: one.path if isinstance(one, Row) else None):
+        lines = list(run)
+        rows = [one for one in lines if isinstance(one, Row)]
+        # of a long list its paths are not kept, but what tells them apart
+        mark = hashlib.blake2b(rows[0].path, digest_size=8).digest() if rows else b""
+        if not rows:
+            yield from lines
+        elif mark in met:
+            again = f"{display(rows[0].path)} was listed before, further up; this line is not used"
+            yield from (f"{one.where}: {again}" for one in rows)
+        else:
+            met.add(mark)
+            yield reduce(_joined, rows)
 
 
 def _joined(first: Row, second: Row) -> Row:
-    one, other = first.words, second.words
-    words = Words(
-        captions=one.captions + other.captions,
-        credit=one.credit or other.credit,
-        license=one.license or other.license,
-        taken=one.taken or other.taken,
-    )
-    return Row(first.path, words, hashlib.sha256(first.key + second.key).digest(), first.where)
+    captions = first.words.captions + second.words.captions
+    words = replace(merge((first.words, second.words)), captions=captions)
+    return replace(first, words=words, key=hashlib.sha256(first.key + second.key).digest())
 
 
 def list_rows(table: bytes) -> Iterator[Row | str]:
@@ -115,7 +105,7 @@ def list_rows(table: bytes) -> Iterator[Row | str]:
         if isinstance(values, str):
             yield f"{where}: {values}"
             continue
-        if known is None or known not in values:
+        if known not in values:
             lower = {key.strip().lower(): key for key in values}
             known = next((lower[key] for key in PATH_KEYS if key in lower), None)
         if known is None:
@@ -167,12 +157,9 @@ def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
     from pyarrow import parquet
 
     try:
-        number = 0
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(4096):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield number, values
+            batches = (batch.to_pylist() for batch in file.iter_batches(4096))
+            yield from enumerate(chain.from_iterable(batches), start=1)
     except pyarrow.ArrowException as error:
         raise DataError(f"{display(os.fsencode(path))}: not parquet ({error}); mend or remove it") from error
 
@@ -250,16 +237,11 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
     """
     for source in sources:
         if stat.S_ISDIR(os.stat(source).st_mode):
-            yield from _FolderWalk(source, follow_links).folder(source, [])
+            yield from _FolderWalk(source, follow_links).folder(source, ())
         elif _suffix(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
         else:
-            folder, _, name = source.rpartition(_SEP)
-            try:
-                beside = set(os.listdir(folder or _SEP))
-            except OSError:
-                beside = {name}
-            yield _look(source, source, beside, None)
+            yield _look(source, source, _names(os.path.dirname(source)), None)
 
 
 def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
@@ -267,26 +249,13 @@ def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
     total = 0
     for source in sources:
         if os.path.isdir(source):
-            for _, _, names in os.walk(source, followlinks=follow_links):
-                total += sum(_suffix(name) in PICTURE_SUFFIXES for name in names)
+            walked = os.walk(source, followlinks=follow_links)
+            total += sum(_suffix(name) in PICTURE_SUFFIXES for _, _, names in walked for name in names)
         elif _suffix(source) in LIST_SUFFIXES:
             total += sum(1 for _ in list_rows(source))
         else:
             total += 1
     return total
-
-
-class _Scope:
-    """Rows of a metadata table, good for the folder it lies in and all below."""
-
-    def __init__(self, rows: dict[bytes, Row]) -> None:
-        self.rows, self.met = rows, set[bytes]()
-
-    def row(self, path: bytes) -> Row | None:
-        found = self.rows.get(path)
-        if found is not None:
-            self.met.add(path)
-        return found
 
 
 class _FolderWalk:
@@ -296,8 +265,13 @@ class _FolderWalk:
         self.source, self.follow_links = source, follow_links
         self.entered: set[tuple[int, int]] = set()
 
-    def folder(self, folder: bytes, scopes: list[_Scope]) -> Iterator[Entry]:
-        """One folder: its files in order, then the folders in it; a library's own folder is passed by."""
+    def folder(self, folder: bytes, scopes: tuple[dict[bytes, Row], ...]) -> Iterator[Entry]:
+        """One folder: its files in order, then the folders in it; a library's own folder is passed by.
+
+        Args:
+            folder: its path.
+            scopes: rows of the metadata tables of the folders above, innermost first; rows that are met go.
+        """
         try:
             status = os.stat(folder)
             # A link to a folder above would otherwise lead round for ever.
@@ -313,13 +287,12 @@ class _FolderWalk:
         names = {name for name, _ in entries}
         if {b"library.json", b"tables"} <= names:
             return
+        rows: dict[bytes, Row] = {}
         table = next((name for name in METADATA_NAMES if name in names), None)
-        scope = None
         if table is not None:
             rows, problems = folder_rows(folder, table)
-            scope = _Scope(rows)
             yield from (UnusableFile(os.path.join(folder, table), self.source, one) for one in problems)
-        inner = [*scopes, scope] if scope is not None else scopes
+        inner = (rows, *scopes)
         below: list[bytes] = []
         for name, is_folder in entries:
             path = os.path.join(folder, name)
@@ -328,20 +301,15 @@ class _FolderWalk:
                 below += [path] * (not name.startswith(b"."))
             elif linked:
                 yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
+            elif _is_picture(name):
+                row = next((scope.pop(path) for scope in inner if path in scope), None)
+                yield _look(path, self.source, names, row)
             else:
-                yield self.file(path, names, inner)
+                yield OtherFile(path)
         for path in below:
             yield from self.folder(path, inner)
-        if scope is not None:
-            for path in sorted(set(scope.rows) - scope.met):
-                yield UnusableFile(path, self.source, f"listed in {scope.rows[path].where} but not there")
-
-    def file(self, path: bytes, names: set[bytes], scopes: list[_Scope]) -> Entry:
-        """Anything that is no folder."""
-        if not _is_picture(path.rpartition(_SEP)[2]):
-            return OtherFile(path)
-        rows = (scope.row(path) for scope in reversed(scopes))
-        return _look(path, self.source, names, next((row for row in rows if row is not None), None))
+        for path, row in sorted(rows.items()):
+            yield UnusableFile(path, self.source, f"listed in {row.where} but not there")
 
 
 def _is_picture(name: bytes) -> bool:
@@ -351,18 +319,23 @@ def _is_picture(name: bytes) -> bool:
 
 def _walk_list(source: bytes) -> Iterator[Entry]:
     """The files that a table names."""
-    beside: tuple[bytes, set[bytes]] = (b"", set())
+    last, beside = b"", set[bytes]()
     for row in joined_rows(source):
         if isinstance(row, str):
             yield UnusableFile(source, source, row)
             continue
-        folder = row.path.rpartition(_SEP)[0]
-        if folder != beside[0]:
-            try:
-                beside = (folder, set(os.listdir(folder)))
-            except OSError:
-                beside = (folder, set())
-        yield _look(row.path, source, beside[1], row)
+        folder = os.path.dirname(row.path)
+        if folder != last:
+            last, beside = folder, _names(folder)
+        yield _look(row.path, source, beside, row)
+
+
+def _names(folder: bytes) -> set[bytes]:
+    """What lies in a folder, as far as it can be listed."""
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
 
 
 def _look(path: bytes, source: bytes, beside: set[bytes], row: Row | None) -> Entry:
@@ -382,22 +355,14 @@ def _look(path: bytes, source: bytes, beside: set[bytes], row: Row | None) -> En
     stem = name[: -len(_suffix(name))] if _suffix(name) else name
     candidates = [base + suffix for suffix in SIDECAR_SUFFIXES for base in (name, stem)]
     sidecars = tuple(os.path.join(folder, one) for one in dict.fromkeys(candidates) if one in beside)
-    key = hashlib.sha256(row.key if row is not None else b"")
+    key = hashlib.sha256(row.key if row else b"")
     for one in sidecars:
-        try:
+        with suppress(OSError):
             side = os.stat(one)
-        except OSError:
-            continue
-        key.update(one + f"\0{side.st_size} {side.st_mtime_ns}\0".encode())
-    return FoundFile(
-        path,
-        status.st_size,
-        status.st_mtime_ns,
-        source,
-        sidecars,
-        row.words if row is not None else Words(),
-        key.hexdigest()[:16] if sidecars or row is not None else "",
-    )
+            key.update(one + f"\0{side.st_size} {side.st_mtime_ns}\0".encode())
+    words_key = key.hexdigest()[:16] if sidecars or row else ""
+    words = row.words if row else Words()
+    return FoundFile(path, status.st_size, status.st_mtime_ns, source, sidecars, words, words_key)
 
 
 def _suffix(name: bytes) -> bytes:

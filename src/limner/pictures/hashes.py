@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from PIL.Image import Image, Resampling
 
 from limner.arrays import expect
-from limner.errors import ConfigError
 
 HashArray = NDArray[np.uint64]
 IndexArray = NDArray[np.int64]
@@ -55,13 +54,9 @@ def near_pairs(hashes: HashArray, bits: int = NEAR_BITS) -> Iterator[tuple[Index
         bits: largest Hamming distance, 0 to 16.
     Yields:
         Row numbers (P,), (P,) of the two sides.
-    Raises:
-        ConfigError: bits out of range.
     Source: Norouzi et al., Fast Search in Hamming Space with Multi-Index Hashing, 2012, §3.
     Departs: couples of parts, since single parts of photographs' hashes repeat too often.
     """
-    if not 0 <= bits <= 16:
-        raise ConfigError(f"near_pairs: {bits} bits; expected 0 to 16")
     expect("near_pairs", hashes=(hashes, "M"))
     parts = bits + 2
     # Neighbouring frequencies go together in photographs; dealing them out keeps the parts even.

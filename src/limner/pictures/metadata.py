@@ -10,17 +10,20 @@ import json
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from defusedxml.ElementTree import fromstring
+from PIL import ExifTags
+from PIL.ExifTags import Base as Exif
 from PIL.Image import Image
 from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
-from PIL.TiffImagePlugin import TiffImageFile
 
 from limner.pictures.decode import display
 from limner.records import Caption
@@ -45,8 +48,8 @@ _RUBBISH = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CAMERA_TOKENS = frozenset(
-    re.split(
-        " ", "img dsc dscn dscf pict pxl mvimg vid mov wp dji gopr gh gx cimg p r s hpim sam imgp kodak fb"
+    re.findall(
+        r"\w+", "img dsc dscn dscf pict pxl mvimg vid mov wp dji gopr gh gx cimg p r s hpim sam imgp kodak fb"
     )
 )
 # Ordinary words that programs put into names: kept beside others, but no caption by themselves.
@@ -59,6 +62,7 @@ _FILLERS = frozenset(
     )
 )
 _PROGRAMS = re.compile(r"(?i)(screen[ _-]?shot|bildschirmfoto|captura|capture d|whatsapp|signal-\d|telegram)")
+_HASH = re.compile(r"(?i)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _VOWEL = re.compile(r"[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿœ]", re.IGNORECASE)
 
 
@@ -129,13 +133,11 @@ def readable_name(stem: str) -> str:
         stem: file name without folder and suffix.
     """
     text = unicodedata.normalize("NFC", stem)
-    if _PROGRAMS.match(text):
-        return ""
-    if re.fullmatch(r"(?i)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", text):
+    if _PROGRAMS.match(text) or _HASH.fullmatch(text):
         return ""
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
-    tokens = [token for token in re.split(r"[\s_\-.+,()\[\]~&=%@#]+", text) if token]
-    words = [token for token in tokens if _is_word(token)]
+    tokens = list(filter(None, re.split(r"[\s_\-.+,()\[\]~&=%@#]+", text)))
+    words = list(filter(_is_word, tokens))
     mixed = [token for token in tokens if not token.isdigit() and token not in words]
     telling = [word for word in words if word.casefold() not in _FILLERS]
     if not telling or len(mixed) > len(words):
@@ -143,35 +145,28 @@ def readable_name(stem: str) -> str:
     if len(words) == 1 and (len(words[0]) < 4 or any(letter.isdigit() for letter in text)):
         return ""
     kept = [token for token in tokens if token in words or (token.isdigit() and len(token) <= 4)]
-    while kept and kept[-1].isdigit():
-        kept.pop()
-    while kept and kept[0].isdigit():
-        kept.pop(0)
-    return " ".join(kept)
+    places = [place for place, token in enumerate(kept) if token in words]
+    return " ".join(kept[places[0] : places[-1] + 1])
 
 
 def _is_word(token: str) -> bool:
     """Whether a piece of a file name is a word of some language, not a serial number or a code."""
     token = token.strip("'’")
     letters = [letter for letter in token if letter.isalpha()]
-    if not letters or any(letter.isdigit() for letter in token) or token.casefold() in _CAMERA_TOKENS:
+    marks = "'’" + "".join(one for one in token if unicodedata.category(one).startswith("M"))
+    if not letters or set(token) - {*letters, *marks} or token.casefold() in _CAMERA_TOKENS:
         return False
-    if not all(
-        letter.isalpha() or unicodedata.category(letter).startswith("M") or letter in "'’" for letter in token
-    ):
-        return False
-    latin = all(ord(letter) < 0x250 for letter in letters)
-    return (
-        not latin or token.casefold() in {"a", "i"} or (len(letters) > 1 and _VOWEL.search(token) is not None)
-    )
+    foreign = any(ord(letter) >= 0x250 for letter in letters)
+    spoken = len(letters) > 1 and _VOWEL.search(token) is not None
+    return foreign or spoken or token.casefold() in {"a", "i"}
 
 
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _PHOTOSHOP = "{http://ns.adobe.com/photoshop/1.0/}"
 _IPTC = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
-_EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _XMP = "{http://ns.adobe.com/xap/1.0/}"
+_EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -185,15 +180,15 @@ def read_xmp(packet: bytes) -> Words:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
     root: Element = fromstring(packet.strip(b"\0 \r\n\t"))
-    properties: dict[str, list[str]] = {}
+    properties: dict[str, list[str]] = defaultdict(list)
     for description in root.iter(f"{_RDF}Description"):
         for name, value in description.attrib.items():
-            properties.setdefault(name, []).append(value)
+            properties[name].append(value)
         for child in description:
-            properties.setdefault(child.tag, []).extend(_values(child))
+            properties[child.tag] += _values(child)
 
     def texts(*names: str) -> list[str]:
-        return [text for name in names for text in properties.get(name, [])]
+        return [text for name in names for text in properties[name]]
 
     described = texts(
         f"{_IPTC}AltTextAccessibility",
@@ -202,12 +197,11 @@ def read_xmp(packet: bytes) -> Words:
         f"{_PHOTOSHOP}Headline",
         f"{_DC}title",
     )
-    keywords = ", ".join(dict.fromkeys(filter(None, map(clean, texts(f"{_DC}subject")))))
-    people = [clean(text) for text in texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")]
+    rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
     return Words(
-        captions=captions(described, "xmp") + captions([keywords], "keywords"),
-        credit=", ".join(dict.fromkeys(filter(None, people))),
-        license=clean(" ".join(texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")[:1])),
+        captions=captions(described, "xmp") + captions([_listed(texts(f"{_DC}subject"))], "keywords"),
+        credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
+        license=clean(" ".join(rights[:1])),
         taken=_xmp_time(texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated", f"{_XMP}CreateDate")),
     )
 
@@ -227,17 +221,11 @@ def _xmp_time(stated: list[str]) -> datetime | None:
     """The first stated time that is complete to the minute."""
     for text in stated:
         if re.match(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", text):
-            try:
+            with suppress(ValueError):
                 return datetime.fromisoformat(text)
-            except ValueError:
-                continue
     return None
 
 
-_DESCRIPTION, _ARTIST, _COPYRIGHT, _DATE = 0x010E, 0x013B, 0x8298, 0x0132
-_XP_TITLE, _XP_COMMENT, _XP_KEYWORDS, _XP_SUBJECT = 0x9C9B, 0x9C9C, 0x9C9E, 0x9C9F
-_EXIF_IFD, _ORIGINAL, _ORIGINAL_OFFSET, _USER_COMMENT = 0x8769, 0x9003, 0x9011, 0x9286
-_XMP_TAG = 700
 _PNG_DESCRIPTIONS = ("Description", "Title", "Comment", "Caption", "parameters")
 
 
@@ -247,26 +235,15 @@ def embedded(image: Image) -> Words:
     Args:
         image: as loaded by Pillow, before any conversion (conversion may drop its metadata).
     """
-    return merge(
-        (
-            _guarded("XMP", lambda: _xmp(image)),
-            _guarded("IPTC", lambda: _iptc(image)),
-            _guarded("EXIF", lambda: _exif(image)),
-            _guarded("PNG text", lambda: _png(image)),
-        )
-    )
-
-
-def _guarded(name: str, read: Callable[[], Words]) -> Words:
-    """What one reader finds, or a warning.
-
-    Parsers of damaged metadata raise nearly anything (struct.error, SyntaxError, KeyError …); whatever it
-    is, the picture itself is good, so that every Exception becomes a warning that is listed.
-    """
-    try:
-        return read()
-    except Exception as error:
-        return Words(warnings=(f"damaged {name}: {error or type(error).__name__}",))
+    found = []
+    for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "PNG text": _png}.items():
+        # Parsers of damaged metadata raise nearly anything (struct.error, SyntaxError, KeyError …); whatever
+        # it is, the picture itself is good.
+        try:
+            found.append(read(image))
+        except Exception as error:
+            found.append(Words(warnings=(f"damaged {name}: {error or type(error).__name__}",)))
+    return merge(found)
 
 
 def _exif(image: Image) -> Words:
@@ -274,21 +251,20 @@ def _exif(image: Image) -> Words:
     exif = image.getexif()
     if not exif:
         return Words()
-    inner = exif.get_ifd(_EXIF_IFD)
+    inner = exif.get_ifd(ExifTags.IFD.Exif)
+    fields = (Exif.XPTitle, Exif.XPSubject, Exif.XPComment)
     described = [
-        _text(exif.get(_DESCRIPTION)),
-        _utf16(exif.get(_XP_TITLE)),
-        _utf16(exif.get(_XP_SUBJECT)),
-        _utf16(exif.get(_XP_COMMENT)),
-        _user_comment(inner.get(_USER_COMMENT)),
+        _text(exif.get(Exif.ImageDescription)),
+        *(_utf16(exif.get(field)) for field in fields),
+        _user_comment(inner.get(Exif.UserComment)),
     ]
-    keywords = _keywords(_utf16(exif.get(_XP_KEYWORDS)).split(";"))
-    moment = _text(inner.get(_ORIGINAL)) or _text(exif.get(_DATE))
+    keywords = _keywords([_utf16(exif.get(Exif.XPKeywords))])
+    moment = _text(inner.get(Exif.DateTimeOriginal)) or _text(exif.get(Exif.DateTime))
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
-        credit=clean(_text(exif.get(_ARTIST))),
-        license=clean(_text(exif.get(_COPYRIGHT)).replace("\0", " ")),
-        taken=exif_time(moment, _text(inner.get(_ORIGINAL_OFFSET))),
+        credit=clean(_text(exif.get(Exif.Artist))),
+        license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
+        taken=exif_time(moment, _text(inner.get(Exif.OffsetTimeOriginal))),
     )
 
 
@@ -298,17 +274,11 @@ def exif_time(moment: str, offset: str = "") -> datetime | None:
     Returns:
         None for a time that is empty, zero or impossible: cameras without a set clock write such.
     """
-    found = re.match(r"(\d{4})[:\-](\d{2})[:\-](\d{2})[ T](\d{2}):(\d{2})(?::(\d{2}))?", moment)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups())
+    found = re.match(r"(\d{4})[:\-](\d{2})[:\-](\d{2})[ T](\d{2}:\d{2}(?::\d{2})?)", moment)
     zone = offset if re.fullmatch(r"[+-]\d{2}:\d{2}", offset) else ""
-    try:
-        return datetime.fromisoformat(
-            f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}"
-        )
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return datetime.fromisoformat("{}-{}-{}T{}".format(*found.groups()) + zone) if found else None
+    return None
 
 
 def _iptc(image: Image) -> Words:
@@ -319,13 +289,12 @@ def _iptc(image: Image) -> Words:
 
     def texts(number: int) -> list[str]:
         value: Any = found.get((2, number), [])
-        values = value if isinstance(value, list) else [value]
-        return [_decode(part) for part in values if isinstance(part, bytes)]
+        return [_decode(part) for part in (value if isinstance(value, list) else [value])]
 
     described = texts(120) + texts(105) + texts(5)
     return Words(
         captions=captions(described, "iptc") + captions([_keywords(texts(25))], "keywords"),
-        credit=clean(", ".join(dict.fromkeys(filter(None, (*texts(80), *texts(110)))))),
+        credit=clean(", ".join(dict.fromkeys(filter(None, texts(80) + texts(110))))),
         license=clean(" ".join(texts(116))),
         taken=_iptc_time(" ".join(texts(55)), " ".join(texts(60))),
     )
@@ -342,12 +311,8 @@ def _iptc_time(date: str, time: str) -> datetime | None:
 
 def _xmp(image: Image) -> Words:
     """The XMP packet, wherever this format keeps it."""
-    packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp")
-    if packet is None and isinstance(image, TiffImageFile):
-        packet = image.tag_v2.get(_XMP_TAG)
-    if not packet:
-        return Words()
-    return read_xmp(packet.encode() if isinstance(packet, str) else bytes(packet))
+    packet = image.info.get("xmp")
+    return read_xmp(packet.encode() if isinstance(packet, str) else bytes(packet)) if packet else Words()
 
 
 def _png(image: Image) -> Words:
@@ -365,8 +330,12 @@ def _png(image: Image) -> Words:
 
 def _keywords(words: list[str]) -> str:
     """Keywords as one caption: "baking, bread, kitchen"; hierarchy marks become commas."""
-    split = (clean(part) for word in words for part in re.split(r"[|;,/]", word))
-    return ", ".join(dict.fromkeys(filter(None, split)))
+    return _listed(part for word in words for part in re.split(r"[|;,/]", word))
+
+
+def _listed(words: Iterable[str]) -> str:
+    """Each of them once, cleaned, with commas between."""
+    return ", ".join(dict.fromkeys(filter(None, map(clean, words))))
 
 
 def _text(value: object) -> str:
@@ -392,11 +361,8 @@ def _decode(raw: bytes) -> str:
 
 def _utf16(value: object) -> str:
     """An XP field of Windows: UTF-16 little endian, closed by zeros."""
-    if isinstance(value, tuple):
-        value = bytes(value)
-    return (
-        value.decode("utf-16-le", errors="replace").strip("\0 ") if isinstance(value, bytes) else _text(value)
-    )
+    raw = bytes(value) if isinstance(value, tuple) else value
+    return raw.decode("utf-16-le", errors="replace").strip("\0 ") if isinstance(raw, bytes) else _text(raw)
 
 
 def _user_comment(value: object) -> str:
@@ -431,21 +397,22 @@ def read_sidecars(paths: Iterable[bytes]) -> Words:
 
 
 def _read_sidecar(path: bytes) -> Words:
-    name = display(os.fsencode(Path(os.fsdecode(path)).name))
+    file = Path(os.fsdecode(path))
     try:
-        with Path(os.fsdecode(path)).open("rb") as stream:
+        with file.open("rb") as stream:
             data = stream.read(MAX_SIDECAR_BYTES + 1)
         if len(data) > MAX_SIDECAR_BYTES:
-            return Words(warnings=(f"{name}: more than {MAX_SIDECAR_BYTES} bytes; not read",))
-        if path.lower().endswith(b".xmp"):
-            return read_xmp(data)
-        text = data.decode("utf-8-sig", errors="replace" if path.lower().endswith(b".txt") else "strict")
-        if path.lower().endswith(b".txt"):
-            return Words(captions=captions([text], "sidecar"))
-        return words_of_row(json.loads(text), "sidecar")
+            raise ValueError(f"more than {MAX_SIDECAR_BYTES} bytes; not read")
+        match file.suffix.lower():
+            case ".xmp":
+                return read_xmp(data)
+            case ".txt":
+                return Words(captions=captions([data.decode("utf-8-sig", errors="replace")], "sidecar"))
+            case _:
+                return words_of_row(json.loads(data.decode("utf-8-sig")), "sidecar")
     # A parser of XML or JSON may raise its own classes; the picture is good whatever is beside it.
     except Exception as error:
-        return Words(warnings=(f"{name}: {error}",))
+        return Words(warnings=(f"{display(os.fsencode(file.name))}: {error}",))
 
 
 def words_of_row(row: object, source: CaptionSource) -> Words:
@@ -464,12 +431,10 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
     if not isinstance(row, Mapping):
         raise ValueError(f"expected an object with one of {', '.join(TEXT_KEYS)}; found {type(row).__name__}")
     values = {str(key).strip().lower(): value for key, value in row.items()}
-    described = [text for key in TEXT_KEYS for text in _texts(values.get(key))]
-    described = [text for text in described if not _is_file_name(text)]
+    described = [text for key in TEXT_KEYS for text in _texts(values.get(key)) if not _is_file_name(text)]
     keywords = [part for key in KEYWORD_KEYS for text in _texts(values.get(key)) for part in text.split(",")]
-    keyword_line = ", ".join(dict.fromkeys(filter(None, map(clean, keywords))))
     return Words(
-        captions=captions(described, source) + captions([keyword_line], "keywords"),
+        captions=captions(described, source) + captions([_listed(keywords)], "keywords"),
         credit=_first_line(values, CREDIT_KEYS),
         license=_first_line(values, LICENSE_KEYS),
         taken=_time(values),
@@ -484,11 +449,9 @@ def words_of_name(path: bytes) -> Words:
 
 def _texts(value: object) -> list[str]:
     """Every text in a value: itself, a list's, or a mapping's "value"; numbers and the rest are no words."""
-    if isinstance(value, str):
-        return [value]
     if isinstance(value, list | tuple):
         return [text for part in value for text in _texts(part)]
-    return []
+    return [value] if isinstance(value, str) else []
 
 
 def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:
@@ -497,13 +460,8 @@ def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 def _is_file_name(text: str) -> bool:
     """Whether a title merely repeats a file name, as photo exports write it."""
-    return " " not in text.strip() and PurePath(text).suffix.lower() in (
-        ".jpg",
-        ".jpeg",
-        ".png",
-        ".heic",
-        ".webp",
-    )
+    suffixes = (".jpg", ".jpeg", ".png", ".heic", ".webp")
+    return " " not in text.strip() and PurePath(text).suffix.lower() in suffixes
 
 
 def _time(values: Mapping[str, Any]) -> datetime | None:
