@@ -285,7 +285,7 @@ def _write(folder: Path, material: Material, population: Population, settings: S
     pages: list[list[Draft]] = []
     for stratum, drawn in population.strata.items():
         for name in drawn.drawn:
-            proposals = material.look_up(stratum, name)
+            proposals = material.strata[stratum][name]
             for one in proposals:
                 if not one.text.strip():
                     raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
@@ -315,7 +315,11 @@ def _write(folder: Path, material: Material, population: Population, settings: S
         "checks": checked,
         "check_share": settings.checks,
         "raters_per_item": settings.raters,
-        "sample": {"unit": material.unit, "seed": settings.seed, "strata": sizes},
+        "sample": {
+            "unit": "item" if settings.protocol == "pairwise" else "sequence",
+            "seed": settings.seed,
+            "strata": sizes,
+        },
         "analysis": planned_analysis(settings, len(items) - checked, len(sizes)),
         "created": datetime.now(UTC),
         "version": limner_version(),
@@ -333,7 +337,7 @@ def _drafted(one: Proposal, stratum: str, shown: ShownPictures, settings: StudyS
     A pair shows either system's picture, pre-filled where they are equal; a step every different one once.
     """
     pairs = settings.protocol == "pairwise"
-    pictures = {letter: shown.add(picture) for letter, picture in one.pictures.items()}
+    pictures = {letter: shown.add(picture) for letter, picture in one.pictures().items()}
     systems: dict[str, tuple[str, ...]]
     if pairs:
         order = shuffled(pictures, settings.seed, "sides", stratum, one.source)

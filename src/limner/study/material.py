@@ -1,12 +1,13 @@
-"""What a study can be made from: names that can be drawn, and what stands behind a name once it is drawn.
+"""What a study can be made from: names that can be drawn, and what stands behind each.
 
-The two are apart so that a sample is drawn from names alone, before anybody looks at what a system found.
+A sample is drawn from names alone; which pictures a system found is looked up once a name is drawn.
 """
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -42,7 +43,7 @@ class Proposal:
     Attributes:
         source: its id in the data.
         text: the words.
-        pictures: letter → picture.
+        pictures: looks up letter → picture, once it is drawn.
         context: all texts of its story in order; empty without one.
         position: place in the story, from 0.
         cluster: what it belongs to, such as a story; "" for nothing.
@@ -50,7 +51,7 @@ class Proposal:
 
     source: str
     text: str
-    pictures: Pictures
+    pictures: Callable[[], Pictures]
     context: tuple[str, ...] = ()
     position: int = 0
     cluster: str = ""
@@ -58,20 +59,16 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Material:
-    """A population and how to look up its members.
+    """A population.
 
     Attributes:
-        unit: what a name stands for: one item, or a sequence of items that are shown together.
-        strata: name → names of all that can be drawn.
+        strata: name → name that can be drawn → its one item, or the steps of a sequence in their order.
         systems: stratum → letter → name of the system.
-        look_up: (stratum, name) → one proposal of an item, those of a sequence in their order.
         notes: lines for the person.
     """
 
-    unit: Literal["item", "sequence"]
-    strata: Mapping[str, Sequence[str]]
+    strata: Mapping[str, Mapping[str, Sequence[Proposal]]]
     systems: Mapping[str, Mapping[str, str]]
-    look_up: Callable[[str, str], Sequence[Proposal]]
     notes: tuple[str, ...] = field(default=())
 
 
@@ -107,7 +104,7 @@ def boards_material(
             " name as many of each, in the same order"
         )
     pairs = protocol == "pairwise"
-    stories: dict[str, Boards] = {}
+    stories: dict[str, list[Proposal]] = {}
     for paths in zip(tested, control, truth or tested, strict=True):
         roles = ("tested", "control", "truth") if truth else ("tested", "control")
         own: Boards = {role: (path, load(path)) for role, path in zip(roles, paths, strict=False)}
@@ -120,28 +117,12 @@ def boards_material(
         if first.id in stories:
             raise DataError(f"study: {paths[0]}: a second board of {first.id!r}; name it once")
         _check_steps(own, with_truth=not pairs)
-        stories[first.id] = own
-
-    def look_up(_stratum: str, name: str) -> Sequence[Proposal]:
-        story, place = places[name]
-        steps = [place] if pairs else range(len(stories[story]["tested"][1].steps))
-        return [_proposal_of(story, stories[story], step, with_truth=not pairs) for step in steps]
-
-    places = {story: (story, 0) for story in stories}
+        stories[first.id] = _steps_of(own, with_truth=not pairs)
     if pairs:
-        places = {
-            f"{story}#{step + 1}": (story, step)
-            for story, own in stories.items()
-            for step in range(len(own["tested"][1].steps))
-        }
+        stories = {step.source: [step] for steps in stories.values() for step in steps}
     stems = [tested[0].stem, control[0].stem]
     systems = list(names) or (stems if pairs else ["true picture", *stems])
-    return Material(
-        unit="item" if pairs else "sequence",
-        strata={ALL: list(places)},
-        systems={ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))},
-        look_up=look_up,
-    )
+    return Material({ALL: stories}, {ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))})
 
 
 def _check_steps(own: Boards, *, with_truth: bool) -> None:
@@ -168,21 +149,29 @@ def _check_steps(own: Boards, *, with_truth: bool) -> None:
             )
 
 
-def _proposal_of(story: str, own: Boards, place: int, *, with_truth: bool) -> Proposal:
-    written = own["tested"][1].story
-    texts = tuple(step_texts(written))
+def _steps_of(own: Boards, *, with_truth: bool) -> list[Proposal]:
+    story = own["tested"][1].story
+    texts = tuple(step_texts(story))
+    return [
+        Proposal(
+            source=f"{story.id}#{place + 1}",
+            text=text,
+            pictures=partial(_shown_at, own, place, with_truth=with_truth),
+            context=texts if len(texts) > 1 else (),
+            position=place,
+            cluster=story.id,
+        )
+        for place, text in enumerate(texts)
+    ]
+
+
+def _shown_at(own: Boards, place: int, *, with_truth: bool) -> Pictures:
     chosen = {role: _chosen(path, board, place) for role, (path, board) in own.items()}
     truth = chosen.get("truth")
     if with_truth and truth is None:
-        truth = next(Path(one.path) for one in written.steps[place].pictures if one.path)
-    return Proposal(
-        source=f"{story}#{place + 1}",
-        text=texts[place],
-        pictures=_lettered(chosen["tested"], chosen["control"], truth if with_truth else None),
-        context=texts if len(texts) > 1 else (),
-        position=place,
-        cluster=story,
-    )
+        written = own["tested"][1].story.steps[place]
+        truth = next(Path(one.path) for one in written.pictures if one.path)
+    return _lettered(chosen["tested"], chosen["control"], truth if with_truth else None)
 
 
 def _chosen(path: Path, board: Storyboard, place: int) -> Path:
@@ -239,7 +228,7 @@ class ItemLine(Record):
     def proposal(self, folder: Path) -> Proposal:
         """What the line says, with its pictures in a folder."""
         truth = folder / self.truth if self.truth else None
-        pictures = _lettered(folder / self.tested, folder / self.control, truth)
+        pictures = partial(_lettered, folder / self.tested, folder / self.control, truth)
         cluster = self.cluster or self.sequence
         return Proposal(self.id, self.text, pictures, self.context, self.position, cluster)
 
@@ -262,32 +251,26 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
             f"study: --items needs --names with {len(letters)} names"
             f" ({'tested,control' if pairs else 'true picture,with context,without context'})"
         )
-    lines: dict[str, ItemLine] = {}
-    units: dict[str, dict[str, list[ItemLine]]] = {}
+    known: set[str] = set()
+    strata: dict[str, dict[str, list[Proposal]]] = {}
     form = {"holds": "a file of JSON lines", "one": "item", "see": "docs/studies.md"}
     for where, line in json_rows(file, ItemLine, **form):
-        if line.id in lines:
+        if line.id in known:
             raise DataError(f"{where}: id {line.id!r} comes twice; give every item its own")
         if bool(line.sequence) == pairs:
             raise DataError(
                 f"{where}: {line.id!r} is no item of the {protocol} protocol; see docs/studies.md"
             )
-        lines[line.id] = line
-        units.setdefault(line.stratum, {}).setdefault(line.id if pairs else line.sequence, []).append(line)
-    owners = [name for own in units.values() for name in own]
+        known.add(line.id)
+        unit = strata.setdefault(line.stratum, {}).setdefault(line.id if pairs else line.sequence, [])
+        unit.append(line.proposal(file.parent))
+        unit.sort(key=lambda one: one.position)
+    owners = [name for own in strata.values() for name in own]
     if len(set(owners)) < len(owners):
         raise DataError(f"{file}: a sequence has steps of two strata; give all its lines one")
 
-    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
-        own = sorted(units[stratum][name], key=lambda line: line.position)
-        return [line.proposal(file.parent) for line in own]
-
-    return Material(
-        unit="item" if pairs else "sequence",
-        strata={stratum: list(units[stratum]) for stratum in sorted(units)},
-        systems={stratum: dict(zip(letters, names, strict=True)) for stratum in units},
-        look_up=look_up,
-    )
+    systems = dict(zip(letters, names, strict=True))
+    return Material(dict(sorted(strata.items())), dict.fromkeys(strata, systems))
 
 
 Part = Literal["val", "test"]
@@ -320,22 +303,18 @@ def relations_material(
     rows = {name: row for row, name in enumerate(other.ids)}
     shown = DataPictures(other.about)
 
-    def look_up(stratum: str, name: str) -> Sequence[Proposal]:
-        row = rows[name]
-        pair = shown.pair(name)
-        context, position = shown.context(pair)
-        first, second = (shown.picture(one.top[row][0]) for one in (runs[tested[stratum]], other))
-        pictures = _lettered(first, second, None)
-        return [Proposal(name, pair.text, pictures, context, position, cluster=other.groups[row])]
+    def proposals(relation: str, run: Path) -> Iterator[tuple[str, list[Proposal]]]:
+        for name in positives(other, relation):
+            row, pair = rows[name], shown.pair(name)
+            pictures = partial(shown.chosen, runs[run].top[row][0], other.top[row][0])
+            yield name, [Proposal(name, pair.text, pictures, *shown.context(pair), other.groups[row])]
 
     return Material(
-        unit="item",
-        strata={relation: positives(other, relation) for relation in tested},
+        strata={relation: dict(proposals(relation, run)) for relation, run in tested.items()},
         systems={
             relation: dict(zip("AB", names or (runs[run].about.system, other.about.system), strict=True))
             for relation, run in tested.items()
         },
-        look_up=look_up,
         notes=tuple(
             f"{run}: the first picture of the full gallery before refinement is shown"
             for run, result in runs.items()
@@ -384,27 +363,15 @@ def sequences_material(
     for run, result in runs.items():
         if decoding not in result.found:
             raise DataError(f"study: {run}: {unknown('decoding', decoding, result.found)}")
-    steps: dict[str, list[int]] = {}
-    for row, story in enumerate(own.stories):
-        steps.setdefault(story, []).append(row)
+    stories: dict[str, list[Proposal]] = {}
     shown = DataPictures(own.about)
-
-    def look_up(_stratum: str, name: str) -> Sequence[Proposal]:
-        found = []
-        for position, row in enumerate(steps[name]):
-            first, second = (shown.picture(one.found[decoding].top[row][0]) for one in (own, other))
-            pair = shown.pair(own.ids[row])
-            pictures = _lettered(first, second, shown.picture(pair.id))
-            found.append(Proposal(pair.id, pair.text, pictures, position=position, cluster=name))
-        return found
-
+    for row, story in enumerate(own.stories):
+        steps, pair = stories.setdefault(story, []), shown.pair(own.ids[row])
+        first, second = (one.found[decoding].top[row][0] for one in (own, other))
+        pictures = partial(shown.chosen, first, second, pair.id)
+        steps.append(Proposal(pair.id, pair.text, pictures, position=len(steps), cluster=story))
     systems = names or ("true picture", own.about.system, other.about.system)
-    return Material(
-        unit="sequence",
-        strata={ALL: list(steps)},
-        systems={ALL: dict(zip("ABC", systems, strict=True))},
-        look_up=look_up,
-    )
+    return Material({ALL: stories}, {ALL: dict(zip("ABC", systems, strict=True))})
 
 
 class DataPictures:
@@ -439,6 +406,11 @@ class DataPictures:
         if name not in self._pairs:
             raise DataError(f"study: the data set has no pair {name!r} any more; measure the runs again")
         return self._pairs[name]
+
+    def chosen(self, tested: str, control: str, truth: str | None = None) -> Pictures:
+        """The pictures of pairs by the letters of the systems that chose them."""
+        true = None if truth is None else self.picture(truth)
+        return _lettered(self.picture(tested), self.picture(control), true)
 
     def picture(self, name: str) -> PictureSource:
         """The picture of a pair."""
