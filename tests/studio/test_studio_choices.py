@@ -121,7 +121,7 @@ def test_nothing_preferred_is_said(guarded, project):
 
 
 def test_the_context_of_a_long_text_is_bounded(drawn_engine, tmp_path):
-    from limner.studio.projects import Choose
+    from limner.studio.edits import Choose
 
     workshop = Workshop(drawn_engine, Projects(tmp_path))
     text = "\n\n".join(f"Part {number} of it." for number in range(60))

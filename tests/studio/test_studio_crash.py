@@ -13,7 +13,8 @@ import urllib.request
 import pytest
 
 from limner import files
-from limner.studio.projects import Fix, Projects, Retext, Retitle
+from limner.studio.edits import Fix, Retext, Retitle
+from limner.studio.projects import Projects
 from limner.studio.workshop import Workshop
 
 

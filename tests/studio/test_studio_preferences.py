@@ -135,8 +135,9 @@ def test_evaluate_wants_both_files_or_a_data_set(captioned, tmp_path, capsys):
 
 def test_the_whole_loop(captioned, tmp_path, capsys):
     """Illustrate in the studio, replace, take one back, export, and measure the library by it."""
+    from limner.studio.edits import Choose
     from limner.studio.engine import Engine
-    from limner.studio.projects import Choose, Projects
+    from limner.studio.projects import Projects
     from limner.studio.workshop import Workshop
 
     workshop = Workshop(Engine(captioned), Projects(tmp_path / "projects"))

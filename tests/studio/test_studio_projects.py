@@ -290,7 +290,7 @@ def test_what_a_project_is_on_the_disk(guarded, project, edit, studio):
 
 def test_the_history_forgets_the_oldest_states_and_their_parts(workshop, text, monkeypatch):
     monkeypatch.setattr("limner.studio.workshop.UNDO_STEPS", 3)
-    from limner.studio.projects import Retext
+    from limner.studio.edits import Retext
 
     now = workshop.create(text, format="markdown")
     for number in range(5):

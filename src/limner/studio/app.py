@@ -20,10 +20,11 @@ from limner.errors import DataError, MissingError
 from limner.pages import environment
 from limner.records import limner_version
 from limner.studio import routes
+from limner.studio.edits import TextFormat
 from limner.studio.engine import Engine
 from limner.studio.jobs import UnknownJobError
 from limner.studio.pictures import cache_folder
-from limner.studio.projects import TextFormat, UnknownProjectError, digest
+from limner.studio.projects import UnknownProjectError, digest
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report

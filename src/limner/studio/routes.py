@@ -23,7 +23,7 @@ from limner.records import Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.studio import schemas
-from limner.studio.drafts import read_text
+from limner.studio.edits import read_text
 from limner.studio.engine import Engine, made
 from limner.studio.jobs import Job, Jobs
 from limner.studio.pictures import MEDIA_TYPE, ExportFormat, Thumbnails, exported, original, side_for

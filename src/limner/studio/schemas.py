@@ -13,16 +13,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from limner.records import Candidate, Picture, Problem, Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
-from limner.studio.projects import (
-    Edit,
-    Options,
-    PictureId,
-    ProjectFile,
-    RelationName,
-    Text,
-    TextFormat,
-    Title,
-)
+from limner.studio.edits import Edit, Options, PictureId, RelationName, Text, TextFormat, Title
+from limner.studio.projects import ProjectFile
 
 
 class PictureItem(Record):

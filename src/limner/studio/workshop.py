@@ -12,20 +12,26 @@ from limner.errors import ConfigError, DataError
 from limner.records import Candidate, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
-from limner.studio.drafts import carried, changed, check_step, named, read_text
+from limner.studio.edits import (
+    Choose,
+    Edit,
+    Retext,
+    Retitle,
+    TextFormat,
+    carried,
+    changed,
+    check_step,
+    named,
+    read_text,
+)
 from limner.studio.engine import Engine, made, strip_of
 from limner.studio.projects import (
     UNDO_STEPS,
     Choice,
-    Choose,
-    Edit,
     Entry,
     ProjectFile,
     Projects,
-    Retext,
-    Retitle,
     State,
-    TextFormat,
     UnknownProjectError,
     digest,
 )
@@ -144,7 +150,8 @@ class Workshop:
                 reading = read_text(text, state.format, state.by)
                 state = carried(state, story, reading)
                 story = reading.story
-                state = state.model_copy(update={"notes": (*state.notes, *_unread(library, story))})
+                notes = (*state.notes, *_unread(library, story))
+                state = state.model_copy(update={"text": digest(text), "notes": notes})
                 kept = edit.model_copy(update={"text": ""})
             if not isinstance(edit, Retitle):
                 state, fresh = _decoded(library, story, state)

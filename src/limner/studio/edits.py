@@ -1,4 +1,4 @@
-"""What an edit makes of a project before its storyboard is made again: text, options, and what is fixed.
+"""What a user can do to a project, and what it makes of it before its storyboard is made again.
 
 Pure: a state in, a state out, whose storyboard is still to be made.
 """
@@ -6,26 +6,123 @@ Pure: a state in, a state out, whose storyboard is still to be made.
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
 
 from limner.errors import DataError
-from limner.records import Segmentation, Story, Storyboard
-from limner.storyboard.illustrator import Illustrator
-from limner.studio.projects import (
-    Ban,
-    Choose,
-    Edit,
-    Fix,
-    OfStep,
-    Relation,
-    Retext,
-    Retitle,
-    SetOptions,
-    State,
-    Swap,
-    TextFormat,
-    digest,
-)
+from limner.records import Record, Segmentation, Story, Storyboard
+from limner.storyboard.illustrate import BoardOptions
 from limner.text.read import Reading, parse_story_report
+
+if TYPE_CHECKING:
+    from limner.storyboard.illustrator import Illustrator
+    from limner.studio.projects import State
+
+TEXT_LETTERS = 2_000_000
+PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Position = Annotated[int, Field(ge=0)]
+Title = Annotated[str, StringConstraints(max_length=500)]
+Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
+RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+TextFormat = Literal["markdown", "plain", "html"]
+MOST = {"candidates": 2000, "pair_weight": 100, "runners_up": 200, "beam_width": 100}
+
+
+def _bounded(options: BoardOptions) -> BoardOptions:
+    """Refuse what would keep a server busy, and what has edits of its own."""
+    if options.pins or options.bans:
+        raise ValueError("pins and bans are edits of their own, not options")
+    for name, value in options.model_dump(include=set(MOST), exclude_none=True).items():
+        if value > MOST[name]:
+            raise ValueError(f"{name} is {value}, at most {MOST[name]} here")
+    return options
+
+
+Options = Annotated[BoardOptions, AfterValidator(_bounded)]
+
+
+class OfStep(Record):
+    """An edit of one step, counted from 0."""
+
+    step: Position
+
+
+class Choose(OfStep):
+    """Show this picture at a step, and keep it there.
+
+    Attributes:
+        picture: of the library.
+        seen: candidates the user had in view, best first; the server knows the last strip it sent.
+    """
+
+    kind: Literal["choose"]
+    picture: PictureId
+    seen: tuple[PictureId, ...] = Field(default=(), max_length=1000)
+
+
+class Fix(OfStep):
+    """Keep what a step shows now (lock), let it be chosen for again (unlock), or show nothing (blank)."""
+
+    kind: Literal["lock", "unlock", "blank"]
+
+
+class Relation(OfStep):
+    """Ask that a step's picture stands in a relation to its text; None asks for none."""
+
+    kind: Literal["relation"]
+    relation: RelationName | None
+
+
+class Swap(Record):
+    """Exchange what two steps show, and keep both."""
+
+    kind: Literal["swap"]
+    a: Position
+    b: Position
+
+
+class Ban(Record):
+    """Never show a picture here (ban), letting go steps locked to it; or allow it again (unban)."""
+
+    kind: Literal["ban", "unban"]
+    picture: PictureId
+
+
+class SetOptions(Record):
+    """Illustrate by other options; those that are not named get their defaults."""
+
+    kind: Literal["options"]
+    options: Options
+
+
+class Retitle(Record):
+    """Name the project."""
+
+    kind: Literal["retitle"]
+    title: Title
+
+
+class Retext(Record):
+    """Replace the text; steps whose words stay keep what was fixed for them.
+
+    Attributes:
+        text: the new one.
+        format: how to read it; None as before.
+        by: what one step is; as before where it is not sent.
+    """
+
+    kind: Literal["retext"]
+    text: Text
+    format: TextFormat | None = None
+    by: Segmentation | None = None
+
+
+Edit = Annotated[
+    Choose | Fix | Relation | Swap | Ban | SetOptions | Retitle | Retext,
+    Field(discriminator="kind"),
+]
+
 
 MAX_STEPS = 300
 UNTITLED = "Untitled"
@@ -106,9 +203,9 @@ def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
             fields["options"] = options
         case Retitle(title=title):
             fields["title"] = title.strip() or UNTITLED
-        case Retext(text=text):
+        case Retext():
             by = edit.by if "by" in edit.model_fields_set else state.by
-            fields |= {"text": digest(text), "format": edit.format or state.format, "by": by}
+            fields |= {"format": edit.format or state.format, "by": by}
     return fields
 
 
