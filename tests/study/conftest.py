@@ -18,8 +18,7 @@ from limner.study.records import (
     Population,
     Sample,
     Stratum,
-    item_lines,
-    registered,
+    write_study,
 )
 
 SECRET_NAMES = ("CMCM-secret-system", "Base-secret-system", "gold-secret-system")
@@ -50,13 +49,10 @@ def _write(folder: Path, protocol: str, items, entries, *, raters: int, checks: 
         items=entries,
     )
     drawn = Drawn(population=tuple(sorted(entries)), drawn=tuple(sorted(entries)))
-    files = {
-        "items.jsonl": item_lines(items),
-        "key.json": key.model_dump_json().encode(),
-        "population.json": Population(seed=3, strata={STRATUM: drawn}).model_dump_json().encode(),
-    }
+    population = Population(seed=3, strata={STRATUM: drawn})
     unit = "item" if protocol == "pairwise" else "sequence"
-    study = registered(
+    write_study(
+        folder,
         {
             "protocol": protocol,
             "title": "Pictures for stories",
@@ -71,11 +67,10 @@ def _write(folder: Path, protocol: str, items, entries, *, raters: int, checks: 
             "sample": Sample(unit=unit, seed=3, strata={STRATUM: Stratum(population=99, drawn=9)}),
             "created": datetime(2026, 1, 2, tzinfo=UTC),
         },
-        files,
+        items,
+        key,
+        population,
     )
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    (folder / "study.json").write_text(study.model_dump_json())
     return folder
 
 

@@ -1,21 +1,18 @@
 """Studies and votes of made-up raters whose analysis can be counted by hand."""
 
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from limner.study.records import (
-    ITEMS,
-    KEY,
-    POPULATION,
     Candidate,
     Item,
     Key,
     KeyEntry,
-    Population,
     StudyFiles,
     Vote,
     draw,
-    item_lines,
-    registered,
+    write_study,
 )
 
 NAMES = {"A": "tested", "B": "control"}
@@ -74,11 +71,6 @@ def study_of(pairs, protocol="pairwise", *, systems=None, raters=3):
     names = NAMES if protocol == "pairwise" else THREE
     key = Key(systems=systems or dict.fromkeys(strata, names), items=entries)
     population = draw(strata, None, 0)
-    files = {
-        ITEMS: item_lines(items),
-        KEY: key.model_dump_json().encode(),
-        POPULATION: population.model_dump_json().encode(),
-    }
     values = {
         "protocol": protocol,
         "title": "A study",
@@ -95,10 +87,9 @@ def study_of(pairs, protocol="pairwise", *, systems=None, raters=3):
         },
         "created": datetime(2026, 1, 2, tzinfo=UTC),
     }
-    study = registered(values, files)
-    return StudyFiles(
-        study=study, items=items, key=key, population=Population.model_validate(population.model_dump())
-    )
+    with TemporaryDirectory() as folder:
+        study = write_study(Path(folder), values, items, key, population)
+    return StudyFiles(study=study, items=items, key=key, population=population)
 
 
 def vote(item, rater, answer):

@@ -11,7 +11,7 @@ import numpy as np
 
 from limner.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
 from limner.records import Record
-from limner.study.records import Answer, Item, KeyEntry, Protocol, StudyFiles, Vote, check_votes
+from limner.study.records import Answer, KeyEntry, Protocol, StudyFiles, Vote, check_votes
 from limner.study.statistics import (
     MeanTest,
     Power,
@@ -102,17 +102,27 @@ def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
         entry = files.key.items[item.id]
         if item.id in files.key.checks:
             continue
-        if item.prefilled:
-            decided.append(_decided(item, entry, ()))
-            continue
         cast = sorted(by_item[item.id], key=lambda vote: vote.rater)
         meant = tuple(meaning(vote.answer, entry) for vote in cast)
-        if len(meant) < least:
+        if item.prefilled:
+            outcome, most = str(item.prefilled), 0
+        elif len(meant) < least:
             unrated.append(item.id)
             continue
-        answers[item.id] = meant
-        incomplete += len(meant) < files.study.raters_per_item
-        decided.append(_decided(item, entry, meant))
+        else:
+            outcome, most = majority(meant)
+            answers[item.id] = meant
+            incomplete += len(meant) < files.study.raters_per_item
+        one = Decided(
+            item=item.id,
+            stratum=item.stratum,
+            cluster=entry.cluster or item.id,
+            outcome=outcome,
+            votes=most,
+            score=_score(outcome, meant),
+            prefilled=bool(item.prefilled),
+        )
+        decided.append(one)
     return Tally(decided=tuple(decided), unrated=tuple(unrated), incomplete=incomplete, answers=answers)
 
 
@@ -151,19 +161,6 @@ def majority(answers: Iterable[str]) -> tuple[str, int]:
         return NO_MAJORITY, 0
     answer, most = counts.most_common(1)[0]
     return (answer if 2 * most > counts.total() else NO_MAJORITY), most
-
-
-def _decided(item: Item, entry: KeyEntry, meant: tuple[str, ...]) -> Decided:
-    outcome, most = (item.prefilled, 0) if item.prefilled else majority(meant)
-    return Decided(
-        item=item.id,
-        stratum=item.stratum,
-        cluster=entry.cluster or item.id,
-        outcome=outcome,
-        votes=most,
-        score=_score(outcome, meant),
-        prefilled=bool(item.prefilled),
-    )
 
 
 def _score(outcome: str, meant: tuple[str, ...]) -> int:
@@ -394,15 +391,12 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
         sound = [vote for vote in cast if vote.rater not in checks.failed]
         views.append(_view(rest, files, sound, resamples))
     return StudyReport(
+        **study.model_dump(include={"title", "protocol", "level", "raters_per_item"}),
         study=study.sha256,
-        title=study.title,
-        protocol=study.protocol,
         systems={
             letter: tuple(dict.fromkeys(own[letter] for own in files.key.systems.values()))
             for letter in study.systems
         },
-        level=study.level,
-        raters_per_item=study.raters_per_item,
         checks=checks,
         views=tuple(views),
     )
@@ -545,12 +539,8 @@ def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
     given = Counter(vote.item for vote in cast)
     counts = [given[one.id] for one in files.items if not one.prefilled and one.id not in files.key.checks]
     return StudyProgress(
-        title=study.title,
-        protocol=study.protocol,
+        **study.model_dump(include={"title", "protocol", "prefilled", "checks", "raters_per_item"}),
         items=len(counts),
-        prefilled=study.prefilled,
-        checks=study.checks,
-        raters_per_item=study.raters_per_item,
         raters=len({vote.rater for vote in cast}),
         votes=sum(counts),
         due=len(counts) * study.raters_per_item,

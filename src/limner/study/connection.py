@@ -18,80 +18,56 @@ from typing import Any, TypeVar
 from limner.errors import ConfigError, DataError, MissingError
 
 try:
-    from sqlalchemy import (
-        CheckConstraint,
-        Column,
-        Connection,
-        Engine,
-        Float,
-        ForeignKeyConstraint,
-        Integer,
-        MetaData,
-        PrimaryKeyConstraint,
-        String,
-        Table,
-        Text,
-        UniqueConstraint,
-        create_engine,
-        event,
-        select,
-    )
-    from sqlalchemy.engine import URL, make_url
-    from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
-    from sqlalchemy.pool import QueuePool
+    import sqlalchemy as sql
 except ModuleNotFoundError as error:
     raise MissingError(
         "sqlalchemy is not installed; it keeps the votes of a study; pip install 'limner[studies]'"
     ) from error
 
-METADATA = MetaData()
+METADATA = sql.MetaData()
 
-STUDIES = Table(
+STUDIES = sql.Table(
     "limner_studies",
     METADATA,
-    Column("sha256", String(64), primary_key=True),
+    sql.Column("sha256", sql.String(64), primary_key=True),
     # Writers of one study queue behind this row where the database itself would let them run at once.
-    Column("title", Text, nullable=False),
+    sql.Column("title", sql.Text, nullable=False),
 )
-RATERS = Table(
+RATERS = sql.Table(
     "limner_raters",
     METADATA,
-    Column("study", String(64), nullable=False),
-    Column("id", String(64), nullable=False),
-    Column("consented", Float, nullable=False),  # seconds since 1970, UTC, as all times here
-    PrimaryKeyConstraint("study", "id"),
-    ForeignKeyConstraint(["study"], ["limner_studies.sha256"]),
+    sql.Column("study", sql.String(64), sql.ForeignKey("limner_studies.sha256"), primary_key=True),
+    sql.Column("id", sql.String(64), primary_key=True),
+    sql.Column("consented", sql.Float, nullable=False),  # seconds since 1970, UTC, as all times here
 )
 # A unit is what is shown on one page: an item, or all steps of a sequence. Places are numbered from 1 to the
 # raters wanted; an attention check, which everybody is shown, has places without a number.
-PLACES = Table(
+PLACES = sql.Table(
     "limner_places",
     METADATA,
-    Column("study", String(64), nullable=False),
-    Column("unit", String(128), nullable=False),
-    Column("rater", String(64), nullable=False),
-    Column("place", Integer),
-    Column("held", Float, nullable=False),  # when the place was last asked for
-    Column("shown", Float, nullable=False),  # when the page was first shown
-    Column("voted", Float),  # when it was answered; an answered place is never given away
-    PrimaryKeyConstraint("study", "unit", "rater"),
-    UniqueConstraint("study", "unit", "place", name="limner_one_rater_per_place"),
-    CheckConstraint("place IS NULL OR place >= 1", name="limner_places_from_one"),
-    ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("unit", sql.String(128), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("place", sql.Integer),
+    sql.Column("held", sql.Float, nullable=False),  # when the place was last asked for
+    sql.Column("shown", sql.Float, nullable=False),  # when the page was first shown
+    sql.Column("voted", sql.Float),  # when it was answered; an answered place is never given away
+    sql.UniqueConstraint("study", "unit", "place", name="limner_one_rater_per_place"),
+    sql.CheckConstraint("place IS NULL OR place >= 1", name="limner_places_from_one"),
+    sql.ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
 )
-VOTES = Table(
+VOTES = sql.Table(
     "limner_votes",
     METADATA,
-    Column("study", String(64), nullable=False),
-    Column("item", String(64), nullable=False),
-    Column("rater", String(64), nullable=False),
-    Column("unit", String(128), nullable=False),
-    Column("answer", Text, nullable=False),  # JSON: a word, or a list of candidates
-    Column("shown_order", Text, nullable=False),  # JSON list
-    Column("seconds", Float, nullable=False),
-    Column("time", Float, nullable=False),
-    PrimaryKeyConstraint("study", "item", "rater", name="limner_one_vote_per_rater_and_item"),
-    ForeignKeyConstraint(
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("item", sql.String(64), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("unit", sql.String(128), nullable=False),
+    sql.Column("answer", sql.Text, nullable=False),  # JSON: a word, or a list of candidates
+    sql.Column("shown_order", sql.Text, nullable=False),  # JSON list
+    sql.Column("seconds", sql.Float, nullable=False),
+    sql.Column("time", sql.Float, nullable=False),
+    sql.ForeignKeyConstraint(
         ["study", "unit", "rater"], ["limner_places.study", "limner_places.unit", "limner_places.rater"]
     ),
 )
@@ -118,17 +94,17 @@ class Connections:
         DataError: it cannot be reached, or is no such database.
     """
 
-    def __init__(self, url: URL, study: str, title: str) -> None:
+    def __init__(self, url: sql.URL, study: str, title: str) -> None:
         self.name = url.render_as_string(hide_password=True)
         self._study = study
         self._engine = _engine(url)
         # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
         # connection while they wait. Other servers are kept apart by the database alone.
         self._writer = threading.Lock()
-        self._registered = select(STUDIES.c.sha256).where(STUDIES.c.sha256 == study)
+        self._registered = sql.select(STUDIES.c.sha256).where(STUDIES.c.sha256 == study)
         self._patiently(lambda: METADATA.create_all(self._engine))
 
-        def register(connection: Connection) -> None:
+        def register(connection: sql.Connection) -> None:
             if connection.scalar(self._registered) is None:
                 connection.execute(STUDIES.insert().values(sha256=study, title=title))
 
@@ -139,15 +115,15 @@ class Connections:
         self._engine.dispose()
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[sql.Connection]:
         """One consistent view of what is stored."""
         try:
             with self._engine.connect() as connection:
                 yield connection
-        except DBAPIError as error:
+        except sql.exc.DBAPIError as error:
             raise self._refused(error) from error
 
-    def write(self, work: Callable[[Connection], Made], *, lasting: bool = True) -> Made:
+    def write(self, work: Callable[[sql.Connection], Made], *, lasting: bool = True) -> Made:
         """Do `work` in a transaction of its own, again if it fails for a passing reason.
 
         Args:
@@ -175,19 +151,19 @@ class Connections:
         for turn in range(TRIES):
             try:
                 return work()
-            except DBAPIError as error:
+            except sql.exc.DBAPIError as error:
                 if turn == TRIES - 1 or not _passing(error, turn):
                     raise self._refused(error) from error
             # Spread out, so that those who collided do not collide again.
             time.sleep(FIRST_WAIT_S * 2**turn * random.uniform(0.5, 1))  # noqa: S311
         raise AssertionError("unreachable")
 
-    def _refused(self, error: DBAPIError) -> DataError:
+    def _refused(self, error: sql.exc.DBAPIError) -> DataError:
         reason = " ".join(str(error.orig).split())[:200]
         return DataError(f"votes {self.name}: {reason}; is the database there, and may it be written?")
 
 
-def votes_url(folder: Path, votes: str | None = None) -> URL:
+def votes_url(folder: Path, votes: str | None = None) -> sql.URL:
     """Where the votes of a study lie.
 
     Args:
@@ -198,10 +174,10 @@ def votes_url(folder: Path, votes: str | None = None) -> URL:
         ConfigError: neither SQLite nor PostgreSQL.
     """
     if votes is None or "://" not in votes:
-        return URL.create("sqlite", database=str(Path(votes or folder / VOTES_FILE).absolute()))
+        return sql.URL.create("sqlite", database=str(Path(votes or folder / VOTES_FILE).absolute()))
     try:
-        url = make_url(votes)
-    except (ArgumentError, ValueError) as error:
+        url = sql.make_url(votes)
+    except (sql.exc.ArgumentError, ValueError) as error:
         raise ConfigError(f"--votes: {error}; expected such as postgresql://user@host/name") from None
     kind = url.get_backend_name()
     if kind in ("postgresql", "postgres"):
@@ -212,9 +188,9 @@ def votes_url(folder: Path, votes: str | None = None) -> URL:
     return url
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: sql.URL) -> sql.Engine:
     pool: dict[str, Any] = {
-        "poolclass": QueuePool,
+        "poolclass": sql.QueuePool,
         "pool_size": 10,
         "max_overflow": 30,
         "pool_timeout": BUSY_S,
@@ -223,12 +199,12 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
         if not Path(url.database or "").absolute().parent.is_dir():
             raise DataError(f"votes {url.database}: its folder is not there")
-        engine = create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, **pool)
-        event.listen(engine, "connect", _prepare)
-        event.listen(engine, "begin", _begin)
+        engine = sql.create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, **pool)
+        sql.event.listen(engine, "connect", _prepare)
+        sql.event.listen(engine, "begin", _begin)
         return engine
     try:
-        return create_engine(url, connect_args={"connect_timeout": 10}, **pool)
+        return sql.create_engine(url, connect_args={"connect_timeout": 10}, **pool)
     except ModuleNotFoundError as error:
         raise MissingError(f"{error.name} is not installed; pip install 'limner[studies]'") from None
 
@@ -240,21 +216,22 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
 
 
-def _begin(connection: Connection) -> None:
+def _begin(connection: sql.Connection) -> None:
     # A transaction that reads first and writes later may find that another has written meanwhile, and fails.
     options = connection.get_execution_options()
     connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if options.get(_LASTING, True) else 'NORMAL'}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING) else "BEGIN")
 
 
-def _passing(error: DBAPIError, turn: int) -> bool:
+def _passing(error: sql.exc.DBAPIError, turn: int) -> bool:
     """Whether doing it again may help: a lock, a race, a deadlock, a connection that broke."""
+    said = str(error.orig)
     if error.connection_invalidated:
         return True
-    if isinstance(error, IntegrityError):  # a race is over the next time; a fault of ours stays
+    if isinstance(error, sql.exc.IntegrityError):  # a race is over the next time; a fault of ours stays
         return turn < 3
-    if "already exists" in str(error.orig):  # another server made the tables at the same moment
+    if "already exists" in said:  # another server made the tables at the same moment
         return True
     # A full disk or a file that is no database stays so.
     lasting = ("full", "not a database", "readonly", "does not exist", "authentication failed", "no such")
-    return isinstance(error, OperationalError) and not any(word in str(error.orig) for word in lasting)
+    return isinstance(error, sql.exc.OperationalError) and not any(word in said for word in lasting)

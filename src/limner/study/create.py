@@ -23,12 +23,8 @@ from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
 from limner.study.material import Material, PictureSource, Proposal
 from limner.study.records import (
-    ITEMS,
-    KEY,
     PAIR_WORDS,
     PICTURES,
-    POPULATION,
-    STUDY,
     Answer,
     Candidate,
     Item,
@@ -39,9 +35,8 @@ from limner.study.records import (
     Protocol,
     Study,
     draw,
-    item_lines,
-    registered,
     shuffled,
+    write_study,
 )
 from limner.study.statistics import detectable_effect
 
@@ -295,12 +290,7 @@ def _write(folder: Path, material: Material, population: Population, settings: S
     checks = attention_checks(settings.protocol, asked, wanted, settings.seed)
     items, entries = _named([*pages, *checks], settings.seed)
     key = Key(systems=material.systems, items=entries)
-    content = {
-        ITEMS: item_lines(items),
-        KEY: key.model_dump_json(indent=1).encode("utf-8"),
-        POPULATION: population.model_dump_json(indent=1).encode("utf-8"),
-    }
-    checked = sum(entry.right is not None for entry in entries.values())
+    checked = len(key.checks)
     prefilled = sum(item.prefilled is not None for item in items)
     sizes = {
         name: {"population": len(one.population), "drawn": len(one.drawn)}
@@ -324,11 +314,7 @@ def _write(folder: Path, material: Material, population: Population, settings: S
         "created": datetime.now(UTC),
         "version": limner_version(),
     }
-    study = registered(values, content)
-    for name, data in content.items():
-        (folder / name).write_bytes(data)
-    (folder / STUDY).write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return study
+    return write_study(folder, values, items, key, population)
 
 
 def _drafted(one: Proposal, stratum: str, shown: ShownPictures, settings: StudySettings) -> Draft:

@@ -352,16 +352,32 @@ PICTURES = "pictures"
 Form = TypeVar("Form", bound=Record)
 
 
-def registered(values: Mapping[str, object], files: Mapping[str, bytes]) -> Study:
-    """The registration with the hashes of its files and of itself filled in.
+def write_study(
+    folder: Path, values: Mapping[str, object], items: Iterable[Item], key: Key, population: Population
+) -> Study:
+    """Register a study: write all its files but the pictures.
 
     Args:
+        folder: that is there.
         values: fields of `Study` without the hashes.
-        files: contents of `ITEMS`, `KEY` and `POPULATION`, as written.
+        items: to be judged.
+        key: which picture is whose.
+        population: that the items were drawn from.
+    Returns:
+        The registration with the hashes of its files and of itself filled in.
     """
+    files = {
+        ITEMS: "".join(item.model_dump_json() + "\n" for item in items).encode("utf-8"),
+        KEY: key.model_dump_json(indent=1).encode("utf-8"),
+        POPULATION: population.model_dump_json(indent=1).encode("utf-8"),
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
     hashes = {f"{Path(name).stem}_sha256": _sha256(files[name]) for name in HASHED}
     draft = Study.model_validate({**values, **hashes, "sha256": "0" * 64})
-    return draft.model_copy(update={"sha256": fingerprint(draft)})
+    study = draft.model_copy(update={"sha256": fingerprint(draft)})
+    (folder / STUDY).write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return study
 
 
 def fingerprint(study: Study) -> str:
@@ -369,11 +385,6 @@ def fingerprint(study: Study) -> str:
     plain = study.model_dump(mode="json", exclude={"sha256"})
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return _sha256(text.encode("utf-8"))
-
-
-def item_lines(items: Iterable[Item]) -> bytes:
-    """Items as they lie in `ITEMS`."""
-    return "".join(item.model_dump_json() + "\n" for item in items).encode("utf-8")
 
 
 def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:

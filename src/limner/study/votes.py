@@ -22,8 +22,7 @@ from limner.study.assignment import Plan, Unit
 from limner.study.connection import PLACES, RATERS, VOTES, Connections, votes_url
 from limner.study.records import Answer, Study, Vote, read_study
 
-# `connection` has said clearly what to install where this would fail.
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, or_, select, update  # isort: skip
+import sqlalchemy as sql  # isort: skip  (`connection` has said clearly what to install where this would fail)
 
 HOLD_S = 1200.0
 Outcome = Literal["stored", "stands", "gone"]
@@ -76,10 +75,10 @@ class VoteBase(Connections):
         """
         rater = public_id(secret)
 
-        def work(connection: Connection) -> str:
-            if connection.scalar(self._rater(rater)) is None:
+        def work(connection: sql.Connection) -> str:
+            if not self._takes_part(connection, rater):
                 row = {"study": self._study, "id": rater, "consented": self._clock()}
-                connection.execute(insert(RATERS).values(**row))
+                connection.execute(sql.insert(RATERS).values(**row))
             return rater
 
         return self.write(work)
@@ -88,10 +87,14 @@ class VoteBase(Connections):
         """Whether somebody of this public id takes part."""
         if rater not in self._known:
             with self.reading() as connection:
-                if connection.scalar(self._rater(rater)) is None:
+                if not self._takes_part(connection, rater):
                     return False
             self._known.add(rater)
         return True
+
+    def _takes_part(self, connection: sql.Connection, rater: str) -> bool:
+        query = sql.select(RATERS.c.id).where(*self._of(RATERS, id=rater))
+        return connection.scalar(query) is not None
 
     def turn(self, rater: str, plan: Plan, *, hold_s: float = HOLD_S) -> Turn:
         """The page a rater holds, or else the next one, on which a place is then held for them.
@@ -104,7 +107,7 @@ class VoteBase(Connections):
             DataError: the database refused.
         """
 
-        def work(connection: Connection) -> Turn:
+        def work(connection: sql.Connection) -> Turn:
             now = self._clock()
             mine = self._mine(connection, rater)
             answered = {unit for unit, row in mine.items() if row.voted is not None}
@@ -118,9 +121,8 @@ class VoteBase(Connections):
             else:
                 # Whoever comes back after a long while begins to look anew.
                 shown = now if mine[held].held < now - hold_s else mine[held].shown
-                connection.execute(
-                    update(PLACES).where(*self._place(held, rater)).values(held=now, shown=shown)
-                )
+                mine_now = self._of(PLACES, unit=held, rater=rater)
+                connection.execute(sql.update(PLACES).where(*mine_now).values(held=now, shown=shown))
             unit = None if held is None else plan.units[held]
             room = plan.room(answered)
             left = room - 1 if unit is not None and not unit.check else room
@@ -145,14 +147,15 @@ class VoteBase(Connections):
             DataError: the database refused; nothing is stored.
         """
 
-        def work(connection: Connection) -> Outcome:
+        def work(connection: sql.Connection) -> Outcome:
             now = self._clock()
             place = self._mine(connection, rater).get(unit.name)
             if place is None:
                 return "gone"
             if place.voted is not None:
                 return "stands"
-            connection.execute(update(PLACES).where(*self._place(unit.name, rater)).values(voted=now))
+            here = self._of(PLACES, unit=unit.name, rater=rater)
+            connection.execute(sql.update(PLACES).where(*here).values(voted=now))
             rows = [
                 {
                     "study": self._study,
@@ -166,16 +169,16 @@ class VoteBase(Connections):
                 }
                 for item, answer, shown in answers
             ]
-            connection.execute(insert(VOTES), rows)
+            connection.execute(sql.insert(VOTES), rows)
             return "stored"
 
         return self.write(work)
 
     def votes(self) -> list[Vote]:
         """All votes, by time."""
-        query = select(VOTES).where(VOTES.c.study == self._study)
+        query = sql.select(VOTES).where(*self._of(VOTES)).order_by(VOTES.c.time, VOTES.c.rater, VOTES.c.item)
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(VOTES.c.time, VOTES.c.rater, VOTES.c.item)).all()
+            rows = connection.execute(query).all()
         return [
             Vote(
                 item=row.item,
@@ -188,43 +191,37 @@ class VoteBase(Connections):
             for row in rows
         ]
 
-    def _rater(self, rater: str) -> Select[tuple[str]]:
-        return select(RATERS.c.id).where(RATERS.c.study == self._study, RATERS.c.id == rater)
+    def _of(self, table: sql.Table, **values: object) -> list[sql.ColumnElement[bool]]:
+        """Conditions: rows of this study with these values."""
+        return [table.c[name] == value for name, value in {"study": self._study, **values}.items()]
 
-    def _mine(self, connection: Connection, rater: str) -> dict[str, Row[Any]]:
-        rows = connection.execute(
-            select(PLACES).where(PLACES.c.study == self._study, PLACES.c.rater == rater)
-        )
+    def _mine(self, connection: sql.Connection, rater: str) -> dict[str, sql.Row[Any]]:
+        rows = connection.execute(sql.select(PLACES).where(*self._of(PLACES, rater=rater)))
         return {row.unit: row for row in rows}
 
-    def _load(self, connection: Connection, since: float) -> dict[str, int]:
+    def _load(self, connection: sql.Connection, since: float) -> dict[str, int]:
         """Page → raters that answered it or asked for it lately."""
         query = (
-            select(PLACES.c.unit, func.count())
-            .where(PLACES.c.study == self._study, or_(PLACES.c.voted.is_not(None), PLACES.c.held >= since))
+            sql.select(PLACES.c.unit, sql.func.count())
+            .where(*self._of(PLACES), sql.or_(PLACES.c.voted.is_not(None), PLACES.c.held >= since))
             .group_by(PLACES.c.unit)
         )
         return {row[0]: row[1] for row in connection.execute(query)}
 
-    def _others_hold(self, connection: Connection, plan: Plan, answered: set[str]) -> bool:
+    def _others_hold(self, connection: sql.Connection, plan: Plan, answered: set[str]) -> bool:
         """Whether a page is full only because somebody has not answered yet."""
-        query = (
-            select(PLACES.c.unit).where(PLACES.c.study == self._study, PLACES.c.voted.is_(None)).distinct()
-        )
+        query = sql.select(PLACES.c.unit).where(*self._of(PLACES, voted=None)).distinct()
         pages = set(connection.scalars(query)) - answered
         return any(not plan.units[name].check for name in pages if name in plan.units)
 
-    def _place(self, unit: str, rater: str) -> tuple[ColumnElement[bool], ...]:
-        return PLACES.c.study == self._study, PLACES.c.unit == unit, PLACES.c.rater == rater
-
     def _take(  # noqa: PLR0917
-        self, connection: Connection, rater: str, plan: Plan, name: str, now: float, hold_s: float
+        self, connection: sql.Connection, rater: str, plan: Plan, name: str, now: float, hold_s: float
     ) -> None:
         """Hold a place on a page, one that was given up if no other is free."""
         number = None
         if not plan.units[name].check:
-            here = (PLACES.c.study == self._study, PLACES.c.unit == name)
-            rows = connection.execute(select(PLACES).where(*here)).all()
+            here = self._of(PLACES, unit=name)
+            rows = connection.execute(sql.select(PLACES).where(*here)).all()
             free = sorted(set(range(1, plan.raters + 1)) - {row.place for row in rows})
             if not free:
                 old = min(
@@ -234,11 +231,11 @@ class VoteBase(Connections):
                 )
                 if old is None:
                     raise DataError(f"votes: {name}: no place left of {plan.raters}")
-                connection.execute(delete(PLACES).where(*here, PLACES.c.rater == old.rater))
+                connection.execute(sql.delete(PLACES).where(*here, PLACES.c.rater == old.rater))
                 free = [old.place]
             number = free[0]
         connection.execute(
-            insert(PLACES).values(
+            sql.insert(PLACES).values(
                 study=self._study, unit=name, rater=rater, place=number, held=now, shown=now
             )
         )
