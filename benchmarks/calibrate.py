@@ -31,8 +31,8 @@ from limner.library.channels import Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 from limner.records import Story
-from limner.storyboard.calibration import FILE_NAME, Calibration, Pull, Suitability
-from limner.storyboard.coherence import CosinePull
+from limner.storyboard.calibration import FILE_NAME, Calibration, PairCalibration, Suitability
+from limner.storyboard.coherence import CosinePairwise
 from limner.storyboard.decode import max_marginals
 from limner.storyboard.lattice import lattice
 
@@ -133,7 +133,7 @@ def picture_pairs(task: StoryTask, vectors: np.ndarray) -> Pairs:
     return weighted(cosine[upper], ((z + z.T) / 2)[upper], same[upper])
 
 
-def fit_pull(train: Pairs, val: Pairs, space: str, spread: float) -> tuple[Evidence, str]:
+def fit_pairs(train: Pairs, val: Pairs, space: str, spread: float) -> tuple[Evidence, str]:
     """The form with the lowest cost on validation pairs, of those in which likeness never speaks against.
 
     A negative slope beside the standardised part takes off what pictures of a crowded region owe to
@@ -161,7 +161,7 @@ def choose_weights(
 
     The first picture is what a reader sees: R@1 where the texts tell enough for it to move, story
     recall at 1 where R@1 is a handful of pages. A factor that makes the mean log rank of the right
-    picture worse than no pull does is not taken.
+    picture worse than no pairwise term does is not taken.
     """
     everywhere = np.ones(len(task.ids), dtype=bool)
     index = Index(Gallery(task.ids, task.ids, {"visual": Space(vectors.astype(np.float16), everywhere)}))
@@ -172,11 +172,11 @@ def choose_weights(
         best: tuple[float, float] | None = None
         limit = np.inf
         for weight in WEIGHTS:
-            pull = CosinePull.of(index, "visual", np.arange(len(task.ids)), evidence, weight)
+            pair = CosinePairwise(index, "visual", np.arange(len(task.ids)), evidence, weight)
 
-            def decode(unary: np.ndarray, pull: CosinePull = pull, decoder: str = decoder) -> np.ndarray:
+            def decode(unary: np.ndarray, pair: CosinePairwise = pair, decoder: str = decoder) -> np.ndarray:
                 groups = np.arange(unary.shape[1])
-                return max_marginals(lattice(unary.astype(float), groups, pull, allow_repeats=True), decoder)
+                return max_marginals(lattice(unary.astype(float), groups, pair, allow_repeats=True), decoder)
 
             outcome = evaluate_stories(
                 f"{decoder} {weight}",
@@ -373,11 +373,11 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     factor, provenance["labels beside captions"] = choose_beside(
         worlds["val"]["captions"]["one caption"], evidence
     )
-    pulls = {}
+    by_space = {}
     for space in ("visual", "colour"):
-        print(f"pull in space {space}")
+        print(f"pairs of space {space}")
         vectors = book.vectors(space, train_task.ids)
-        fitted, provenance[f"pull {space}"] = fit_pull(
+        fitted, provenance[f"pairs of {space}"] = fit_pairs(
             picture_pairs(train_task, vectors),
             picture_pairs(val_task, book.vectors(space, val_task.ids)),
             space,
@@ -394,19 +394,21 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
             books["val"].task(), unary, drawn["val"][space], fitted, "R@1"
         )
         # No CLIP weights were available: the cautious factor.
-        pulls[space] = Pull(evidence=fitted, weights={"captions": strong, "clip": weak, "labels": weak})
-    print("pull in space captions")
+        by_space[space] = PairCalibration(
+            evidence=fitted, weights={"captions": strong, "clip": weak, "labels": weak}
+        )
+    print("pairs of space captions")
     told = {split: text.encode_text(made.captions) for split, made in books.items()}
     spread = float(scores(told["train"], told["train"]).std(axis=1).max())
     pairs = [picture_pairs(books[split].task(), told[split]) for split in ("train", "val")]
-    fitted, provenance["pull captions"] = fit_pull(pairs[0], pairs[1], "captions", spread)
+    fitted, provenance["pairs of captions"] = fit_pairs(pairs[0], pairs[1], "captions", spread)
     weights = {}
     for channel, table in worlds["val"]["captions"]["picture books"].tables.items():
         unary = ratios(evidence[channel], table, steadied(table, evidence[channel]))
         weights[channel], provenance[f"weights captions, {channel}"] = choose_weights(
             books["val"].task(), unary, told["val"], fitted, "R@1"
         )
-    pulls["captions"] = Pull(evidence=fitted, weights={**weights, "clip": weights["labels"]})
+    by_space["captions"] = PairCalibration(evidence=fitted, weights={**weights, "clip": weights["labels"]})
     suitability = {}
     print("suitability")
     for channels in (["captions"], ["captions", "labels"], ["labels"]):
@@ -433,7 +435,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
         channels=evidence,
         context=context,
         beside={"labels": factor},
-        pulls=pulls,
+        pairs=pairs,
         suitability=suitability,
         provenance=provenance,
     )

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from calibrate import TARGET, fit_pull, rounded, typical
+from calibrate import TARGET, fit_pairs, rounded, typical
 from embeddings import encoders, parser
 from evidence import gain, pooled, steadied
 from ordinary.boards import Desk, JobIllustrator
@@ -31,9 +31,10 @@ from limner.library.channels import EncodedChannel, Evidence
 from limner.library.search import Index
 from limner.storyboard import calibration
 from limner.storyboard.calibration import UNAVOIDABLE, Found, Holding, Line, Suitability, parse
+from limner.storyboard.candidates import Pool, pool_of
 from limner.storyboard.coherence import Coherence, Curve, Reading, read
 from limner.storyboard.decode import decode
-from limner.storyboard.illustrate import Pool, pool_of, step_texts
+from limner.storyboard.illustrate import step_texts
 from limner.storyboard.lattice import BLANK, lattice
 
 CONTEXTS = (0.0, 0.4, 1.0)
@@ -131,7 +132,16 @@ def searched(job: Job, by: JobIllustrator) -> Told:
     readings = [one.both_readings() for one in encoded]
     hits = by.index.search(readings, chosen.considered)
     barred = np.zeros(len(by.index.gallery), dtype=bool)
-    pool = pool_of(by.index, readings, hits, fixed={}, options=chosen, barred=barred)
+    pool = pool_of(
+        by.index,
+        readings,
+        hits,
+        pinned=(),
+        pair_space=chosen.pair_space,
+        pair_evidence=chosen.pair_evidence,
+        count=chosen.considered,
+        barred=barred,
+    )
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, len(barred))
     first = by.index.search(encoded, 1).rows[:, 0]
     names = "+".join(sorted(one.name for one in encoded))
@@ -476,11 +486,11 @@ def main() -> None:
     notes: dict[str, str] = {}
     if not options.chances:
         evidence, notes["base"] = fit_channel(*(tables(desk, part, options) for part in ("fit", "choose")))
-        pull, notes["pull looks"] = fit_pull(
+        likeness, notes["pairs of looks"] = fit_pairs(
             looks(desk, "fit", options), looks(desk, "choose", options), "looks", 0.3
         )
         values["channels"]["base"] = evidence.model_dump()
-        values["pulls"]["looks"]["evidence"] = pull.model_dump()
+        values["pairs"]["looks"]["evidence"] = likeness.model_dump()
         if options.write:  # all that follows sees the new evidence
             write(values)
             calibration.load.cache_clear()

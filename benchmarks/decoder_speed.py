@@ -13,11 +13,21 @@ import time
 
 import numpy as np
 
-from limner.storyboard.anchor import pull_of, step_bests
 from limner.storyboard.decode import DECODERS, decode
-from limner.storyboard.lattice import TablePull, assign, lattice
+from limner.storyboard.lattice import assign, lattice
 
 STEPS, CANDIDATES, PICTURES = 30, 200, 5_000
+
+
+class TablePairwise:
+    """Pairwise terms from a symmetric table of candidates, nats."""
+
+    def __init__(self, table):
+        self.table, self.lowest = table, float(table.min(initial=0.0))
+
+    def block(self, rows, columns):
+        """Candidate numbers (R,) and (Q,) → (R, Q) nats."""
+        return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)
 
 
 def story(total, seed=0, steps=STEPS):
@@ -31,7 +41,7 @@ def story(total, seed=0, steps=STEPS):
     items = own if total == steps * CANDIDATES else shared
     liked = 2 * rng.normal(size=total)
     unary = liked[items] + rng.normal(size=items.shape)
-    return lattice(unary, np.arange(total), TablePull(4 * vectors @ vectors.T), items=items)
+    return lattice(unary, np.arange(total), TablePairwise(4 * vectors @ vectors.T), items=items)
 
 
 def plain(problem):
@@ -50,7 +60,9 @@ def from_scratch(problem, limit_s=20.0):
     """Objective and proof of the anchor decoder as it was: assignments in order of their bounds."""
     start = time.perf_counter()
     anchors = np.unique(problem.items)
-    bounds = step_bests(problem, anchors).sum(axis=1)
+    bounds = np.array(
+        [np.maximum((problem.unary + problem.pairwise(a)).max(axis=1), problem.blank).sum() for a in anchors]
+    )
     best, solved = -np.inf, 0
     for number in np.argsort(-bounds):
         if bounds[number] <= best:
@@ -60,7 +72,7 @@ def from_scratch(problem, limit_s=20.0):
                 best,
                 f"given up after {solved} assignments; at most {bounds[number] - best:.2f} nats short",
             )
-        values = problem.unary + pull_of(problem, int(anchors[number]))
+        values = problem.unary + problem.pairwise(int(anchors[number]))
         best, solved = max(best, assign(values, problem.group, problem.blank)[1]), solved + 1
     return best, f"proven best after {solved} assignments"
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from decoder_speed import TablePairwise
 
 from limner.config import build
 from limner.datasets.pairs import one_row_per_pair
@@ -26,7 +27,7 @@ from limner.runs.measure import fixed_features
 from limner.runs.run import Run
 from limner.runs.validation import read_pull, vectors
 from limner.storyboard.decode import decode, max_marginals
-from limner.storyboard.lattice import TablePull, lattice
+from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
 from limner.systems.gsda.config import GsdaConfig
 from limner.training.batches import stories_of
@@ -117,7 +118,7 @@ def decoded(part, scale, factor, decoder):
     if decoder == "off" or factor == 0:
         return found
     every = np.arange(part.scores.shape[1])
-    pull = TablePull(factor * part.pull)
+    pull = TablePairwise(factor * part.pull)
     for story in part.stories:
         problem = lattice(found[story], every, pull, allow_repeats=True)
         if decoder in LEFT_TO_RIGHT:

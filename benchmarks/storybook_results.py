@@ -23,7 +23,7 @@ from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 from limner.records import Story
 from limner.storyboard.calibration import load
-from limner.storyboard.coherence import CosinePull
+from limner.storyboard.coherence import CosinePairwise
 from limner.storyboard.decode import max_marginals
 from limner.storyboard.lattice import lattice
 
@@ -65,12 +65,12 @@ def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText
     absent = Space(np.zeros((len(task.ids), text.dim), np.float16), np.zeros(len(task.ids), bool))
     spaces = {name: space(pictures.vectors(name, task.ids)) for name in ("visual", "labels")}
     index = Index(Gallery(task.ids, task.ids, {**spaces, "captions": absent}))
-    pull = calibration.pull("visual")
+    calibrated = calibration.pairwise("visual")
     strength = ("labels",)  # the only channel that any picture of these sets has
     rows = np.arange(len(task.ids))
 
     def decoder(name: str):
-        pair = CosinePull.of(index, "visual", rows, pull.evidence, pull.weight(name, strength))
+        pair = CosinePairwise(index, "visual", rows, calibrated.evidence, calibrated.weight(name, strength))
         return lambda unary: max_marginals(lattice(unary.astype(float), rows, pair, allow_repeats=True), name)
 
     def channel(name: str) -> Channel:

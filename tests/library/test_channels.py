@@ -44,7 +44,7 @@ def test_a_handful_of_pictures_is_steadied_by_what_is_typical():
 
 @pytest.mark.parametrize("captioned", [1, 2, 5])
 def test_the_right_caption_among_few_is_evidence_for_its_picture(captioned):
-    captions = load().evidence("captions")
+    captions = load().channels["captions"]
     rng = np.random.default_rng(0)
     text = unit_rows("t", rng.normal(size=(1, 384)).astype(np.float32))
     rows = unit_rows("v", rng.normal(size=(20, 384)).astype(np.float32))

@@ -20,7 +20,7 @@ from limner.runs.run import Run
 from limner.runs.validation import PULL, fit_pull, read_pull
 from limner.storyboard.calibration import load
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.trained import DOCUMENT, MODEL, run_channels
+from limner.storyboard.trained import DOCUMENT, MODEL, run_channel
 from limner.training.corpus import ArrayRows, corpus_of
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def text(tmp_path):
 
 def test_steps_hear_their_story(told, story_run):
     opened, run = Library.open(told), Run.for_library(story_run)
-    (channel,) = run_channels(run, opened)
+    channel = run_channel(run, opened)
     encoded = EncodedChannel.encode(channel, TEXTS)
     np.testing.assert_allclose(encoded.texts, run.model.encode_stories([TEXTS])[0], atol=1e-6)
     assert np.abs(encoded.texts[:1] - run.model.encode_text(TEXTS[:1])).max() > 1e-6
@@ -84,7 +84,7 @@ def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
     options = asked.options()
     assert options.pair_space == DOCUMENT
     assert options.pair_evidence == read_pull(metric_run)
-    assert options.pair_weight == load().pull("visual").weight(options.decoder, (MODEL,)) > 0
+    assert options.pair_weight == load().pairwise("visual").weight(options.decoder, (MODEL,)) > 0
     assert Illustrator.open(told, model=Run.for_library(story_run)).options().pair_space == "colour"
     assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
 
@@ -146,7 +146,7 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --model"):
         index(tmp_path, library=tmp_path / "lib", metric=story_run)
     with pytest.raises(ConfigError, match="give it with --metric"):
-        run_channels(Run.for_library(metric_run), Library.open(told))
+        run_channel(Run.for_library(metric_run), Library.open(told))
     with pytest.raises(DataError, match="--metric"):
         Illustrator.open(library, metric=Run.for_library(metric_run)).options()
     assert limner(["measure", str(metric_run)]) != 0

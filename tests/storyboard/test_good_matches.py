@@ -67,7 +67,7 @@ def ask():
     )
     index, shelf = Index(gallery), Shelf(pictures)
     channel = shipped.channel("captions", sentences, "captions")
-    pull = shipped.pull("captions")
+    pull = shipped.pairwise("captions")
 
     def illustrated(texts, **options):
         chosen = BoardOptions(

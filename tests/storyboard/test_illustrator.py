@@ -125,7 +125,7 @@ def test_a_space_without_a_vector_does_not_say_how_strongly_a_pin_pulls(home):
     illustrator = Illustrator.open(home)
     held = illustrator.library.summary()
     wordless = {space: 0 if space in ("captions", "multilingual") else n for space, n in held.vectors.items()}
-    weights = calibration.load().pull("looks").weights
+    weights = calibration.load().pairwise("looks").weights
     for vectors, strongest in ((held.vectors, "captions"), (wordless, "base")):
         illustrator.__dict__["_held"] = held.model_copy(update={"vectors": vectors, "captioned": 0})
         chosen = illustrator.options({"pair_space": "looks"})

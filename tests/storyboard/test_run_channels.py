@@ -16,7 +16,7 @@ from limner.library.search import Index
 from limner.records import Storyboard
 from limner.runs.run import Run
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.trained import MODEL, PRIOR, RelationDirection, asked, run_channels
+from limner.storyboard.trained import MODEL, PRIOR, asked, relation_channel, run_channel
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
 
@@ -41,7 +41,7 @@ def board_of(library, text, tmp_path, *words):
 def test_the_channel_ranks_as_the_model_scores(library, drawings_run):
     opened, run = Library.open(library), Run.for_library(drawings_run)
     gallery = opened.gallery([MODEL])
-    (channel,) = run_channels(run, opened)
+    channel = run_channel(run, opened)
     hits = Index(gallery).search([EncodedChannel.encode(channel, TEXTS)], len(gallery))
     vectors = np.asarray(gallery.space(MODEL).matrix, np.float32)
     scores = run.model.score(run.model.encode_text(TEXTS), vectors)
@@ -54,23 +54,17 @@ def test_the_channel_ranks_as_the_model_scores(library, drawings_run):
 
 
 def test_a_relation_adds_its_picture_term(library, drawings_run):
-    opened, run = Library.open(library), Run.for_library(drawings_run)
-    vectors = np.asarray(opened.gallery([MODEL]).space(MODEL).matrix, np.float32)
+    run = Run.for_library(drawings_run)
+    vectors = np.asarray(Library.open(library).gallery([MODEL]).space(MODEL).matrix, np.float32)
     for number, name in enumerate(run.model.relations):
-        direction = RelationDirection(run, name)
-        rows = direction.encode_text(TEXTS)
-        assert rows.shape == (3, direction.dim)
-        np.testing.assert_allclose(rows - rows[0], 0)
-        found = direction.norm * (rows[0] @ vectors.T)
-        np.testing.assert_allclose(
-            found, run.model.relation_terms(vectors[:1], vectors)[1][:, number], atol=1e-5
-        )
-    channel = run_channels(run, opened, "action")[1]
-    assert (channel.name, channel.space) == ("relation", MODEL)
-    assert channel.evidence.slope == RelationDirection(run, "action").norm > 0
-    assert channel.evidence.z_slope == channel.evidence.offset == 0
-    thrice = run_channels(run, opened, "action=-3")[1]
-    assert thrice.evidence.slope == pytest.approx(-3 * channel.evidence.slope)
+        channel = relation_channel(run, [name, None, f"{name}=-3"])
+        assert (channel.name, channel.space) == ("relation", MODEL)
+        assert channel.evidence.z_slope == channel.evidence.offset == 0 < channel.evidence.slope
+        rows = channel.encoder.encode_text(TEXTS)
+        assert rows.shape == (3, channel.encoder.dim)
+        terms = run.model.relation_terms(vectors[:1], vectors)[1][:, number]
+        for row, times in zip(rows, (1, 0, -3), strict=True):
+            np.testing.assert_allclose(channel.evidence.slope * (row @ vectors.T), times * terms, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +90,14 @@ def test_what_is_no_number_of_times(times):
 
 def test_relations_that_cannot_be_asked_for(drawings_run, product_run, tmp_path):
     with pytest.raises(ConfigError, match="did you mean 'action'"):
-        RelationDirection(Run.for_library(drawings_run), "acton")
+        relation_channel(Run.for_library(drawings_run), ["acton"])
     with pytest.raises(ConfigError, match="are not linear"):
-        RelationDirection(Run.for_library(product_run), "action")
+        relation_channel(Run.for_library(product_run), ["action"])
     run = Run.for_library(drawings_run)
 
-    silent = SimpleNamespace(folder=tmp_path, model=SimpleNamespace(relations=()))
+    silent = SimpleNamespace(folder=tmp_path, model=SimpleNamespace(relations=(), dim=2))
     with pytest.raises(ConfigError, match="predicts no relations"):
-        RelationDirection(silent, "action")
+        relation_channel(silent, ["action"])
     assert run.model.relations
 
 
@@ -111,12 +105,12 @@ def test_a_library_without_or_of_another_run_names_the_command(
     library, book, drawings_run, product_run, capsys
 ):
     with pytest.raises(CheckpointError, match=r"another run \(cmcm \w{8}\); run: limner index ") as told:
-        run_channels(Run.for_library(product_run), Library.open(library))
+        run_channel(Run.for_library(product_run), Library.open(library))
     assert f"{book} --library {library} --model {product_run}" in str(told.value)
     bare = library.parent / "bare"
     assert limner(["index", str(book), "--library", str(bare), "--encoder", "colour"]) == 0
     with pytest.raises(DataError, match=f"no vectors of a trained run; run: limner index {book} "):
-        run_channels(Run.for_library(drawings_run), Library.open(bare))
+        run_channel(Run.for_library(drawings_run), Library.open(bare))
     shutil.rmtree(bare)
     capsys.readouterr()
 

@@ -12,10 +12,8 @@ from limner.runs.run import Run
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.trained import (
     MODEL,
-    RelationDirection,
-    StepRelations,
     relation_channel,
-    run_channels,
+    run_channel,
 )
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, made
@@ -49,22 +47,20 @@ def test_every_step_gets_the_evidence_of_its_own_relation(library, drawings_run)
     index = Index(Library.open(library).gallery([MODEL]))
     first, second = run.model.relations[:2]
     found = shares(index, relation_channel(run, [first, None, f"{second}=-2.5"]))
-    np.testing.assert_allclose(found[0], shares(index, RelationDirection(run, first).channel())[0], atol=1e-4)
+    np.testing.assert_allclose(found[0], shares(index, relation_channel(run, [first] * 3))[0], atol=1e-4)
     np.testing.assert_array_equal(found[1], 0)
-    due = shares(index, RelationDirection(run, second).channel(-2.5))[2]
+    due = -2.5 * shares(index, relation_channel(run, [second] * 3))[2]
     np.testing.assert_allclose(found[2], due, atol=1e-4)
     assert np.ptp(found[2]) > 0
 
 
 def test_rows_are_no_longer_than_one(drawings_run):
     run = Run.for_library(drawings_run)
-    rows = StepRelations(run, [f"{run.model.relations[0]}=7", run.model.relations[1], None]).encode_text(
-        TEXTS
-    )
-    lengths = np.linalg.norm(rows, axis=1)
+    channel = relation_channel(run, [f"{run.model.relations[0]}=7", run.model.relations[1], None])
+    lengths = np.linalg.norm(channel.encoder.encode_text(TEXTS), axis=1)
     assert lengths.max() == pytest.approx(1)
     assert lengths[2] == 0
-    assert StepRelations(run, [f"{run.model.relations[0]}=0"]).norm == 0
+    assert relation_channel(run, [f"{run.model.relations[0]}=0"]).evidence.slope == 0
 
 
 def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawings_run):
@@ -73,7 +69,7 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
     every = dict.fromkeys(range(3), name)
     board = made(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))
     index = Index(Library.open(library).gallery([MODEL]))
-    channels = run_channels(run, Library.open(library), name)
+    channels = run_channel(run, Library.open(library)), relation_channel(run, [name] * 3)
     scored = index.score(
         [EncodedChannel.encode(one, TEXTS) for one in channels], np.arange(len(index.gallery))
     )

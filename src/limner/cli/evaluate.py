@@ -26,7 +26,7 @@ from limner.library.search import Index
 from limner.pictures.decode import read_file
 from limner.records import Story
 from limner.storyboard.calibration import Calibration, calibrated
-from limner.storyboard.coherence import CosinePull
+from limner.storyboard.coherence import CosinePairwise
 from limner.storyboard.decode import max_marginals
 from limner.storyboard.equipment import CHANNELS, channels_of, pair_space
 from limner.storyboard.lattice import lattice
@@ -154,8 +154,8 @@ def _decoder(index: Index, space: str | None, name: Coupling, found: Calibration
     """Max-marginals of a decoder with the calibrated pairwise term."""
     if space is None:
         raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
-    pairwise, rows = found.pull(space), np.arange(len(index.gallery))
-    term = CosinePull.of(index, space, rows, pairwise.evidence, pairwise.weight(name, channels.split("+")))
+    pairs, rows = found.pairwise(space), np.arange(len(index.gallery))
+    term = CosinePairwise(index, space, rows, pairs.evidence, pairs.weight(name, channels.split("+")))
 
     def decode(unary: FloatArray) -> FloatArray:
         problem = lattice(unary.astype(np.float64), rows, term, allow_repeats=True)

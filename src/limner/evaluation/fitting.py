@@ -197,7 +197,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel
         fingerprint=library.settings.spaces[CHANNELS[name]].fingerprint,
         pairs=len(rows),
         cost=round(float(costs[form]), 4),
-        cost_before=round(float(np.mean([cost(shipped.evidence(name), half) for half in halves])), 4),
+        cost_before=round(float(np.mean([cost(shipped.channels[name], half) for half in halves])), 4),
     )
 
 

@@ -115,9 +115,9 @@ class _Search:
         self.group = np.unique(problem.group, return_inverse=True)[1].reshape(problem.group.shape)
 
     def values(self, anchor: int) -> Float64Array:
-        """(S, K) unary and the pull of one anchor."""
-        pulls: Float64Array = self.problem.pair.block(np.array([anchor]), self.numbers)[0]
-        return np.asarray(self.problem.unary + pulls[self.where], dtype=np.float64)
+        """(S, K) unary and the pairwise term of one anchor."""
+        terms: Float64Array = self.problem.pair.block(np.array([anchor]), self.numbers)[0]
+        return np.asarray(self.problem.unary + terms[self.where], dtype=np.float64)
 
     def bounds(self, anchors: IntArray, price: Float64Array) -> Float64Array:
         """(A,) no choice under an anchor exceeds its bound; see `limner.storyboard.lattice.prices`."""
@@ -128,16 +128,16 @@ class _Search:
         size = max(1, TABLE_CELLS // max(1, len(self.numbers)))
         for start in range(0, len(anchors), size):
             part = slice(start, start + size)
-            pulls = self.problem.pair.block(self.numbers, anchors[part])  # (C, A): a row is copied whole
-            most = pulls.max(initial=-np.inf)
-            total = np.full(pulls.shape[1], price.sum())
+            terms = self.problem.pair.block(self.numbers, anchors[part])  # (C, A): a row is copied whole
+            most = terms.max(initial=-np.inf)
+            total = np.full(terms.shape[1], price.sum())
             for s in range(len(dear)):
-                best = np.full(pulls.shape[1], self.problem.blank[s])
+                best = np.full(terms.shape[1], self.problem.blank[s])
                 for run in range(0, sizes[s], RUN):
                     cells = order[s, run : min(run + RUN, sizes[s])]
                     if dear[s, cells[0]] + most <= best.min():
                         break  # nor can any later cell exceed what is there
-                    own = pulls[self.where[s, cells]]
+                    own = terms[self.where[s, cells]]
                     own += dear[s, cells, None]
                     np.maximum(best, own.max(axis=0), out=best)
                 total += best
@@ -180,46 +180,13 @@ def anchor_marginals(problem: Lattice) -> Float64Array:
     Returns:
         (S, K) nats, −inf where the step may not show the candidate.
     """
-    anchors = anchors_of(problem)
     result = np.full(problem.unary.shape, -np.inf)
-    steps = len(problem.unary)
-    if not len(anchors):
-        return result
-    numbers, where = np.unique(problem.items, return_inverse=True)
-    where = where.reshape(problem.items.shape)
-    best = step_bests(problem, anchors)
-    others = best.sum(axis=1, keepdims=True) - best
-    size = max(1, TABLE_CELLS // len(numbers))
+    anchors = anchors_of(problem)
+    numbers, where = problem.numbered
+    size = max(1, TABLE_CELLS // max(1, where.size))
     for start in range(0, len(anchors), size):
-        part = slice(start, start + size)
-        pulls = problem.pair.block(anchors[part], numbers)
-        for s in range(steps):
-            top = (pulls + others[part, s : s + 1]).max(axis=0)
-            np.maximum(result[s], top[where[s]] + problem.unary[s], out=result[s])
+        values = problem.pair.block(anchors[start : start + size], numbers)[:, where] + problem.unary
+        best = np.maximum(values.max(axis=2), problem.blank)  # (A, S) of each step under each anchor
+        others = best.sum(axis=1, keepdims=True) - best
+        np.maximum(result, (values + others[:, :, None]).max(axis=0), out=result)
     return result
-
-
-def step_bests(problem: Lattice, anchors: IntArray) -> Float64Array:
-    """(A, S) best value of each step under each anchor, repeats allowed."""
-    numbers, where = np.unique(problem.items, return_inverse=True)
-    where = where.reshape(problem.items.shape)
-    best = np.broadcast_to(problem.blank, (len(anchors), len(problem.blank))).copy()
-    if not problem.items.size:
-        return best
-    size = max(1, TABLE_CELLS // len(numbers))
-    for start in range(0, len(anchors), size):
-        part = slice(start, start + size)
-        pulls = problem.pair.block(anchors[part], numbers)
-        for s in range(len(problem.blank)):
-            allowed = problem.unary[s] > -np.inf
-            if allowed.any():
-                values = pulls[:, where[s, allowed]] + problem.unary[s, allowed]
-                np.maximum(best[part, s], values.max(axis=1), out=best[part, s])
-    return best
-
-
-def pull_of(problem: Lattice, anchor: int) -> Float64Array:
-    """(S, K) pull of one anchor on every cell."""
-    numbers, where = np.unique(problem.items, return_inverse=True)
-    pulls: Float64Array = problem.pair.block(np.array([anchor]), numbers)[0]
-    return pulls[where.reshape(problem.items.shape)]

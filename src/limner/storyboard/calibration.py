@@ -1,4 +1,4 @@
-"""The shipped calibration: how cosines become nats, how strongly pictures pull, when to abstain.
+"""The shipped calibration: how cosines become nats, how much pictures say for each other, when to abstain.
 
 Fitted once on held-out data by `benchmarks/calibrate.py` and packaged as `calibration.json`, so that
 untrained use gives evidence and not bare cosines. It reads; it fits nothing.
@@ -6,16 +6,16 @@ untrained use gives evidence and not bare cosines. It reads; it fits nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from limner.arrays import TextEncoder
 from limner.errors import ConfigError, DataError, unknown
@@ -126,36 +126,23 @@ class Chances:
         suitability: the calibration.
         found: what was searched.
         threshold: in place of the calibrated one.
-    Raises:
-        ConfigError: threshold outside [0, 1).
     """
 
     def __init__(self, suitability: Suitability, found: Found, *, threshold: float | None = None) -> None:
-        least = suitability.threshold if threshold is None else threshold
-        if not 0 <= least < 1:
-            raise ConfigError(f"suitability: threshold is {least}, expected 0 ≤ threshold < 1")
-        self.threshold = least
-        best = np.where(np.isfinite(found.best), found.best, 0.0)
-        self._deficit, self._best, self._of_best = suitability.deficit, best, suitability.log_odds(found)
-        self.log_odds: Float64Array = self._of_best[:, None] - self._deficit * (best[:, None] - found.unary)
-        self._limit: Float64Array = np.full(len(best), _logit(least))
+        self.threshold = suitability.threshold if threshold is None else threshold
+        self._best = np.where(np.isfinite(found.best), found.best, 0.0)
+        self._deficit, self._of_best = suitability.deficit, suitability.log_odds(found)
+        self._odds = self._odds_of(found.unary)
+        self._limit: Float64Array = np.full(len(self._best), _logit(self.threshold))
         if suitability.holding is not None and threshold is None:
             held = suitability.holding.log_odds(found) >= _logit(suitability.holding.threshold)
             self._limit = np.where(held, np.minimum(self._limit, self._of_best - SPARE), self._limit)
 
-    @property
-    def probability(self) -> Float64Array:
-        """(S, K) probability that a candidate fits its step; 0 where there is none."""
+    def probability(self, step: int, column: int | None) -> float:
+        """That a candidate fits its step, and for None that the best one does; 0 where there is none."""
         from scipy.special import expit
 
-        return np.asarray(expit(self.log_odds))
-
-    @property
-    def best_probability(self) -> Float64Array:
-        """(S,) of the best candidate of each step; 0 without one."""
-        from scipy.special import expit
-
-        return np.asarray(expit(self._of_best))
+        return float(expit(self._of_best[step] if column is None else self._odds[step, column]))
 
     def admitted(self, support: Float64Array) -> BoolArray:
         """(S, K) True for candidates likely enough to be shown.
@@ -164,15 +151,18 @@ class Chances:
             support: (S, K) nats that pictures fixed by the user add to a candidate; what they take off does
                 not count, so that fixing one picture never blanks another step.
         """
-        odds = self.log_odds + np.maximum(support, 0.0)
-        enough: BoolArray = np.isfinite(odds) & (odds >= self._limit[:, None])
-        return enough
+        return self._enough(self._odds + np.maximum(support, 0.0))
 
     def admits(self, nats: Float64Array) -> BoolArray:
         """Whether a candidate of so many nats, one for each of the S steps, would be likely enough."""
-        odds = self._of_best - self._deficit * (self._best - nats)
-        enough: BoolArray = np.isfinite(odds) & (odds >= self._limit)
-        return enough
+        return self._enough(self._odds_of(nats[:, None]))[:, 0]
+
+    def _odds_of(self, nats: Float64Array) -> Float64Array:
+        """(S, N) log-odds of candidates of so many nats."""
+        return self._of_best[:, None] - self._deficit * (self._best[:, None] - nats)
+
+    def _enough(self, odds: Float64Array) -> BoolArray:
+        return np.isfinite(odds) & (odds >= self._limit[:, None])
 
     def blank_prices(self, lowest: float) -> Float64Array:
         """(S,) nats of a blank: those of a candidate at the threshold whose neighbours all speak against it.
@@ -196,8 +186,21 @@ FILE_NAME = "calibration.json"
 STRENGTH = ("captions", "clip", "base", "labels")
 """Channels by how much they tell, the strongest first."""
 
+One = TypeVar("One")
 
-class Pull(Record):
+
+def _entry(table: Mapping[str, One], name: str, what: str) -> One:
+    """What a table says of a name.
+
+    Raises:
+        ConfigError: the name has no calibration.
+    """
+    if name not in table:
+        raise ConfigError("calibration: " + unknown(what, name, table))
+    return table[name]
+
+
+class PairCalibration(Record):
     """How much two pictures of one space say for each other.
 
     Attributes:
@@ -222,10 +225,7 @@ class Pull(Record):
         """
         names = {"captions" if name == "multilingual" else name for name in channels}
         strongest = next((name for name in STRENGTH if name in names), STRENGTH[-1])
-        chosen = self.weights[strongest]
-        if decoder not in chosen:
-            raise ConfigError("calibration: " + unknown("decoder", decoder, chosen))
-        return chosen[decoder]
+        return _entry(self.weights[strongest], decoder, "decoder")
 
 
 class Calibration(Record):
@@ -236,7 +236,7 @@ class Calibration(Record):
         channels: channel → evidence of its cosines.
         context: channel → `Channel.context`.
         beside: channel → `Channel.beside`.
-        pulls: gallery space that compares pictures → pull.
+        pairs: gallery space that compares pictures → how much two of its pictures say for each other.
         coherence: the same space → how much context and agreement count; ``*`` for every other space, and
             where pictures are not compared.
         suitability: channels joined by ``+`` in alphabetical order → when a library holds nothing
@@ -248,20 +248,17 @@ class Calibration(Record):
     channels: dict[str, Evidence]
     context: dict[str, float]
     beside: dict[str, float]
-    pulls: dict[str, Pull]
+    pairs: dict[str, PairCalibration]
     coherence: dict[str, Coherence]
     suitability: dict[str, Suitability]
     provenance: dict[str, str]
 
-    def evidence(self, channel: str) -> Evidence:
-        """How a channel's cosine becomes nats.
-
-        Raises:
-            ConfigError: the channel has no calibration.
-        """
-        if channel not in self.channels:
-            raise ConfigError("calibration: " + unknown("channel", channel, self.channels))
-        return self.channels[channel]
+    @model_validator(mode="after")
+    def _complete(self) -> Calibration:
+        for name, table in (("suitability", self.suitability), ("coherence", self.coherence)):
+            if "*" not in table:
+                raise ValueError(f"{name}: no entry '*'")
+        return self
 
     def channel(
         self, name: str, encoder: TextEncoder, space: str, reads: frozenset[str] | None = None
@@ -276,42 +273,31 @@ class Calibration(Record):
         Raises:
             ConfigError: the channel has none.
         """
-        evidence = self.evidence(name)
+        evidence = _entry(self.channels, name, "channel")
         return Channel(
             name, encoder, space, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0), reads
         )
 
-    def pull(self, space: str) -> Pull:
-        """How pictures of a space pull each other.
+    def pairwise(self, space: str) -> PairCalibration:
+        """How much two pictures of a space say for each other.
 
         Raises:
             ConfigError: the space has no calibration.
         """
-        if space not in self.pulls:
-            raise ConfigError("calibration: " + unknown("space of pictures", space, self.pulls))
-        return self.pulls[space]
+        return _entry(self.pairs, space, "space of pictures")
 
     def coherent(self, space: str) -> Coherence:
         """How much context and agreement count where a space compares pictures."""
         return self.coherence.get(space, self.coherence["*"])
 
     def suitable(self, channels: Collection[str]) -> Suitability:
-        """When to leave a step blank, for the channels that take part.
-
-        Raises:
-            ConfigError: a channel has no calibration, or none takes part.
-        """
+        """When to leave a step blank, for the channels that take part, at least one."""
         # The two judge different pictures, by the same kind of evidence.
         names = sorted(set(channels) - ({"multilingual"} if "captions" in channels else set()))
-        if not names:
-            raise ConfigError("calibration: no channel takes part; suitability needs at least one")
-        for name in names:
-            self.evidence(name)
-        fitted = self.suitability.get("+".join(names))
-        if fitted is None:  # what holds of English captions beside others comes nearest for all captions
-            alike = sorted("captions" if name == "multilingual" else name for name in names)
-            fitted = self.suitability.get("+".join(alike), self.suitability["*"])
-        return fitted
+        # What holds of English captions beside others comes nearest for all captions.
+        alike = sorted("captions" if name == "multilingual" else name for name in names)
+        found = (self.suitability.get("+".join(one)) for one in (names, alike))
+        return next((one for one in found if one is not None), self.suitability["*"])
 
 
 @cache
@@ -332,17 +318,13 @@ def parse(text: str) -> Calibration:
         DataError: it is not one, in one line.
     """
     try:
-        found = Calibration.model_validate_json(text)
+        return Calibration.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise DataError(
             f"{FILE_NAME}: {key}: {first['msg']}; make it with benchmarks/calibrate.py"
         ) from error
-    for name, table in (("suitability", found.suitability), ("coherence", found.coherence)):
-        if "*" not in table:
-            raise DataError(f"{FILE_NAME}: {name}: no entry '*'; make it with benchmarks/calibrate.py")
-    return found
 
 
 class OwnChannel(Record):

@@ -2,15 +2,13 @@
 
 Viterbi ignores the rule and so bounds every choice from above. Prices on repeated groups
 (Lagrange multipliers) lower the bound, and branching on a repeated group closes what is left.
-A blank neither pulls nor is pulled: the chain starts anew after it. It sees scores only.
+A blank has no pairwise term: the chain starts anew after it. It sees scores only.
 """
 
 import heapq
-from dataclasses import dataclass
 
 import numpy as np
 
-from limner.errors import ConfigError
 from limner.storyboard.lattice import BLANK, Decoding, Float64Array, IntArray, Lattice, assign
 
 
@@ -18,7 +16,7 @@ class Trellis:
     """S steps of K candidates and a blank, which is column K.
 
     Attributes:
-        unary: (S, K + 1) nats with the pull of the pinned pictures; last column is the blank.
+        unary: (S, K + 1) nats with the mean pairwise term of the pinned pictures; last column is the blank.
         pairs: S − 1 arrays (K + 1, K + 1); 0 where either is blank.
     """
 
@@ -65,13 +63,10 @@ def decode_beam(problem: Lattice, *, width: int = 8) -> Decoding:
 
     Args:
         problem: the lattice.
-        width: beginnings kept, at least 1.
+        width: beginnings kept, ≥ 1.
     Raises:
-        ConfigError: width below 1.
         DataError: the steps cannot all be served.
     """
-    if width < 1:
-        raise ConfigError(f"beam: width is {width}, expected at least 1")
     trellis = Trellis(problem)
     steps, candidates = problem.unary.shape
     paths = np.zeros((1, 0), dtype=np.int64)
@@ -82,10 +77,9 @@ def decode_beam(problem: Lattice, *, width: int = 8) -> Decoding:
             grown = grown + trellis.pairs[s - 1][paths[:, -1]]
         for before in range(s):
             shown = paths[:, before] < candidates
-            used = problem.group[before, np.where(shown, paths[:, before], 0)] if candidates else None
-            if used is not None:
-                clash = (problem.group[s] == used[:, None]) & shown[:, None]
-                grown[:, :-1][clash] = -np.inf
+            if shown.any():
+                used = problem.group[before, np.where(shown, paths[:, before], 0)]
+                grown[:, :-1][(problem.group[s] == used[:, None]) & shown[:, None]] = -np.inf
         flat = np.argsort(-grown, axis=None, kind="stable")[:width]
         flat = flat[grown.ravel()[flat] > -np.inf]
         origin, column = np.unravel_index(flat, grown.shape)
@@ -126,16 +120,6 @@ def chain_marginals(problem: Lattice) -> Float64Array:
         behind = (table.T + (behind + trellis.unary[s])).max(axis=1)
         values[s + 1] += behind
     return values[:, :-1]
-
-
-@dataclass(order=True)
-class _Node:
-    """A part of the search space: `-bound` first, so that a heap yields the most promising."""
-
-    key: float
-    serial: int
-    banned: tuple[tuple[int, int], ...]
-    prices: Float64Array
 
 
 class _Search:
@@ -246,49 +230,45 @@ class _Search:
 
     def run(self) -> float:
         """Search; returns the proven bound."""
-        heap = [_Node(-np.inf, 0, (), np.zeros(self.count))]
+        steps = np.arange(len(self.group))
+        closed = np.zeros(self.group.shape, dtype=bool)
+        # The most promising part of the search space first: −bound, serial number, closed cells, prices.
+        heap = [(-np.inf, 0, closed, np.zeros(self.count))]
         serial = 0
         while heap:
-            node = heapq.heappop(heap)
-            if self.done(-node.key):
+            key, _, closed, prices = heapq.heappop(heap)
+            if self.done(-key):
                 return self.best
             if self.left <= 0:
-                return -node.key
-            unary = self.trellis.unary.copy()
-            for group, keep in node.banned:
-                cells = self.group == group
-                if keep >= 0:  # only this step may use the group
-                    cells[keep] = False
-                else:  # this step may not
-                    cells[np.arange(len(cells)) != -1 - keep] = False
-                unary[cells] = -np.inf
+                return -key
+            unary = np.where(closed, -np.inf, self.trellis.unary)
             if np.isneginf(unary).all(axis=1).any():
                 continue
-            bound, path, prices = self.tighten(
-                unary, node.prices, ROOT_ROUNDS if serial == 0 else NODE_ROUNDS
-            )
-            if serial == 0 or serial % REPAIR_EVERY == 0:
+            rounds = NODE_ROUNDS if serial else ROOT_ROUNDS
+            bound, path, prices = self.tighten(unary, prices, rounds)
+            if serial % REPAIR_EVERY == 0:
                 self.repair(unary, prices, path)
-            bound, path = self.settle(unary, min(bound, -node.key), path, prices)
+            bound, path = self.settle(unary, min(bound, -key), path, prices)
             counts = self.uses(path)
             if self.done(bound) or not np.isfinite(bound):
                 continue
             if counts.max() <= 1:  # out of budget while settling
-                return bound if not heap else max(bound, -heap[0].key)
+                return bound if not heap else max(bound, -heap[0][0])
             group = int(counts.argmax())
-            steps = np.flatnonzero(self.group[np.arange(len(path)), path] == group)
-            step = int(steps[unary[steps, path[steps]].argmax()])
-            for keep in (step, -1 - step):
+            users = np.flatnonzero(self.group[steps, path] == group)
+            step = users[unary[users, path[users]].argmax()]
+            for others in (True, False):  # only this step may use the group, or it may not
                 serial += 1
-                heapq.heappush(heap, _Node(-bound, serial, (*node.banned, (group, keep)), prices))
+                shut = (self.group == group) & ((steps != step) == others)[:, None]
+                heapq.heappush(heap, (-bound, serial, closed | shut, prices))
         return self.best
 
 
 def decode_chain(problem: Lattice, *, limit: int | None = None) -> Decoding:
     """Maximise Σ unary + Σ pair(neighbours both shown) + blank prices, no group twice.
 
-    With pins, every other step also gains the mean pull of the pinned pictures, so a pin's
-    neighbour hears it twice: once as a neighbour, once as the world of the story.
+    With pins, every other step also gains the mean pairwise term of the pinned pictures, so that a pin
+    counts twice for its neighbours: once as a neighbour, once as the world of the story.
 
     Args:
         problem: the lattice.

@@ -5,17 +5,19 @@ The cosine of two pictures is standardised against the whole gallery from both s
 similarity replaces this class by offering the same `block`.
 """
 
+from __future__ import annotations
+
 from copy import copy
 
 import numpy as np
 from pydantic import Field
 
-from limner.arrays import FloatArray, expect, scores
+from limner.arrays import FloatArray, scores
 from limner.library.channels import Evidence
-from limner.library.scan import BoolArray
+from limner.library.gallery import Gallery
 from limner.library.search import Index
 from limner.records import Record
-from limner.storyboard.lattice import Float64Array, IntArray, PairTerm
+from limner.storyboard.lattice import Float64Array, IntArray, Pairwise
 
 BLOCK_ROWS = 1_024
 LARGEST_EXPONENT = 80.0
@@ -27,83 +29,38 @@ MIXING = 0.9
 """Share of pictures of one story that are taken to be alike."""
 
 
-class CosinePull:
+class CosinePairwise:
     """Evidence from the cosine of two candidates, times a weight; 0 where either has no vector.
 
-    Two pictures of one near-duplicate group would agree perfectly without saying anything about
-    the story, so their pull is that of the closest picture of another group, the lower of the two.
+    The evidence is log(1 − ρ + ρ · exp(nats)) with ρ = `MIXING`: two pictures that look different may belong
+    together all the same, so likeness says much for a picture and little against it. Two pictures of one
+    near-duplicate group would agree perfectly without saying anything about the story, so their term is that
+    of the closest picture of another group, the lower of the two.
 
     Args:
-        vectors: (C, D) float32 rows of unit length.
-        present: (C,) True where the candidate has a vector.
-        groups: (C,) near-duplicate groups.
+        index: of the gallery.
+        space: gallery space that compares pictures, such as ``visual``.
+        rows: (C,) rows of the gallery, all different.
         evidence: how the cosine becomes nats.
-        weight: times the evidence; 0 switches the pull off.
-        mixing: ρ < 1 of log(1 − ρ + ρ · exp(evidence)): two pictures that look different may belong
-            together all the same, so likeness says much for a picture and little against it.
-        mean: (C,) mean cosine of each candidate with the gallery.
-        std: (C,) its standard deviation.
+        weight: times the evidence; 0 switches the term off.
+    Raises:
+        DataError: the gallery has no such space.
     """
 
-    def __init__(
-        self,
-        vectors: FloatArray,
-        *,
-        present: BoolArray,
-        groups: IntArray,
-        evidence: Evidence,
-        weight: float,
-        mean: Float64Array,
-        std: Float64Array,
-        mixing: float = MIXING,
-    ) -> None:
-        expect(
-            "CosinePull",
-            vectors=(vectors, "C D"),
-            present=(present, "C"),
-            groups=(groups, "C"),
-            mean=(mean, "C"),
-            std=(std, "C"),
-        )
-        self._vectors, self._present, self._groups = vectors, present, groups
-        self._weight, self._mixing = weight, mixing
+    def __init__(self, index: Index, space: str, rows: IntArray, evidence: Evidence, weight: float) -> None:
+        stored = index.gallery.space(space)
+        self._vectors = np.asarray(stored.matrix[rows], dtype=np.float32)
+        self._present = np.asarray(stored.present[rows])
+        self._groups = groups_of(index.gallery, rows)
+        self._weight = weight
         # Of both candidates: nats = (gain + gain) · cosine + shift + shift.
-        inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
-        standard = evidence.z_slope / 2 * inverse
+        mean = std = np.zeros(len(rows))
+        if evidence.z_slope != 0:
+            mean, std = stored.moments.of_cosines(self._vectors)
+        standard = evidence.z_slope / 2 * np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
         self._gain = evidence.slope / 2 + standard
         self._shift = evidence.offset / 2 - standard * mean
-        self._ceiling: Float64Array = np.full(len(vectors), np.nan)
-
-    @classmethod
-    def of(cls, index: Index, space: str, rows: IntArray, evidence: Evidence, weight: float) -> "CosinePull":
-        """Pull between rows of a gallery.
-
-        Args:
-            index: of the gallery.
-            space: gallery space that compares pictures, such as ``visual``.
-            rows: (C,) rows of the gallery, all different.
-            evidence: how the cosine becomes nats.
-            weight: times the evidence.
-        Raises:
-            DataError: the gallery has no such space.
-        """
-        stored = index.gallery.space(space)
-        vectors = np.asarray(stored.matrix[rows], dtype=np.float32)
-        names = np.array([index.gallery.groups[row] for row in rows], dtype=str)
-        groups = np.unique(names, return_inverse=True)[1] if len(names) else np.zeros(0, dtype=np.int64)
-        if evidence.z_slope == 0:
-            mean = std = np.zeros(len(rows))
-        else:
-            mean, std = stored.moments.of_cosines(vectors)
-        return cls(
-            vectors,
-            present=np.asarray(stored.present[rows]),
-            groups=groups,
-            evidence=evidence,
-            weight=weight,
-            mean=mean,
-            std=std,
-        )
+        self._ceiling: Float64Array = np.full(len(rows), np.nan)
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) nats."""
@@ -120,9 +77,9 @@ class CosinePull:
     @property
     def lowest(self) -> float:
         """Nats that one picture takes off another at the most: weight · log(1 − ρ)."""
-        return float(self._weight * np.log1p(-self._mixing))
+        return float(self._weight * np.log1p(-MIXING))
 
-    def weighing(self, weight: float) -> "CosinePull":
+    def weighing(self, weight: float) -> CosinePairwise:
         """The same pictures with another weight; what is known of them is shared."""
         twin = copy(self)
         twin._weight = weight
@@ -147,7 +104,6 @@ class CosinePull:
         kind = np.dtype(np.float32 if most < LARGEST_EXPONENT else np.float64)
         left, right = (self._gain[part].astype(kind) for part in (rows, columns))
         own, other = (self._shift[part].astype(kind) for part in (rows, columns))
-        mixing = self._mixing
         size = max(1, CELLS // max(1, len(columns)))
         for start in range(0, len(rows), size):
             some = slice(start, start + size)
@@ -156,15 +112,15 @@ class CosinePull:
             np.add(part, own[some, None], out=part)
             np.add(part, other, out=part)
             np.exp(part, out=part)
-            np.multiply(part, mixing, out=part)
-            np.add(part, 1 - mixing, out=part)
+            np.multiply(part, MIXING, out=part)
+            np.add(part, 1 - MIXING, out=part)
             nats[some] = np.log(part, out=part)
         nats[~self._present[rows]] = 0.0
         nats[:, ~self._present[columns]] = 0.0
         return nats
 
     def _ceilings(self, numbers: IntArray) -> Float64Array:
-        """Pull of the closest candidate of another group on each of some; 0 where there is none."""
+        """Term of the closest candidate of another group with each of some; 0 where there is none."""
         everything = np.arange(len(self._vectors))
         due = np.unique(numbers[np.isnan(self._ceiling[numbers])])
         for start in range(0, len(due), BLOCK_ROWS):
@@ -174,6 +130,12 @@ class CosinePull:
             best = nats.max(axis=1)
             self._ceiling[rows] = np.where(np.isfinite(best), best, 0.0)
         return self._ceiling[numbers]
+
+
+def groups_of(gallery: Gallery, rows: IntArray) -> IntArray:
+    """(C,) near-duplicate groups of rows of a gallery, numbered from 0."""
+    names = np.array([gallery.groups[row] for row in rows.tolist()], dtype=str)
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
 def _alike(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray]:
@@ -206,6 +168,11 @@ class Curve(Record):
     ambiguity: float = 0.0
     agreement: float = 0.0
 
+    def weight(self, reading: Reading) -> float:
+        """The weight for one text, 0 to `largest`."""
+        odds = self.offset + self.ambiguity * reading.ambiguity + self.agreement * reading.agreement
+        return float(self.largest / (1 + np.exp(-np.clip(odds, -500, 500))))
+
 
 class Reading(Record):
     """What the plain reading of a text's steps says of how coherent they are.
@@ -234,16 +201,10 @@ class Coherence(Record):
 
     def weights(self, reading: Reading) -> tuple[float, float]:
         """Weights of context and of pictures for each other, for one text."""
-        return weight(self.context, reading), weight(self.pair, reading)
+        return self.context.weight(reading), self.pair.weight(reading)
 
 
-def weight(curve: Curve, reading: Reading) -> float:
-    """The weight of one curve for one text, 0 to `Curve.largest`."""
-    odds = curve.offset + curve.ambiguity * reading.ambiguity + curve.agreement * reading.agreement
-    return float(curve.largest / (1 + np.exp(-np.clip(odds, -500, 500))))
-
-
-def read(unary: Float64Array, items: IntArray, groups: IntArray, pair: PairTerm, available: int) -> Reading:
+def read(unary: Float64Array, items: IntArray, groups: IntArray, pair: Pairwise, available: int) -> Reading:
     """Ambiguity and agreement of a text.
 
     Args:

@@ -1,6 +1,6 @@
 """Choose a picture for every step at once: one door to all decoders.
 
-off: the best assignment without any pull. greedy, beam: left to right. chain: neighbours agree,
+off: the best assignment by the unary scores alone. greedy, beam: left to right. chain: neighbours agree,
 exact. anchor: all agree with one latent picture, exact; pins, when there are any, are the only
 anchors. It sees scores only, never pictures.
 """
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from limner.errors import ConfigError, unknown
-from limner.storyboard.anchor import anchor_marginals, decode_anchor, pull_of
+from limner.storyboard.anchor import anchor_marginals, decode_anchor
 from limner.storyboard.chain import chain_marginals, decode_beam, decode_chain
 from limner.storyboard.lattice import BLANK, Decoding, Float64Array, Lattice, assign
 
@@ -18,31 +18,31 @@ Decoder = Literal["off", "greedy", "beam", "chain", "anchor"]
 DECODERS: tuple[str, ...] = get_args(Decoder)
 
 
-def decode(problem: Lattice, decoder: str, *, beam_width: int = 8, limit: int | None = None) -> Decoding:
+def decode(problem: Lattice, decoder: str, *, beam_width: int = 8) -> Decoding:
     """Choose a column or a blank for every step.
 
     Args:
         problem: from `lattice.lattice`.
         decoder: off, greedy, beam, chain or anchor.
-        beam_width: beginnings kept by the beam.
-        limit: work allowed to the exact decoders; None for their defaults.
+        beam_width: beginnings kept by the beam, at least 1.
     Returns:
         The choice, its value and a proven bound.
     Raises:
         ConfigError: no such decoder.
         DataError: the steps cannot all be served.
     """
-    if decoder == "off":
-        columns, value = assign(problem.unary, problem.group, problem.blank)
-        return Decoding(columns, value, value)
-    if decoder == "greedy":
-        return decode_beam(problem, width=1)
-    if decoder == "beam":
-        return decode_beam(problem, width=beam_width)
-    if decoder == "chain":
-        return decode_chain(problem, limit=limit)
-    if decoder == "anchor":
-        return decode_anchor(problem) if limit is None else decode_anchor(problem, limit=limit)
+    match decoder:
+        case "off":
+            columns, value = assign(problem.unary, problem.group, problem.blank)
+            return Decoding(columns, value, value)
+        case "greedy":
+            return decode_beam(problem, width=1)
+        case "beam":
+            return decode_beam(problem, width=beam_width)
+        case "chain":
+            return decode_chain(problem)
+        case "anchor":
+            return decode_anchor(problem)
     raise ConfigError("decoding: " + unknown("decoder", decoder, DECODERS))
 
 
@@ -53,22 +53,19 @@ def max_marginals(problem: Lattice, decoder: str) -> Float64Array:
 
     Args:
         problem: from `lattice.lattice`; its groups are ignored.
-        decoder: off, chain or anchor; off ranks by the unary scores alone.
+        decoder: chain or anchor.
     Returns:
         (S, K) nats, −inf where the step may not show the candidate.
     Raises:
         ConfigError: no such decoder, or one without marginals.
     """
-    if decoder == "off":
-        return problem.unary
-    if decoder == "chain":
-        return chain_marginals(problem)
-    if decoder == "anchor":
-        return anchor_marginals(problem)
-    raise ConfigError("decoding: " + unknown("decoder with marginals", decoder, ("off", "chain", "anchor")))
+    marginals = {"chain": chain_marginals, "anchor": anchor_marginals}
+    if decoder not in marginals:
+        raise ConfigError("decoding: " + unknown("decoder with marginals", decoder, marginals))
+    return marginals[decoder](problem)
 
 
-def pulls(problem: Lattice, decoder: str, choice: Decoding) -> Float64Array:
+def pairwise_terms(problem: Lattice, decoder: str, choice: Decoding) -> Float64Array:
     """What the rest of the storyboard adds to each candidate of each step, all else fixed.
 
     Args:
@@ -79,14 +76,14 @@ def pulls(problem: Lattice, decoder: str, choice: Decoding) -> Float64Array:
         (S, K) nats; zeros for decoder off.
     """
     steps, width = problem.unary.shape
-    if decoder == "off" or not width:
+    if decoder == "off" or not width or (decoder == "anchor" and choice.anchor is None):
         return np.zeros((steps, width))
-    if decoder == "anchor":
-        return np.zeros((steps, width)) if choice.anchor is None else pull_of(problem, choice.anchor)
-    result = problem.world().copy()
+    if choice.anchor is not None:
+        return problem.pairwise(choice.anchor)
+    result = problem.world()
     for s in range(steps):
         beside = [t for t in (s - 1, s + 1) if 0 <= t < steps and choice.columns[t] != BLANK]
-        shown = np.array([problem.items[t, choice.columns[t]] for t in beside], dtype=np.int64)
-        if len(shown):
+        if beside:
+            shown = problem.items[beside, choice.columns[beside]]
             result[s] += problem.pair.block(shown, problem.items[s]).sum(axis=0)
     return result

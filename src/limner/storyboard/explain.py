@@ -7,14 +7,15 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.library.search import Scored
-from limner.records import Blank, BoardStep, Candidate, Picture, Story
+from limner.records import Blank, BoardStep, Candidate, Picture
 from limner.storyboard.calibration import Chances
+from limner.storyboard.candidates import Pool
 from limner.storyboard.lattice import BLANK, Float64Array, IntArray
 
 _FUNCTION_WORDS = """
@@ -73,7 +74,7 @@ def matched(text: str, others: Iterable[str]) -> tuple[str, ...]:
 
 
 NOTICEABLE = 0.05
-"""Nats of pull worth a word."""
+"""Nats of a pairwise term worth a word."""
 
 TELLING = 0.5
 """Nats by which a channel must lift its best candidate above its median one to say anything."""
@@ -98,14 +99,10 @@ class Considered:
     """What there is to explain; C candidates, S steps, K columns.
 
     Attributes:
-        story: the text.
         texts: S texts as searched.
         ids: C picture ids.
-        groups: (C,) near-duplicate groups.
-        items: (S, K) candidate numbers.
-        unary: (S, K) nats, −inf where the cell is empty.
-        pull: (S, K) nats the other steps add, all else fixed.
-        scored: shares of all candidates for all steps.
+        pool: the candidates and their scores.
+        pairwise: (S, K) nats the other steps add, all else fixed.
         columns: (S,) chosen columns or `BLANK`.
         chances: that candidates fit; None without a calibration.
         ruled_out: (S,) whether a picture that the user banned would have fitted.
@@ -115,14 +112,10 @@ class Considered:
         runners_up: how many to name.
     """
 
-    story: Story
     texts: Sequence[str]
     ids: Sequence[str]
-    groups: IntArray
-    items: IntArray
-    unary: Float64Array
-    pull: Float64Array
-    scored: Scored
+    pool: Pool
+    pairwise: Float64Array
     columns: IntArray
     chances: Chances | None
     ruled_out: NDArray[np.bool_]
@@ -131,24 +124,24 @@ class Considered:
     allow_repeats: bool
     runners_up: int
 
-    def shown(self) -> dict[int, int]:
-        """Step → candidate number, where it shows one."""
-        return {s: int(self.items[s, c]) for s, c in enumerate(self.columns) if c != BLANK}
-
-    def rivals(self, step: int) -> list[int]:
+    def others(self, step: int) -> list[int]:
         """Columns the step could show instead, best first, one of each near-duplicate group."""
-        shown = self.shown()
-        taken = {int(self.groups[n]) for s, n in shown.items() if s == step or not self.allow_repeats}
-        total = self.unary[step] + self.pull[step]
-        rivals: list[int] = []
+        groups, items = self.pool.groups, self.pool.items
+        taken = {
+            int(groups[items[s, column]])
+            for s, column in enumerate(self.columns)
+            if column != BLANK and (s == step or not self.allow_repeats)
+        }
+        total = self.pool.unary[step] + self.pairwise[step]
+        found: list[int] = []
         for column in np.argsort(-total, kind="stable"):
-            if len(rivals) == self.runners_up or total[column] == -np.inf:
+            if len(found) == self.runners_up or total[column] == -np.inf:
                 break
-            group = int(self.groups[self.items[step, column]])
+            group = int(groups[items[step, column]])
             if group not in taken:
                 taken.add(group)
-                rivals.append(int(column))
-        return rivals
+                found.append(int(column))
+        return found
 
 
 def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]]) -> tuple[BoardStep, ...]:
@@ -158,67 +151,66 @@ def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]
         board: what was found and chosen.
         pictures: ids → records in the same order; called once.
     """
-    rivals = [board.rivals(s) for s in range(len(board.columns))]
-    wanted: dict[str, None] = {}
-    for s, columns in enumerate(rivals):
-        own = [] if board.columns[s] == BLANK else [int(board.columns[s])]
-        wanted |= dict.fromkeys(board.ids[board.items[s, column]] for column in own + columns)
-    records = dict(zip(wanted, pictures(list(wanted)), strict=True))
-    return tuple(_step(board, s, rivals[s], records) for s in range(len(board.columns)))
+    columns = [
+        [*([int(column)] if column != BLANK else []), *board.others(s)]
+        for s, column in enumerate(board.columns)
+    ]
+    ids = [[board.ids[board.pool.items[s, column]] for column in own] for s, own in enumerate(columns)]
+    wanted = list(dict.fromkeys(chain.from_iterable(ids)))
+    records = dict(zip(wanted, pictures(wanted), strict=True))
+    return tuple(
+        _step(board, s, [_candidate(board, s, column, records) for column in own])
+        for s, own in enumerate(columns)
+    )
 
 
-def _step(board: Considered, s: int, rivals: list[int], records: dict[str, Picture]) -> BoardStep:
-    column = int(board.columns[s])
-    chosen = None if column == BLANK else _candidate(board, s, column, records)
-    others = tuple(_candidate(board, s, rival, records) for rival in rivals)
+def _step(board: Considered, s: int, found: list[Candidate]) -> BoardStep:
+    """A step from its candidates: the chosen one, unless it is blank, and the runners-up."""
+    column = None if board.columns[s] == BLANK else int(board.columns[s])
+    chosen, others = (None, found) if column is None else (found[0], found[1:])
     gap = None if chosen is None or not others else _total(chosen) - _total(others[0])
-    fixed = s in board.pinned or s in board.given
     silent = _silent(board, s)
-    probability = None if board.chances is None or fixed else _probability(board.chances, s, column)
+    fixed = s in board.pinned or s in board.given
+    probability = None if board.chances is None or fixed else board.chances.probability(s, column)
     blank: Blank | None = None
-    if s in board.pinned:
-        blank = "asked for" if chosen is None else None
-        reason = "No picture here, as you asked." if chosen is None else "You fixed this picture here."
+    origin: Literal["decoded", "pinned", "given", "blank"] = "decoded"
+    if chosen is None and s in board.pinned:
+        origin, blank, reason = "blank", "asked for", "No picture here, as you asked."
+    elif s in board.pinned:
+        origin, reason = "pinned", "You fixed this picture here."
     elif s in board.given:
-        reason = "The text itself shows this picture here."
+        origin, reason = "given", "The text itself shows this picture here."
     elif chosen is None:
-        blank, reason = _why_blank(board, s, probability)
+        origin, (blank, reason) = "blank", _why_blank(board, s, probability)
     else:
         reason = _why(board, s, chosen, gap, silent)
-    origin = "blank" if chosen is None else "pinned" if s in board.pinned else "given" if fixed else "decoded"
     return BoardStep(
         position=s,
         chosen=chosen,
-        origin=origin,  # type: ignore[arg-type]
+        origin=origin,
         reason=reason,
         blank=blank,
         probability=probability,
         gap=gap,
-        runners_up=others,
+        runners_up=tuple(others),
         silent=silent,
     )
 
 
 def _silent(board: Considered, s: int) -> tuple[str, ...]:
     """Channels that hardly tell one candidate of a step from another."""
-    own = np.unique(board.items[s][board.unary[s] > -np.inf])
-    found = []
-    for name, share in board.scored.shares.items():
-        nats = share[s, own[board.scored.present[name][own]]]
+    own = np.unique(board.pool.items[s][board.pool.unary[s] > -np.inf])
+    scored, found = board.pool.scored, []
+    for name, share in scored.shares.items():
+        nats = share[s, own[scored.present[name][own]]]
         if len(nats) > 1 and nats.max() - np.median(nats) < TELLING:
             found.append(name)
     return tuple(found)
 
 
-def _probability(chances: Chances, s: int, column: int) -> float:
-    """That the chosen picture fits, or for a blank, that the best candidate would."""
-    return float(chances.best_probability[s] if column == BLANK else chances.probability[s, column])
-
-
 def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
-    number = int(board.items[s, column])
-    picture = records[board.ids[number]]
-    scored = board.scored
+    number = int(board.pool.items[s, column])
+    picture, scored = records[board.ids[number]], board.pool.scored
     channels = {
         name: float(share[s, number])
         for name, share in scored.shares.items()
@@ -226,9 +218,9 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
     }
     return Candidate(
         picture=picture,
-        score=float(board.unary[s, column]),
+        score=float(board.pool.unary[s, column]),
         channels=channels,
-        pull=float(board.pull[s, column]),
+        pull=float(board.pairwise[s, column]),
         matched=matched(board.texts[s], _captions(picture, channels) + _labels(picture, channels)),
     )
 
@@ -252,25 +244,21 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent
     """A sentence such as: Caption words “kite”, “beach” match; the runner-up is weaker by 1.3."""
     in_captions = matched(board.texts[s], _captions(chosen.picture, chosen.channels))
     in_labels = matched(board.texts[s], _labels(chosen.picture, chosen.channels))
-    parts = []
-    if in_captions:
-        parts.append(f"caption {_quoted(in_captions)}")
+    parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
     telling = {name: share for name, share in chosen.channels.items() if name not in silent}
-    if not parts and chosen.channels and not telling:
-        parts.append("all pictures match this step about equally")
-    elif not parts and chosen.channels:
-        strongest = max(telling, key=lambda name: telling[name])
-        share = telling[strongest]
-        parts.append(
-            f"the best evidence is {PLAIN.get(strongest, f'the channel {strongest}')}"
-            f" (match strength {share:.1f})"
-            if share > 0
-            else "it does not match well, but every other picture matches less"
-        )
-    elif not parts:
-        parts.append("no words or vectors describe it, but every other picture matches less")
+    strongest = max(telling, key=telling.__getitem__, default=None)
+    if not parts:
+        if not chosen.channels:
+            parts.append("no words or vectors describe it, but every other picture matches less")
+        elif strongest is None:
+            parts.append("all pictures match this step about equally")
+        elif telling[strongest] > 0:
+            named = PLAIN.get(strongest, f"the channel {strongest}")
+            parts.append(f"the best evidence is {named} (match strength {telling[strongest]:.1f})")
+        else:
+            parts.append("it does not match well, but every other picture matches less")
     if chosen.pull > NOTICEABLE:
         parts.append("it looks like the pictures of the other steps")
     elif chosen.pull < -NOTICEABLE:
@@ -297,7 +285,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
         return "ruled out", "You ruled out the pictures that fit this step."
     if not len(board.ids):
         return "nothing fits", "The library holds no picture that may be shown."
-    if not (board.unary[s] > -np.inf).any():
+    if not (board.pool.unary[s] > -np.inf).any():
         return "nothing fits", "No picture in the library can be compared with this step."
     if board.chances is not None and probability is not None and probability < board.chances.threshold:
         return "nothing fits", (

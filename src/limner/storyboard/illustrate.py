@@ -5,7 +5,6 @@ are fixed; blanks have a calibrated price. It writes no files and draws no pages
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +13,14 @@ from pydantic import Field
 from limner.errors import ConfigError, DataError
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery
-from limner.library.search import Hits, Index, Scored
+from limner.library.search import Index
 from limner.records import Picture, Record, Story, Storyboard, limner_version
 from limner.storyboard.calibration import UNAVOIDABLE, Chances, Found, Suitability
-from limner.storyboard.coherence import Coherence, CosinePull, Reading, read
-from limner.storyboard.decode import Decoder, decode, pulls
+from limner.storyboard.candidates import pool_of
+from limner.storyboard.coherence import Coherence, Reading, read
+from limner.storyboard.decode import Decoder, decode, pairwise_terms
 from limner.storyboard.explain import Considered, explain
-from limner.storyboard.lattice import BLANK, Float64Array, IntArray, NoPull, PairTerm, lattice
+from limner.storyboard.lattice import BLANK, Float64Array, IntArray, lattice
 
 CANDIDATES = 200
 Pictures = Callable[[Sequence[str]], list[Picture]]
@@ -120,29 +120,38 @@ def choose_pictures(
     if options.min_probability is not None and suitability is None:
         raise ConfigError("min_probability is set, but there is no calibration of suitability to apply it to")
     index = gallery if isinstance(gallery, Index) else Index(gallery)
-    fixed = _fixed(story, index.gallery, options, given or {})
+    fixed, banned = _fixed(story, index.gallery.ids, options, given or {})
+    shown = {step: row for step, row in fixed.items() if row is not None}
     texts = step_texts(story)
     encoded = [EncodedChannel.encode(channel, texts, languages) for channel in channels]
     encoded = [one for one in encoded if one.texts.any()] or encoded
     barred = np.zeros(len(index.gallery), dtype=bool)
-    barred[_rows(index.gallery, options.bans, "ban")] = True
+    barred[banned] = True
     readings = [one.both_readings() for one in encoded]
     hits = index.search(readings, options.considered, exclude=barred)
-    pool = pool_of(index, readings, hits, fixed=fixed, options=options, barred=barred)
+    pair_space = options.pair_space if options.decoder != "off" and options.pair_weight != 0 else None
+    pool = pool_of(
+        index,
+        readings,
+        hits,
+        pinned=list(shown.values()),
+        pair_space=pair_space,
+        pair_evidence=options.pair_evidence,
+        count=options.considered,
+        barred=barred,
+    )
     available = int(np.count_nonzero(~barred))
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
-    context, weight = _weights(
-        reading, options, coherence, pinned=any(row is not None for row in fixed.values())
-    )
+    context, weight = _weights(reading, options, coherence, pinned=bool(shown))
     pool = pool.weighing(context, weight)
+    columns = {step: pool.column(step, row) for step, row in shown.items()}
     chances = None
     prices: Float64Array = np.full(len(texts), UNAVOIDABLE)
     unary = pool.unary
     if suitability is not None:
         searched = Found(hits.evidence[: len(texts)], pool.unary, available, weight)
         chances = Chances(suitability, searched, threshold=options.min_probability)
-        columns = {step: pool.column(step, row) for step, row in fixed.items() if row is not None}
-        admitted = chances.admitted(pool.support([row for row in fixed.values() if row is not None]))
+        admitted = chances.admitted(pool.support(list(shown.values())))
         admitted[list(columns), list(columns.values())] = True
         unary = np.where(admitted, pool.unary, -np.inf)
         neighbours = 2 if options.decoder in ("chain", "greedy", "beam") else 1
@@ -153,23 +162,19 @@ def choose_pictures(
         pool.pair,
         items=pool.items,
         blank=prices,
-        locks={step: None if row is None else pool.column(step, row) for step, row in fixed.items()},
+        locks={step: columns.get(step) for step in fixed},
         allow_repeats=options.allow_repeats,
     )
     choice = decode(problem, options.decoder, beam_width=options.beam_width)
     blanks = (choice.columns == BLANK) & (problem.blank == UNAVOIDABLE)
     considered = Considered(
-        story=story,
         texts=texts,
         ids=[index.gallery.ids[row] for row in pool.rows],
-        groups=pool.groups,
-        items=pool.items,
-        unary=pool.unary,
-        pull=pulls(problem, options.decoder, choice),
-        scored=pool.scored,
+        pool=pool,
+        pairwise=pairwise_terms(problem, options.decoder, choice),
         columns=choice.columns,
         chances=chances,
-        ruled_out=_ruled_out(index, readings, np.flatnonzero(barred), context, chances),
+        ruled_out=_ruled_out(index, readings, banned, context, chances),
         pinned=frozenset(options.pins),
         given=frozenset(given or {}) - frozenset(options.pins),
         allow_repeats=options.allow_repeats,
@@ -179,7 +184,7 @@ def choose_pictures(
         story=story,
         steps=explain(considered, pictures),
         decoder=options.decoder,
-        anchor=None if choice.anchor is None else index.gallery.ids[pool.rows[choice.anchor]],
+        anchor=None if choice.anchor is None else considered.ids[choice.anchor],
         library=library,
         channels=tuple(one.name for one in encoded),
         settings=options.settings()
@@ -191,51 +196,27 @@ def choose_pictures(
     )
 
 
-@dataclass(frozen=True)
-class Pool:
-    """All candidates of all steps.
+def _fixed(
+    story: Story, ids: Sequence[str], options: BoardOptions, given: Mapping[int, str]
+) -> tuple[dict[int, int | None], IntArray]:
+    """Step → gallery row that is not up for choice, or None for a blank the user wants; and banned rows."""
+    wanted, steps = {**given, **options.pins}, len(story.steps)
+    place = {picture: row for row, picture in enumerate(ids)} if wanted or options.bans else {}
 
-    Attributes:
-        rows: (C,) gallery rows, ascending.
-        groups: (C,) near-duplicate groups.
-        items: (S, K) candidate numbers of each step; filled up with 0 where `unary` is −inf.
-        unary: (S, K) nats.
-        scored: exact scores of all candidates: (S, C) of the steps, or (2S, C) of both readings of them.
-        pair: what candidates say for each other.
-    """
+    def row_of(picture: str, where: str) -> int:
+        if picture not in place:
+            raise DataError(f"{where}: picture {picture} is not in the library; index its folder first")
+        return place[picture]
 
-    rows: IntArray
-    groups: IntArray
-    items: IntArray
-    unary: Float64Array
-    scored: Scored
-    pair: PairTerm
-
-    def column(self, step: int, row: int) -> int:
-        """Where a gallery row stands in a step's list."""
-        number = int(np.searchsorted(self.rows, row))
-        return int(np.flatnonzero((self.items[step] == number) & (self.unary[step] > -np.inf))[0])
-
-    def support(self, pinned: Sequence[int]) -> Float64Array:
-        """(S, K) mean nats that fixed pictures, given as gallery rows, add to each candidate."""
-        if not pinned:
-            return np.zeros(self.unary.shape)
-        fixed = np.searchsorted(self.rows, np.unique(pinned))
-        mean = self.pair.block(np.arange(len(self.rows)), fixed).mean(axis=1)
-        return np.asarray(mean[self.items], dtype=np.float64)
-
-    def weighing(self, context: float, weight: float) -> "Pool":
-        """The steps read alone and in context, mixed, and pictures agreeing with a weight.
-
-        Args:
-            context: share of the reading in context, 0 to 1.
-            weight: times the evidence of two pictures for each other.
-        """
-        steps = len(self.unary)
-        scored = self.scored.mixed(steps, context)
-        unary = np.take_along_axis(scored.scores.astype(np.float64), self.items, axis=1)
-        pair = self.pair.weighing(weight) if isinstance(self.pair, CosinePull) and weight > 0 else NoPull()
-        return replace(self, unary=np.where(self.unary > -np.inf, unary, -np.inf), scored=scored, pair=pair)
+    fixed: dict[int, int | None] = {}
+    for step, picture in wanted.items():
+        where = f"pin of step {step + 1}"
+        if not 0 <= step < steps:
+            raise DataError(f"{where}: the story has {steps} step{'' if steps == 1 else 's'}")
+        if picture in options.bans:
+            raise DataError(f"step {step + 1}: picture {picture} is fixed and banned; drop one of the two")
+        fixed[step] = None if picture is None else row_of(picture, where)
+    return fixed, np.array([row_of(picture, "ban") for picture in options.bans], dtype=np.int64)
 
 
 def _ruled_out(
@@ -247,12 +228,10 @@ def _ruled_out(
 ) -> NDArray[np.bool_]:
     """(S,) whether a banned picture would have been likely enough to be shown; any, without a calibration."""
     steps = len(readings[0].texts) // 2
-    if not len(banned):
-        return np.zeros(steps, dtype=bool)
-    if chances is None:
-        return np.ones(steps, dtype=bool)
-    best = index.score(readings, banned).mixed(steps, context).scores.max(axis=1)
-    return chances.admits(best.astype(np.float64))
+    if not len(banned) or chances is None:
+        return np.full(steps, bool(len(banned)))
+    scored = index.score(readings, np.unique(banned)).mixed(steps, context)
+    return chances.admits(scored.scores.max(axis=1).astype(np.float64))
 
 
 def _weights(
@@ -262,82 +241,6 @@ def _weights(
     context, weight = (1.0, 1.0) if coherence is None else coherence.weights(reading)
     if pinned and coherence is not None:
         weight = max(weight, options.pinned_weight)
-    if options.context is not None:
-        context = options.context
-    if options.decoder == "off":
-        weight = 0.0
-    elif options.pair_weight is not None:
-        weight = options.pair_weight
-    return context, weight
-
-
-def pool_of(
-    index: Index,
-    readings: Sequence[EncodedChannel],
-    hits: Hits,
-    *,
-    fixed: Mapping[int, int | None],
-    options: BoardOptions,
-    barred: NDArray[np.bool_],
-) -> Pool:
-    """Each step's list: what either reading found, the fixed pictures, and what looks most like them."""
-    steps = len(hits.rows) // 2
-    pinned = np.unique(np.array([row for row in fixed.values() if row is not None], dtype=np.int64))
-    pulling = options.decoder != "off" and options.pair_weight != 0
-    extra = pinned
-    if pulling and len(pinned):
-        space = index.gallery.space(options.pair_space)
-        seen = pinned[space.present[pinned]]
-        if len(seen):
-            vectors = np.asarray(space.matrix[seen], dtype=np.float32)
-            look = EncodedChannel("look", options.pair_space, options.pair_evidence, vectors)
-            alike = index.search([look], options.considered, exclude=barred).rows
-            extra = np.union1d(extra, alike.ravel())
-    lists = [np.unique(np.concatenate([hits.rows[s], hits.rows[steps + s], extra])) for s in range(steps)]
-    rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
-    items = np.zeros((steps, max((len(own) for own in lists), default=0)), dtype=np.int64)
-    unary = np.full(items.shape, -np.inf)
-    scored = index.score(readings, rows)
-    for s, own in enumerate(lists):
-        items[s, : len(own)] = np.searchsorted(rows, own)
-        unary[s, : len(own)] = scored.scores[s, items[s, : len(own)]]
-    if not pinned.size:  # a picture that no channel knows is never chosen for want of a better one
-        known = np.zeros((steps, len(rows)), dtype=bool)
-        for channel in readings:
-            known |= np.outer(channel.texts[:steps].any(axis=1), scored.present[channel.name])
-        unary[~np.take_along_axis(known, items, axis=1)] = -np.inf
-    names = np.array([index.gallery.groups[row] for row in rows.tolist()], dtype=str)
-    groups = np.unique(names, return_inverse=True)[1] if len(names) else np.zeros(0, dtype=np.int64)
-    pair: PairTerm = NoPull()
-    if pulling:
-        pair = CosinePull.of(index, options.pair_space, rows, options.pair_evidence, 1.0)
-    return Pool(rows, np.asarray(groups, dtype=np.int64), items, unary, scored, pair)
-
-
-def _fixed(
-    story: Story, gallery: Gallery, options: BoardOptions, given: Mapping[int, str]
-) -> dict[int, int | None]:
-    """Step → gallery row that is not up for choice, or None for a blank the user wants."""
-    fixed: dict[int, int | None] = {}
-    steps = len(story.steps)
-    for step, picture in {**given, **options.pins}.items():
-        if not 0 <= step < steps:
-            raise DataError(f"pin of step {step + 1}: the story has {steps} step{'' if steps == 1 else 's'}")
-        if picture is None:
-            fixed[step] = None
-        elif picture in options.bans:
-            raise DataError(f"step {step + 1}: picture {picture} is fixed and banned; drop one of the two")
-        else:
-            fixed[step] = int(_rows(gallery, [picture], f"pin of step {step + 1}")[0])
-    return fixed
-
-
-def _rows(gallery: Gallery, ids: Sequence[str], where: str) -> IntArray:
-    """Gallery rows of picture ids."""
-    if not ids:
-        return np.zeros(0, dtype=np.int64)
-    place = {picture: row for row, picture in enumerate(gallery.ids)}
-    absent = [picture for picture in ids if picture not in place]
-    if absent:
-        raise DataError(f"{where}: picture {absent[0]} is not in the library; index its folder first")
-    return np.array([place[picture] for picture in ids], dtype=np.int64)
+    context = context if options.context is None else options.context
+    weight = weight if options.pair_weight is None else options.pair_weight
+    return context, 0.0 if options.decoder == "off" else weight

@@ -49,7 +49,7 @@ from limner.storyboard.trained import (
     check_run,
     predicted,
     relation_channel,
-    run_channels,
+    run_channel,
     without_vectors,
 )
 
@@ -232,8 +232,8 @@ class Illustrator:
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
             return tuple(channels_of(self.library, self._named, self._calibrated[0]))
-        found = run_channels(self.model, self.library)
-        return tuple(replace(one, encoder=RecentTexts(one.encoder)) for one in found)
+        own = run_channel(self.model, self.library)
+        return (replace(own, encoder=RecentTexts(own.encoder)),)
 
     def _suitability(self, codes: Sequence[str]) -> Suitability | None:
         """When a step is left blank, by the channels that read some of a text; None with a trained run."""
@@ -440,7 +440,7 @@ class Illustrator:
             space = index.gallery.spaces.get(name)
             if space is not None and space.present[row]:
                 vector = np.asarray(space.matrix[row : row + 1], dtype=np.float32)
-                evidence = shipped.pull(LOOKS if name == DOCUMENT else name).evidence
+                evidence = shipped.pairwise(LOOKS if name == DOCUMENT else name).evidence
                 looks.append(EncodedChannel(name, name, evidence, vector))
         if not looks:
             raise DataError(
@@ -478,7 +478,7 @@ class Illustrator:
             space = pair_space(self._held, captions=self.model is None)
         if space is None or chosen.decoder == "off":
             return {"pair_weight": 0.0}
-        pull = self._calibrated[0].pull(LOOKS if self.metric is not None else space)
+        pull = self._calibrated[0].pairwise(LOOKS if self.metric is not None else space)
         held = [space for space, count in self._held.vectors.items() if count]
         channels = (MODEL,) if self.model is not None else self._named or held
         strength = "pair_weight" if self._runs else "pinned_weight"

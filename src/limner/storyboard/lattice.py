@@ -1,11 +1,14 @@
 """The problem a decoder solves: S steps, K candidate pictures each, and what they say of each other.
 
-User's pins, bans and the rule against repeats are folded in here, so that decoders see only
+User's pins and the rule against repeats are folded in here, so that decoders see only
 scores and groups. It chooses nothing.
 """
 
-from collections.abc import Collection, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -22,22 +25,20 @@ BLANK = -1
 """Column of a step that shows no picture."""
 
 
-class PairTerm(Protocol):
+class Pairwise(Protocol):
     """What two pictures of one storyboard say for each other, in nats; symmetric."""
 
     @property
     def lowest(self) -> float:
         """Nats that one picture takes off another at the most; at most 0."""
-        ...
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) finite nats."""
-        ...
 
 
 @dataclass(frozen=True)
-class NoPull:
-    """Pictures are indifferent to each other."""
+class Indifferent:
+    """Pictures say nothing of each other."""
 
     lowest: float = 0.0
 
@@ -45,25 +46,9 @@ class NoPull:
         """Zeros, (R, Q)."""
         return np.zeros((len(rows), len(columns)))
 
-
-@dataclass(frozen=True)
-class TablePull:
-    """Pair scores worked out beforehand.
-
-    Attributes:
-        table: (C, C) symmetric nats.
-    """
-
-    table: Float64Array
-
-    @property
-    def lowest(self) -> float:
-        """The smallest entry, or 0."""
-        return float(self.table.min(initial=0.0))
-
-    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        """The part of the table, (R, Q)."""
-        return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)
+    def weighing(self, weight: float) -> Indifferent:
+        """The same: nothing weighs nothing."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -83,18 +68,28 @@ class Lattice:
     items: IntArray
     group: IntArray
     blank: Float64Array
-    pair: PairTerm
+    pair: Pairwise
     pinned: IntArray
 
-    def world(self) -> Float64Array:
-        """(S, K) mean pull of the pinned pictures on each candidate; 0 without pins and at pins."""
-        world = np.zeros(self.unary.shape)
-        if not len(self.pinned):
-            return world
+    @cached_property
+    def numbered(self) -> tuple[IntArray, IntArray]:
+        """(C',) candidate numbers that some cell has, ascending, and (S, K) which of them each cell has."""
         numbers, where = np.unique(self.items, return_inverse=True)
+        return numbers, where.reshape(self.items.shape)
+
+    def pairwise(self, candidate: int) -> Float64Array:
+        """(S, K) pairwise term of one candidate with each cell."""
+        numbers, where = self.numbered
+        terms: Float64Array = self.pair.block(np.array([candidate]), numbers)[0]
+        return terms[where]
+
+    def world(self) -> Float64Array:
+        """(S, K) mean pairwise term of the pinned pictures with each cell; 0 without pins and at pins."""
+        if not len(self.pinned):
+            return np.zeros(self.unary.shape)
+        numbers, where = self.numbered
         mean = self.pair.block(numbers, self.pinned).mean(axis=1)
-        world = mean[where.reshape(self.items.shape)]
-        return np.where(np.isin(self.items, self.pinned), 0.0, world)
+        return np.where(np.isin(self.items, self.pinned), 0.0, mean[where])
 
 
 @dataclass(frozen=True)
@@ -127,15 +122,14 @@ class Decoding:
 def lattice(
     unary: Float64Array,
     groups: IntArray,
-    pair: PairTerm,
+    pair: Pairwise,
     *,
     items: IntArray | None = None,
     blank: Float64Array | None = None,
     locks: Mapping[int, int | None] | None = None,
-    bans: Collection[int] = (),
     allow_repeats: bool = False,
 ) -> Lattice:
-    """Fold pins, bans and the rule against repeats into one problem.
+    """Fold pins and the rule against repeats into one problem.
 
     A pinned picture stays whatever else happens, even twice; no other step may then show its group.
 
@@ -145,11 +139,10 @@ def lattice(
         pair: what candidates say for each other.
         items: (S, K) candidate numbers; None when every step's list is 0..K−1.
         blank: (S,) nats of showing nothing; None or −inf forbids it.
-        locks: step → column it must show, or None to keep it blank.
-        bans: candidate numbers no step may show.
+        locks: step of the S → column it must show, or None to keep it blank.
         allow_repeats: whether steps may share a group.
     Raises:
-        DataError: a lock is banned or out of range, or a step is left with nothing.
+        DataError: a step is left with nothing.
         ShapeError: the arrays do not fit.
         NumericsError: a score is NaN or +inf.
     """
@@ -162,23 +155,20 @@ def lattice(
     for name, array in (("unary", values), ("blank", prices)):
         if np.isnan(array).any() or (array == np.inf).any():
             raise NumericsError(f"lattice: {name} has NaN or +inf; expected nats or −inf")
-    values[np.isin(items, list(bans))] = -np.inf
-    fixed = {step: column for step, column in (locks or {}).items() if column is not None}
-    _check_locks(values, locks or {}, prices)
+    locks = locks or {}
     group = np.asarray(groups, dtype=np.int64)[items] if items.size else np.zeros((steps, width), np.int64)
+    fixed = {step: column for step, column in locks.items() if column is not None}
     pinned = np.array([items[step, column] for step, column in fixed.items()], dtype=np.int64)
     if allow_repeats:
         group = np.arange(values.size).reshape(values.shape)
     elif len(pinned):
-        values[
-            np.isin(group, np.asarray(groups)[pinned]) & ~np.isin(np.arange(steps), list(fixed))[:, None]
-        ] = -np.inf
-    for step, column in (locks or {}).items():
+        free = ~np.isin(np.arange(steps), list(fixed))[:, None]
+        values[np.isin(group, np.asarray(groups)[pinned]) & free] = -np.inf
+    for step, column in locks.items():
         kept = -np.inf if column is None else values[step, column]
         values[step] = -np.inf
         if column is not None:
-            values[step, column] = kept
-            prices[step] = -np.inf
+            values[step, column], prices[step] = kept, -np.inf
             group[step] = -1 - step  # a pin is exempt from the rule
         elif prices[step] == -np.inf:
             prices[step] = 0.0
@@ -189,19 +179,6 @@ def lattice(
             "ban less, allow repeats or allow blanks"
         )
     return Lattice(values, np.asarray(items, dtype=np.int64), group, prices, pair, np.unique(pinned))
-
-
-def _check_locks(unary: Float64Array, locks: Mapping[int, int | None], blank: Float64Array) -> None:
-    steps, width = unary.shape
-    for step, column in locks.items():
-        if not 0 <= step < len(blank):
-            raise DataError(f"pin of step {step + 1}: the story has {steps} steps")
-        if column is None:
-            continue
-        if not 0 <= column < width:
-            raise DataError(f"pin of step {step + 1}: column {column} of {width} candidates")
-        if unary[step, column] == -np.inf:
-            raise DataError(f"pin of step {step + 1}: the picture is banned too; drop the pin or the ban")
 
 
 def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[IntArray, float]:

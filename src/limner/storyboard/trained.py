@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,32 +34,25 @@ class TrainedModel(Protocol):
     @property
     def dim(self) -> int:
         """D."""
-        ...
 
     @property
     def separable(self) -> bool:
         """Whether a relation's logit is a text term plus a picture term."""
-        ...
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) rows of unit length."""
-        ...
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories → per story (T, D) rows of unit length."""
-        ...
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms."""
-        ...
 
     def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(B, D) and (B, D), row by row a pair → (B, C)."""
-        ...
 
     def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
         """Per text, its tokens and their weights."""
-        ...
 
 
 class TrainedRun(Protocol):
@@ -67,46 +61,37 @@ class TrainedRun(Protocol):
     @property
     def folder(self) -> Path:
         """Of the run."""
-        ...
 
     @property
     def model(self) -> TrainedModel:
         """In evaluation mode."""
-        ...
 
     @property
     def system(self) -> str:
         """Name of its system."""
-        ...
 
     @property
     def space(self) -> str:
         """Space of a library that holds its vectors."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Hash of the model and of how a picture reaches it."""
-        ...
 
     @property
     def stories(self) -> bool:
         """Whether the model reads the steps of a story together."""
-        ...
 
     @property
     def attends(self) -> bool:
         """Whether the model weighs the words of a text."""
-        ...
 
     @property
     def pair_evidence(self) -> Evidence:
         """How much two pictures say for one story, of a metric."""
-        ...
 
     def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
         """Its picture side, for indexing."""
-        ...
 
 
 RELATION = "relation"
@@ -116,28 +101,23 @@ PRIOR = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
 DIGITS = 4
 
 
-def run_channels(run: TrainedRun, library: Library, relation: str | None = None) -> list[Channel]:
-    """The channels to ask a library with, in place of those of untrained use.
+def run_channel(run: TrainedRun, library: Library) -> Channel:
+    """The channel to ask a library with, in place of those of untrained use.
 
     Args:
         run: that the library was indexed with.
         library: whose pictures are asked.
-        relation: that the pictures should have as well, as `asked` reads it; every step prefers them alike.
     Raises:
+        ConfigError: the run reads no texts.
         DataError: the library was not indexed with a run.
         CheckpointError: it was indexed with another one.
-        ConfigError: see `RelationDirection`.
     """
     if run.space != MODEL:
         raise ConfigError(
             f"--model: {run.folder} compares pictures and reads no texts; give it with --metric"
         )
     check_run(run, library)
-    found = [Channel(MODEL, RunTexts(run), MODEL, PRIOR)]
-    if relation is not None:
-        name, times = asked(relation, run.model.relations)
-        found.append(RelationDirection(run, name).channel(times))
-    return found
+    return Channel(MODEL, RunTexts(run), MODEL, PRIOR)
 
 
 def check_run(run: TrainedRun, library: Library) -> None:
@@ -213,45 +193,27 @@ def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboar
         if step.chosen is not None and step.chosen.picture.id in rows
     }
     relations: dict[int, dict[str, float]] = {}
-    if run.model.relations and shown:
+    names = run.model.relations
+    if names and shown:
         vectors = np.asarray(space.matrix[list(shown.values())], dtype=np.float32)
         asked_texts = run.model.encode_text([texts[step] for step in shown])
         table = run.model.relation_probabilities(asked_texts, vectors)
-        relations = {
-            step: {
-                name: round(float(chance), DIGITS)
-                for name, chance in zip(run.model.relations, row, strict=True)
-            }
-            for step, row in zip(shown, table, strict=True)
-        }
-    attention = _attention(run, texts)
-    return board.model_copy(
-        update={
-            "steps": tuple(
-                step.model_copy(
-                    update={
-                        "relations": relations.get(step.position, {}),
-                        "attention": attention[step.position],
-                    }
-                )
-                for step in board.steps
-            )
-        }
-    )
-
-
-def _attention(run: TrainedRun, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
-    """Words and their shares per text; empty where the model has no attention."""
-    if not run.attends:
-        return [()] * len(texts)
-    found = run.model.attention(texts)
-    return [tuple((word, round(float(share), DIGITS)) for word, share in words) for words in found]
+        for step, row in zip(shown, table, strict=True):
+            chances = (round(float(chance), DIGITS) for chance in row)
+            relations[step] = dict(zip(names, chances, strict=True))
+    attention = run.model.attention(texts) if run.attends else [[]] * len(texts)
+    steps = []
+    for each, words in zip(board.steps, attention, strict=True):
+        shares = tuple((word, round(float(share), DIGITS)) for word, share in words)
+        found = {"relations": relations.get(each.position, {}), "attention": shares}
+        steps.append(each.model_copy(update=found))
+    return board.model_copy(update={"steps": tuple(steps)})
 
 
 class RunTexts:
     """The text side of a trained run; see `limner.arrays.TextEncoder`.
 
-    The texts of one call are the steps of one story: models of sequences hear them together.
+    The texts of one call are the steps of one story: models of sequences read them together.
     """
 
     def __init__(self, run: TrainedRun) -> None:
@@ -269,97 +231,73 @@ class RunTexts:
         return model.encode_stories([list(texts)])[0] if self._run.stories else model.encode_text(texts)
 
 
-class RelationDirection:
-    """The same unit vector for every text: the direction along which a relation's odds grow.
+def _direction(run: TrainedRun, relation: str) -> FloatArray:
+    """(D,) weights w of a relation's picture term w · v, the same for every text.
 
     For the linear module a logit is a text term plus w · v, so among pictures only w · v matters.
 
+    Raises:
+        ConfigError: no such relation, none at all, or they are not linear.
     Source: docs/methods/cmcm.md §2.4.
     """
-
-    name = RELATION
-
-    def __init__(self, run: TrainedRun, relation: str) -> None:
-        """Take a run with linear relations.
-
-        Raises:
-            ConfigError: no such relation, none at all, or they are not linear.
-        """
-        names = run.model.relations
-        if not names:
-            raise ConfigError(
-                f"--relation: {run.folder} predicts no relations; train with model.relations='linear'"
-            )
-        if relation not in names:
-            raise ConfigError("--relation: " + unknown("relation", relation, names))
-        if not run.model.separable:
-            raise ConfigError(
-                f"--relation: in {run.folder} relations are not linear, so no picture has one apart from its"
-                " text; train with model.relations='linear'"
-            )
-        # The picture terms of the D basis vectors are the rows of the picture half of the weights.
-        basis = np.eye(run.model.dim, dtype=np.float32)
-        weights: FloatArray = run.model.relation_terms(basis[:1], basis)[1][:, names.index(relation)]
-        self.norm = float(np.linalg.norm(weights))
-        self.fingerprint = run.fingerprint
-        self._direction = unit_rows(RELATION, weights[None])
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        return int(self._direction.shape[1])
-
-    def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D), all rows the same."""
-        return np.repeat(self._direction, len(texts), axis=0)
-
-    def channel(self, times: float = 1.0) -> Channel:
-        """The picture term in nats, so many times: slope · cosine = times · w · v."""
-        return Channel(RELATION, self, MODEL, Evidence(slope=times * self.norm, z_slope=0.0, offset=0.0))
+    names = run.model.relations
+    if not names:
+        raise ConfigError(
+            f"--relation: {run.folder} predicts no relations; train with model.relations='linear'"
+        )
+    if relation not in names:
+        raise ConfigError("--relation: " + unknown("relation", relation, names))
+    if not run.model.separable:
+        raise ConfigError(
+            f"--relation: in {run.folder} relations are not linear, so no picture has one apart from its"
+            " text; train with model.relations='linear'"
+        )
+    # The picture terms of the D basis vectors are the rows of the picture half of the weights.
+    basis = np.eye(run.model.dim, dtype=np.float32)
+    weights: FloatArray = run.model.relation_terms(basis[:1], basis)[1][:, names.index(relation)]
+    return weights
 
 
+@dataclass(frozen=True)
 class StepRelations:
     """The direction each step asks for, as long as it counts; see `limner.arrays.TextEncoder`.
 
-    A step without a relation has the zero vector: it adds no evidence to any picture.
+    Attributes:
+        rows: (S, D) of length at most 1; zero for a step without a relation, which adds no evidence.
+        fingerprint: of the run.
+        name: of the channel.
     """
 
-    name = RELATION
-
-    def __init__(self, run: TrainedRun, relations: Sequence[str | None]) -> None:
-        """Take a run and what its steps ask for.
-
-        Args:
-            run: that predicts relations.
-            relations: per step ``NAME``, ``NAME=TIMES`` or None; one at least is a relation.
-        Raises:
-            ConfigError: see `RelationDirection`.
-        """
-        wishes = [None if one is None else asked(one, run.model.relations) for one in relations]
-        made = {name: RelationDirection(run, name) for name in {one[0] for one in wishes if one is not None}}
-        self.fingerprint = run.fingerprint
-        self._rows: FloatArray = np.zeros((len(wishes), run.model.dim), dtype=np.float32)
-        for row, wish in enumerate(wishes):
-            if wish is not None:
-                name, times = wish
-                direction = made[name]
-                self._rows[row] = direction.encode_text([""])[0] * np.float32(times * direction.norm)
-        # Rows may be shorter than 1 but not longer; the slope gives them their lengths back.
-        self.norm = float(np.linalg.norm(self._rows, axis=1).max())
-        if self.norm > 0:
-            self._rows /= np.float32(self.norm)
+    rows: FloatArray
+    fingerprint: str
+    name: str = RELATION
 
     @property
     def dim(self) -> int:
         """D."""
-        return int(self._rows.shape[1])
+        return int(self.rows.shape[1])
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """(S, D) rows of length at most 1, whatever the words."""
-        return self._rows
+        """(S, D) the rows, whatever the words."""
+        return self.rows
 
 
 def relation_channel(run: TrainedRun, relations: Sequence[str | None]) -> Channel:
-    """The picture term of each step's relation, in nats; arguments and errors as `StepRelations`."""
-    encoder = StepRelations(run, relations)
-    return Channel(RELATION, encoder, MODEL, Evidence(slope=encoder.norm, z_slope=0.0, offset=0.0))
+    """The picture term of each step's relation, in nats: slope · cosine = times · w · v.
+
+    Args:
+        run: that predicts relations.
+        relations: per step ``NAME``, ``NAME=TIMES`` or None; one at least is a relation.
+    Raises:
+        ConfigError: an unknown relation, or a run without linear ones.
+    """
+    rows = np.zeros((len(relations), run.model.dim), dtype=np.float32)
+    for row, words in zip(rows, relations, strict=True):
+        if words is not None:
+            name, times = asked(words, run.model.relations)
+            weights = _direction(run, name)
+            row[:] = unit_rows(RELATION, weights[None])[0] * np.float32(times * np.linalg.norm(weights))
+    # Rows may be shorter than 1 but not longer; the slope gives them their lengths back.
+    slope = float(np.linalg.norm(rows, axis=1).max())
+    encoder = StepRelations(rows / np.float32(slope) if slope else rows, run.fingerprint)
+    return Channel(RELATION, encoder, MODEL, Evidence(slope=slope, z_slope=0.0, offset=0.0))
