@@ -142,17 +142,23 @@ def readable(path: Path, hint: str) -> Iterator[None]:
 
 
 def json_rows(
-    path: Path, form: type[Row], *, holds: str, one: str, see: str, key: str = ""
+    path: Path,
+    form: type[Row],
+    *,
+    one: str,
+    see: str,
+    key: str = "",
+    holds: str = "expected a file of JSON lines",
 ) -> Iterator[tuple[str, Row]]:
     """Place and row of every line that is not blank.
 
     Args:
         path: the file.
         form: of a row.
-        holds: what should be there, for the message that it is not, such as "a story folder holds x.jsonl".
         one: what a line holds, such as "story".
         see: where the form is described.
         key: field of which no value may come twice.
+        holds: what should be there, for the message that it is not, such as "a story folder holds x.jsonl".
     Raises:
         MissingError: no such file.
         DataError: it cannot be read, is not UTF-8, a line is not of the form, or a key comes twice.

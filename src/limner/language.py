@@ -33,17 +33,15 @@ MORE_LANGUAGES = (
     "a sentence-transformers model reads more: pip install 'limner[sentences]', then"
     " 'limner index' with --sentences sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 )
+
+
+def _table(text: str) -> dict[str, str]:
+    """Entries parted by commas: first word → the rest."""
+    return dict(entry.split(maxsplit=1) for entry in " ".join(text.split()).split(","))
+
+
 # Labels of the detector that this package does not tell apart.
-_MERGED = {
-    "ary": "ar",
-    "arz": "ar",
-    "hbo": "he",
-    "nn": "no",
-    "pcm": "en",
-    "uzs": "uz",
-    "wuu": "zh",
-    "yue": "zh",
-}
+_MERGED = _table("ary ar, arz ar, hbo he, nn no, pcm en, uzs uz, wuu zh, yue zh")
 # What the detector tells apart; a test holds the list to it.
 _LABELS = """
 ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa
@@ -53,34 +51,14 @@ or pa pcm pl ps pt qu ro ru rw sa sdh se si sk sl sn so sq sr st sv sw ta te tg 
 ur uz uzs vec vi vo wa wuu xh yo yue zh zu zxx
 """
 # First word of a letter's Unicode name → languages written so. All other languages are in Latin letters.
-_SCRIPTS = {
-    "ARABIC": "ar fa ur ps ug sdh",
-    "ARMENIAN": "hy",
-    "BENGALI": "bn as",
-    "CJK": "zh ja",
-    "CYRILLIC": "ru uk be bg mk sr kk ky mn tg tt ba",
-    "DEVANAGARI": "hi mr ne sa gom",
-    "ETHIOPIC": "am",
-    "GEORGIAN": "ka",
-    "GREEK": "el grc",
-    "GUJARATI": "gu",
-    "GURMUKHI": "pa",
-    "HANGUL": "ko",
-    "HEBREW": "he",
-    "HIRAGANA": "ja",
-    "KANNADA": "kn",
-    "KATAKANA": "ja",
-    "KHMER": "km",
-    "LAO": "lo",
-    "MALAYALAM": "ml",
-    "MYANMAR": "my",
-    "ORIYA": "or",
-    "SINHALA": "si",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "THAI": "th",
-    "TIBETAN": "dz",
-}
+_SCRIPTS = _table(
+    """
+ARABIC ar fa ur ps ug sdh, ARMENIAN hy, BENGALI bn as, CJK zh ja, CYRILLIC ru uk be bg mk sr kk ky mn tg tt
+ba, DEVANAGARI hi mr ne sa gom, ETHIOPIC am, GEORGIAN ka, GREEK el grc, GUJARATI gu, GURMUKHI pa, HANGUL ko,
+HEBREW he, HIRAGANA ja, KANNADA kn, KATAKANA ja, KHMER km, LAO lo, MALAYALAM ml, MYANMAR my, ORIYA or,
+SINHALA si, TAMIL ta, TELUGU te, THAI th, TIBETAN dz
+"""
+)
 _BOTH_WAYS = {"sr"}  # written in Latin letters as well
 _KANA = 0.05  # of a text's letters: with so many kana, Chinese characters are Japanese
 # Before any text is seen: English, the other common ones together, all others together.
@@ -201,7 +179,7 @@ def direction(code: str) -> Literal["ltr", "rtl"]:
 
 def language_name(code: str) -> str:
     """What English calls a language, such as ``Swahili (sw)``; its code alone where that is not known."""
-    names = dict(pair.split(maxsplit=1) for pair in _NAMES.replace("\n", " ").split(","))
+    names = _table(_NAMES)
     base = code.partition("-")[0]
     return f"{names[base]} ({code})" if base in names else f"language {code}"
 

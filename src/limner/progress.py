@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from html import escape
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -29,40 +28,20 @@ from rich.text import Text
 REDRAW_S = 0.2
 
 
-class Progress(Protocol):
-    """Receives how far a long job is."""
+class Progress:
+    """Receives how far a long job is; this one tells nobody."""
 
     def stage(self, name: str, total: int | None) -> None:
         """A new part of the job begins, of `total` units where that is known."""
-        ...
 
     def total(self, total: int) -> None:
         """The number of units of this part has become known."""
-        ...
 
     def advance(self, count: int) -> None:
         """So many more units are done."""
-        ...
 
     def note(self, line: str) -> None:
         """A line the user should see."""
-        ...
-
-
-class Silent:
-    """Progress that nobody watches."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Ignore."""
-
-    def total(self, total: int) -> None:
-        """Ignore."""
-
-    def advance(self, count: int) -> None:
-        """Ignore."""
-
-    def note(self, line: str) -> None:
-        """Ignore."""
 
 
 class Rate(ProgressColumn):
@@ -100,9 +79,7 @@ class Bar:
         self.bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Draw for the last time."""
         self.bar.stop()
 
@@ -111,7 +88,7 @@ class Bar:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class IndexProgress(Bar):
+class IndexProgress(Bar, Progress):
     """Draws what `Progress` is told."""
 
     def __init__(self) -> None:
@@ -137,7 +114,7 @@ class IndexProgress(Bar):
             self.bar.advance(self._task, count)
 
 
-class NotebookProgress:
+class NotebookProgress(Progress):
     """What `IndexProgress` draws, in a notebook: one piece of HTML that is replaced, without any widgets."""
 
     def __init__(self) -> None:
@@ -152,9 +129,7 @@ class NotebookProgress:
         self._html, self._place = HTML, display(HTML(""), display_id=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Draw for the last time."""
         self._draw(now=True)
 

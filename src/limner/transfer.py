@@ -139,6 +139,8 @@ class Fetched(Record):
     attempts: int = 0
 
 
+_USER_AGENT = "limner/0.1 (fetches weights, and the pictures of research data sets)"
+_MAX_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 _OPAQUE_TYPES = frozenset(
@@ -157,11 +159,8 @@ class FetchSettings:
         connect_s, read_s, total_s: longest wait for a connection, for the next bytes, for one whole request.
         max_bytes: of one picture.
         max_total_bytes: of the folder.
-        max_redirects: per picture.
         retries: further attempts after a failure that may pass.
-        max_wait_s: longest wait a server may ask for.
         allow_private: whether hosts inside private networks are asked, too.
-        user_agent: how limner names itself.
         kinds: beginnings of the content types that are taken; ("",) takes any.
         host_pauses: host → pause of its own where it asks for a longer one.
         permit: asked before every request and redirect; a reason to refuse, or "". None permits all.
@@ -175,18 +174,15 @@ class FetchSettings:
     total_s: float = 90.0
     max_bytes: int = 32 * 2**20
     max_total_bytes: int = 50 * 2**30
-    max_redirects: int = 5
     retries: int = 2
-    max_wait_s: float = 60.0
     allow_private: bool = False
-    user_agent: str = "limner/0.1 (fetches the pictures of a research data set)"
     kinds: tuple[str, ...] = ("image/",)
     host_pauses: Mapping[str, float] = field(default_factory=dict)
     permit: Callable[[str], str] | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        zero = ("host_pause_s", "max_redirects", "retries", "max_wait_s", "allow_private")
+        zero = ("host_pause_s", "retries", "allow_private")
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, int | float) and not (value >= 0 if one.name in zero else value > 0):
@@ -271,7 +267,7 @@ class Transfer:
         settings = self.settings
         kinds = [f"{kind}*" if kind.endswith("/") else kind for kind in settings.kinds if kind]
         headers = [
-            ("User-Agent", settings.user_agent),
+            ("User-Agent", _USER_AGENT),
             ("Accept", ",".join([*kinds, "*/*;q=0.1"])),
             ("Accept-Encoding", "identity"),
         ]
@@ -279,7 +275,7 @@ class Transfer:
         # a place in the pool is certain, since no more requests run than it has
         extensions = {"timeout": {**limits, "pool": settings.total_s}}
         place = url
-        for _ in range(settings.max_redirects + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             place = plain_url(place)
             if settings.permit and (refusal := settings.permit(place)):
                 raise FailedError(refusal, lasting=False, wait_s=math.inf)
@@ -314,7 +310,7 @@ class Transfer:
                     size_bytes=size,
                     sha256=digest.hexdigest(),
                 )
-        raise FailedError(f"redirects: more than {settings.max_redirects}", lasting=True)
+        raise FailedError(f"redirects: more than {_MAX_REDIRECTS}", lasting=True)
 
 
 def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -> tuple[str, int]:
@@ -354,7 +350,6 @@ ONE_FILE = FetchSettings(
     total_s=3600.0,
     max_bytes=4 << 30,
     allow_private=True,
-    user_agent="limner/0.1",
     kinds=("",),
 )
 """Bounds of a file that the user asks for by name."""

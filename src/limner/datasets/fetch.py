@@ -26,6 +26,7 @@ from limner.transfer import FailedError, Fetched, FetchSettings, FullError, Tran
 
 FILE_NAME, LOCK_NAME = "manifest.jsonl", ".manifest.lock"
 _BACKOFF_S = 1.0
+_MAX_WAIT_S = 60.0  # that a server may ask for
 
 
 class Manifest:
@@ -267,7 +268,7 @@ class _Run:
             if failed.lasting or attempt == settings.retries:
                 break
             wait_s = _BACKOFF_S * 2**attempt if failed.wait_s is None else failed.wait_s
-            if wait_s > settings.max_wait_s:
+            if wait_s > _MAX_WAIT_S:
                 break
             self._next_start[host] = max(self._next_start.get(host, 0.0), time.monotonic() + wait_s)
         return Fetched(

@@ -56,7 +56,7 @@ from limner.pictures.find import (
     walk,
 )
 from limner.pictures.metadata import CAPTION_SOURCES
-from limner.progress import Progress, Silent
+from limner.progress import Progress
 from limner.records import Problem
 from limner.threads import ahead
 
@@ -262,7 +262,7 @@ def index(
             sentences,
             captions=captions,
             follow_links=follow_links,
-            progress=progress or Silent(),
+            progress=progress or Progress(),
             stopped=lambda: interrupted() or stop(),
         )
         run.agree()

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
-from limner.progress import Progress, Silent
+from limner.progress import Progress
 from limner.records import Problem, Record
 from limner.scenes.detections import MIN_SCORE, Detections, Detector, keep
 from limner.scenes.folder import (
@@ -123,7 +123,7 @@ def detect_scenes(
     """
     if not 0 <= min_score <= 1:
         raise ConfigError(f"scenes: min_score {min_score}, expected a share in [0, 1]")
-    shown = progress or Silent()
+    shown = progress or Progress()
     names = LabelNames(prior, label_names or {})
     pictures, problems = source.pictures, list(source.problems)
     looking = Looking(detector=finder.name, fingerprint=finder.fingerprint, min_score=min_score)
@@ -297,7 +297,7 @@ def build_prior(
         raise ConfigError(f"build-prior: {to}: name a .safetensors file by --to")
     if not to.parent.is_dir():
         raise MissingError(f"build-prior: the folder {to.parent} does not exist; create it")
-    shown = progress or Silent()
+    shown = progress or Progress()
     shown.stage("counting", None)
     prior, report = count_relations(
         files,

@@ -20,6 +20,7 @@ from limner.library.known import IndexReport
 from limner.library.library import Library
 from limner.library.store import SpaceInfo
 from limner.library.write import CAPTION_SPACES, CAPTIONS, MULTILINGUAL
+from limner.progress import Progress
 from limner.storyboard.equipment import AUTO, multilingual_encoder, picture_encoders
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.studio.engine import Engine
@@ -41,7 +42,7 @@ class UnknownJobError(DataError):
         super().__init__(f"no job {job[:40]!r}; the studio forgets its jobs when it ends")
 
 
-class Job:
+class Job(Progress):
     """One folder being indexed; a `limner.progress.Progress` whose state can be read at any time.
 
     Attributes:

@@ -81,14 +81,8 @@ def read_captions(folder: Path | str) -> CaptionSet:
     """
     root = whole_path(folder)
     pictures = []
-    rows = json_rows(
-        root / FILE_NAME,
-        _Row,
-        holds=f"a caption folder holds {FILE_NAME}",
-        one="picture",
-        see="limner.datasets.sets.captions",
-        key="file_name",
-    )
+    see = "limner.datasets.sets.captions"
+    rows = json_rows(root / FILE_NAME, _Row, one="picture", see=see, key="file_name")
     for where, row in rows:
         captions = tuple(caption.strip() for caption in row.captions)
         if not all(captions):

@@ -10,21 +10,14 @@ from limner.datasets.pairs import Pair, PairSet
 from limner.files import json_rows
 
 
-def read_pairs(path: Path | str) -> tuple[Pair, ...]:
+def read_pairs(path: Path) -> tuple[Pair, ...]:
     """Read pairs from JSON lines.
 
     Raises:
         MissingError: no such file.
         DataError: the file cannot be read, a line is not a pair, or an id comes twice.
     """
-    rows = json_rows(
-        Path(path),
-        Pair,
-        holds="expected a file of pairs",
-        one="pair",
-        see="limner.datasets.pairs",
-        key="id",
-    )
+    rows = json_rows(path, Pair, one="pair", see="limner.datasets.pairs", key="id")
     return tuple(pair for _, pair in rows)
 
 

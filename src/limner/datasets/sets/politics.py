@@ -86,7 +86,7 @@ def _nested(file: Path) -> Iterator[_Line]:
 
 def _lines(file: Path) -> Iterator[_Line]:
     refuse_pickle(file)
-    rows = json_rows(file, _Line, holds="give the file of the annotations", one="item", see="docs/data.md")
+    rows = json_rows(file, _Line, one="item", see="docs/data.md")
     return (line for _, line in rows)
 
 

@@ -87,14 +87,8 @@ def read_stories(folder: Path | str) -> StorySet:
     root = whole_path(folder)
     stories: list[Story] = []
     wordless: list[str] = []
-    rows = json_rows(
-        root / FILE_NAME,
-        _Row,
-        holds=f"a story folder holds {FILE_NAME}",
-        one="story",
-        see="limner.datasets.sets.stories",
-        key="story_id",
-    )
+    see = "limner.datasets.sets.stories"
+    rows = json_rows(root / FILE_NAME, _Row, one="story", see=see, key="story_id")
     for where, row in rows:
         steps = []
         for number, page in enumerate(row.pages, start=1):
