@@ -58,5 +58,5 @@ def test_misuse_is_said(relations, tmp_path):
         run("build-prior", relations, "--to", tmp_path / "p.pkl")
     with pytest.raises(MissingError, match="does not exist"):
         run("build-prior", relations, "--to", tmp_path / "no" / "p.safetensors")
-    with pytest.raises(MissingError, match="cannot be read"):
+    with pytest.raises(MissingError, match="give a file of picture ids"):
         run("build-prior", relations, "--to", tmp_path / "p.safetensors", "--only", tmp_path / "no.txt")

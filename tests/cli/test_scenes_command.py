@@ -21,11 +21,11 @@ from limner.scenes.prior import RelationPrior, save_prior
 
 def detect_scenes(source, *words, **options):
     """By paths, which a test can read."""
-    return detect_with_ids(sources(source), *words, ids="path", **options).report
+    return detect_with_ids(sources(source), *words, ids="path", **options)[0]
 
 
 def import_scenes(source, *words):
-    return import_with_ids(sources(source), *words, ids="path").report
+    return import_with_ids(sources(source), *words, ids="path")[0]
 
 
 class Finder:
@@ -174,12 +174,12 @@ def test_pictures_of_a_library_go_by_its_ids(pictures, tmp_path):
 
 def test_a_graph_goes_by_the_hash_of_its_picture_as_training_sets_do(pictures, tmp_path):
     (pictures / "copy.png").write_bytes((pictures / "bright.png").read_bytes())
-    done = detect_with_ids(sources(pictures), tmp_path / "out", Finder(), prior=None)
+    report, found = detect_with_ids(sources(pictures), tmp_path / "out", Finder(), prior=None)
     graphs = read_graphs(tmp_path / "out" / GRAPHS)
     files = [pictures / name for name in ("bright.png", "below/dark.png", "below/light.png")]
     assert list(graphs) == [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    assert (done.report.pictures, done.report.files, done.report.looked_at) == (3, 4, 4)
-    assert [Path(os.fsdecode(path)) for path in done.files.values()] == files
+    assert (report.pictures, report.files, report.looked_at) == (3, 4, 4)
+    assert [Path(os.fsdecode(path)) for path in found.values()] == files
     write_graphs(tmp_path / "given.jsonl", [next(iter(graphs.values())).model_copy(update={"image": "copy"})])
     import_with_ids(sources(pictures), tmp_path / "other", tmp_path / "given.jsonl")
     assert list(read_graphs(tmp_path / "other" / GRAPHS)) == list(graphs)[:1]

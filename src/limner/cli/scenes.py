@@ -102,7 +102,7 @@ def scenes(
     if labels and prior is None:
         raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
     if graphs is not None:
-        done = import_scenes(sources(source), to, graphs, ids=ids)
+        report, files = import_scenes(sources(source), to, graphs, ids=ids)
         found_by = f"Given by {graphs.name}."
     else:
         known, names, by = None, {}, "the position of the boxes"
@@ -114,7 +114,7 @@ def scenes(
                 names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
         finder = ready(detector, weights=weights, classes=read_classes(classes) if classes else None)
         with resumable(), IndexProgress() as progress:
-            done = detect_scenes(
+            report, files = detect_scenes(
                 sources(source),
                 to,
                 finder,
@@ -129,8 +129,8 @@ def scenes(
             )
         found_by = f"Things found by {finder.name}, relations by {by}."
     if page:
-        write_page(to / GRAPHS, done.files, to / PAGE, page, found_by)
-    emit_report(done.report, _lines(done.report, to, page), as_json=json)
+        write_page(to / GRAPHS, files, to / PAGE, page, found_by)
+    emit_report(report, _lines(report, to, page), as_json=json)
 
 
 def sources(source: Path) -> "Sources":

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,19 +75,6 @@ class ScenesReport(Record):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Scenes:
-    """What was written.
-
-    Attributes:
-        report: figures.
-        files: id of each graph's picture → its file, as the system has it.
-    """
-
-    report: ScenesReport
-    files: dict[str, bytes]
-
-
 def detect_scenes(
     source: Sources,
     to: Path,
@@ -102,7 +88,7 @@ def detect_scenes(
     again: bool = False,
     workers: int = 2,
     progress: Progress | None = None,
-) -> Scenes:
+) -> tuple[ScenesReport, dict[str, bytes]]:
     """Write the scene graphs of a collection; run it again to go on after a stop, or after changes.
 
     Args:
@@ -118,6 +104,8 @@ def detect_scenes(
         again: look at all pictures anew.
         workers: threads that decode.
         progress: is told how far it is.
+    Returns:
+        what was written, and id of each graph's picture → its file, as the system has it.
     Raises:
         DataError, ConfigError, CheckpointError: see `SceneFolder`.
     """
@@ -160,10 +148,12 @@ def detect_scenes(
         seconds=round(seconds, 1),
         unmatched=dict(names.unmatched.most_common()),
     )
-    return Scenes(report, files)
+    return report, files
 
 
-def import_scenes(source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256") -> Scenes:
+def import_scenes(
+    source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256"
+) -> tuple[ScenesReport, dict[str, bytes]]:
     """Write the graphs of another program or person under the ids of the pictures they belong to.
 
     Args:
@@ -171,6 +161,8 @@ def import_scenes(source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256
         to: folder for what is written; made if absent.
         graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
         ids: as for `detect_scenes`.
+    Returns:
+        As `detect_scenes`.
     Raises:
         MissingError, DataError: see `read_graphs`; or no graph fits, or two fit one picture.
     """
@@ -202,7 +194,7 @@ def import_scenes(source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256
 
     write_graphs(to / GRAPHS, renamed())
     unused = tuple(name for name in given if name not in known)
-    return Scenes(_report(to, problems, "graphs", files=len(files), unused=unused), files)
+    return _report(to, problems, "graphs", files=len(files), unused=unused), files
 
 
 def _decoded(
@@ -290,8 +282,8 @@ def build_prior(
         only: text file of picture ids, one a line; None for all pictures.
         progress: is told how far it is.
     Raises:
-        ConfigError: `to` has another suffix, or the list of ids is not UTF-8.
-        MissingError, DataError: see `count_relations`.
+        ConfigError: `to` has another suffix.
+        MissingError, DataError: see `count_relations` and `listed`.
     """
     if to.suffix.lower() != ".safetensors":
         raise ConfigError(f"build-prior: {to}: name a .safetensors file by --to")

@@ -6,13 +6,14 @@ One form for every detector, so that scene graphs do not depend on which one loo
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from limner.arrays import FloatArray
-from limner.errors import NumericsError, ShapeError
+from limner.errors import CheckpointError, NumericsError, ShapeError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,6 +74,19 @@ class Detector(Protocol):
 def fingerprint(*parts: str) -> str:
     """Hash of what decides a detector's answers."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def match_names(names: Sequence[str], classes: int, where: str) -> None:
+    """Refuse another number of names than a detector has classes.
+
+    Raises:
+        CheckpointError: the numbers differ.
+    """
+    if len(names) != classes:
+        raise CheckpointError(
+            f"{where}: has {classes} classes, but {len(names)} names are given (COCO's unless --classes names"
+            " others); pass a file of its names, one a line, by --classes FILE"
+        )
 
 
 def keep(found: Detections, min_score: float = MIN_SCORE) -> Detections:

@@ -13,7 +13,7 @@ import numpy as np
 
 from limner.encoders.weights import load_strictly
 from limner.errors import CheckpointError
-from limner.scenes.detections import Detections, fingerprint
+from limner.scenes.detections import Detections, fingerprint, match_names
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -57,7 +57,8 @@ class FasterRCNN:
         if _CLASSES_KEY not in state:
             raise CheckpointError(f"{where}: lacks {_CLASSES_KEY}; no weights of a Faster R-CNN")
         outputs = len(state[_CLASSES_KEY])
-        self._labels = _labels(classes, outputs, where)
+        self._labels = coco_classes(gaps=True) if classes is None else ("__background__", *classes)
+        match_names(self._labels[1:], outputs - 1, where)
         # The counters of batch norm are there only where it was not frozen in training.
         frozen = not any(key.endswith("num_batches_tracked") for key in state)
         self._model = _built(name, outputs, frozen=frozen)
@@ -87,21 +88,6 @@ def coco_classes(*, gaps: bool = False) -> tuple[str, ...]:
 
     names = tuple(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"])
     return names if gaps else tuple(name for name in names if name not in ("__background__", "N/A"))
-
-
-def _labels(classes: Sequence[str] | None, outputs: int, where: str) -> tuple[str, ...]:
-    """Names by output, background first."""
-    if classes is not None:
-        if len(classes) != outputs - 1:
-            raise CheckpointError(f"{where}: has {outputs - 1} classes, but {len(classes)} names are given")
-        return ("__background__", *classes)
-    names = coco_classes(gaps=True)
-    if outputs != len(names):
-        raise CheckpointError(
-            f"{where}: has {outputs - 1} classes, not COCO's {len(names) - 1};"
-            " pass their names, one a line, by --classes FILE"
-        )
-    return names
 
 
 def _built(name: str, outputs: int, *, frozen: bool) -> Any:  # noqa: ANN401

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from limner.encoders.weights import find, named_places, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
-from limner.files import strangers, write_text
+from limner.files import readable, strangers, write_text
 from limner.pictures.decode import display
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
 from limner.records import Problem, Record
@@ -280,23 +280,19 @@ def listed(path: Path, what: str) -> list[str]:
         path: the file.
         what: a line holds, for messages.
     Raises:
-        MissingError: it cannot be read.
-        ConfigError: not UTF-8.
+        MissingError: no such file.
+        DataError: it cannot be read, or is not UTF-8.
     """
-    try:
+    with readable(path, f"give a file of {what}, one a line"):
         return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().split("\n")]
-    except OSError as error:
-        raise MissingError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8; expected {what}, one a line") from error
 
 
 def read_classes(path: Path) -> tuple[str, ...]:
     """Class names from a text file, one a line, in the order of the detector's outputs.
 
     Raises:
-        MissingError: it cannot be read.
-        ConfigError: not UTF-8, empty, or a name missing or twice.
+        MissingError, DataError: see `listed`.
+        ConfigError: empty, or a name missing or twice.
     """
     names = listed(path, "class names")
     if not all(names) or len(set(names)) != len(names):

@@ -18,7 +18,7 @@ from limner.arrays import FloatArray
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
 from limner.encoders.weights import WeightFile
 from limner.errors import CheckpointError, MissingError
-from limner.scenes.detections import Detections, fingerprint
+from limner.scenes.detections import Detections, fingerprint, match_names
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -148,11 +148,7 @@ class OnnxDetector:
             raise CheckpointError(f"{path}: input {shape}, expected (1, 3, side, side)")
         self.side_px = int(shape[2])
         self._family, count = recognise(outputs, self.side_px, str(path))
-        if len(classes) != count:
-            raise CheckpointError(
-                f"{path}: has {count} classes, but {len(classes)} names are given;"
-                " pass their names, one a line, by --classes FILE"
-            )
+        match_names(classes, count, str(path))
         self._compiled = core.compile_model(
             model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
         )

@@ -204,7 +204,7 @@ def _frequent(files: Sequence[Path], only: frozenset[str] | None) -> Names:
             predicates.update(predicate for _, predicate, _ in picture.triples)
 
     def most(counted: Counter[str], size: int) -> tuple[str, ...]:
-        return tuple(sorted(sorted(counted), key=lambda name: -counted[name])[:size])
+        return tuple(sorted(counted, key=lambda name: (-counted[name], name))[:size])
 
     if not labels or not predicates:
         raise DataError(f"{', '.join(str(path) for path in files)}: no relations; expected {_EXPECTED}")
