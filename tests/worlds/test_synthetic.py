@@ -12,20 +12,8 @@ from hypothesis import strategies as st
 from limner.errors import DataError
 from limner.worlds import CITE, CLUE, RELATIONS, PictureBook
 from limner.worlds.shapes import drawings
-from limner.worlds.tales import (
-    IRRELEVANT,
-    MEDIUM,
-    META,
-    PageText,
-    Setting,
-    caption,
-    compose,
-    fill,
-    plain,
-    relations_of,
-    tales,
-    without,
-)
+from limner.worlds.tales import Setting, compose, tales, without
+from limner.worlds.wording import PageText, caption, fill, plain, relations_of, wordings
 from limner.worlds.world import INDOORS, SPECIES, TIMES, Character, Figure
 
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")
@@ -175,7 +163,8 @@ def test_every_relation_occurs_and_none_always():
 
 
 def test_irrelevant_texts_stand_alone_and_name_nothing():
-    for line in (*IRRELEVANT, *META, *MEDIUM.values()):
+    known = wordings()
+    for line in (*known["lines"]["irrelevant"], *known["lines"]["meta"], *known["medium"].values()):
         assert not nouns_in(line), line
     for book in books():
         for page in book.pages:

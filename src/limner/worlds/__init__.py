@@ -1,14 +1,14 @@
 """Picture-book worlds: drawn stories whose truth is known.
 
-One module per idea: world (what is true), tales (what happens and what is said), canvas, shapes, places,
-figures (how it looks), files (how it is stored). Drawings and wordings lie in tables.
+One module per idea: world (what is true), tales (what happens), wording (what is said), canvas, shapes,
+places, figures (how it looks), files (how it is stored). Drawings and wordings lie in tables.
 """
 
 from limner.worlds.demo import DemoCollection, demo_collection
 from limner.worlds.drawing import draw, scene_graph
 from limner.worlds.files import write
 from limner.worlds.shelf import RELATIONS, Distractor, Page, PictureBook, SyntheticStory
-from limner.worlds.tales import CITE, CLUE, caption
+from limner.worlds.wording import CITE, CLUE, caption
 from limner.worlds.world import Character, Figure, Prop, Scene, Style
 
 __all__ = [

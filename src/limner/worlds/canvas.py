@@ -176,13 +176,9 @@ class Canvas:
         if self._open:
             found = (x.min() - pad, y.min() - pad, x.max() + pad, y.max() + pad)
             for key in self._open:
-                old = self.boxes.get(key, found)
-                self.boxes[key] = (
-                    min(old[0], found[0]),
-                    min(old[1], found[1]),
-                    max(old[2], found[2]),
-                    max(old[3], found[3]),
-                )
+                pairs = zip(self.boxes.get(key, found), found, (min, min, max, max), strict=True)
+                x0, y0, x1, y1 = (choose(old, new) for old, new, choose in pairs)
+                self.boxes[key] = x0, y0, x1, y1
         return [(float(u) * self.side, float(v) * self.side) for u, v in zip(x, y, strict=True)]
 
     def area(
@@ -281,11 +277,16 @@ class Canvas:
             share = min(1.0, max(0.0, (y - y0) / span))
             self._pen.line([(0, y), (self.side, y)], fill=mix(a, b, share))
 
-    def glow(self, at: Point, radius: float, colour: RGB, strength: float = 0.5) -> None:
-        """Soft round light, unlabelled; it also lifts the dark of the night around it."""
+    def _dot(self, at: Point) -> Point:
+        """A point in pixels; no box grows."""
         keys, self._open = self._open, []
         (dot,) = self._place([at], 0)
         self._open = keys
+        return dot
+
+    def glow(self, at: Point, radius: float, colour: RGB, strength: float = 0.5) -> None:
+        """Soft round light, unlabelled; it also lifts the dark of the night around it."""
+        dot = self._dot(at)
         if self.side:
             self.lights.append((dot[0] / self.side, dot[1] / self.side, radius * self.zoom, strength))
         self._soft(at, radius, radius, colour, strength)
@@ -297,10 +298,7 @@ class Canvas:
     def _soft(self, at: Point, rx: float, ry: float, colour: RGB, strength: float) -> None:
         if self.image is None:
             return
-
-        keys, self._open = self._open, []
-        (dot,) = self._place([at], 0)
-        self._open = keys
+        dot = self._dot(at)
         w, h = max(2, round(2 * rx * self.zoom * self.side)), max(2, round(2 * ry * self.zoom * self.side))
         x, y = np.linspace(-1, 1, min(w, 96)), np.linspace(-1, 1, min(h, 96))[:, None]
         fall = np.clip(1 - (x * x + y * y), 0, 1) ** 1.3

@@ -6,11 +6,9 @@ look like it. One paragraph has no picture at all. It neither indexes nor illust
 
 import json
 import shutil
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,9 @@ from limner.records import Step, Story
 from limner.worlds.drawing import draw
 from limner.worlds.files import Carrier, save, write_lines
 from limner.worlds.shelf import LICENSE, Page, PictureBook, SyntheticStory
-from limner.worlds.tales import CITE, CLUE, PageText, Setting, caption, compose, tales
-from limner.worlds.world import Character, Scene, Style
+from limner.worlds.tales import Setting, compose, tales
+from limner.worlds.wording import CITE, CLUE, PageText, caption
+from limner.worlds.world import Character, Scene, Style, read_table
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,8 @@ class _Plan:
 
 def _plans() -> list[_Plan]:
     """The table beside this file."""
-    table = files("limner.worlds").joinpath("demo.toml").read_text(encoding="utf-8")
     found = []
-    for raw in tomllib.loads(table)["book"]:
+    for raw in read_table("demo")["book"]:
         leaves = tuple(_Leaf(step["words"], **step.get("scene", {})) for step in raw["step"])
         hero, friend = (Character(**who) for who in raw["cast"])
         style = Style(**(raw["style"] | {"ink": tuple(raw["style"]["ink"])}))

@@ -120,18 +120,15 @@ def _reach(pen: Pen, target: Point, side: int) -> Point:
     return sx + dx * share, sy + dy * share
 
 
-def _sleeve(who: Character) -> RGB:
-    colour = NAMED[who.top_colour]
-    return lighter(colour, 0.72) if who.top == "overalls" else colour
-
-
 def _arm(pen: Pen, who: Character, *, side: int, hand: Point) -> None:
     c, fur = pen.canvas, pen.colours["fur"]
     start = pen.place(0.105 * side, 0.475)
     bulge = (0.16 if side > 0 else -0.16) * pen.turn
     arm = bend(start, hand, bulge if hand[1] > start[1] else -bulge)
-    shade = fur if side > 0 else darker(fur, 0.10)
-    sleeve = _sleeve(who) if side > 0 else darker(_sleeve(who), 0.12)
+    sleeve = lighter(pen.colours["top"], 0.72) if who.top == "overalls" else pen.colours["top"]
+    shade = fur
+    if side < 0:
+        shade, sleeve = darker(fur, 0.10), darker(sleeve, 0.12)
     c.stroke(arm, 0.072 * pen.unit, shade)
     c.stroke(arm[:8] if who.top in ("jumper", "coat") else arm[:5], 0.088 * pen.unit, sleeve)
     c.oval(hand, 0.05 * pen.unit, 0.048 * pen.unit, shade)
@@ -145,11 +142,9 @@ def _legs(pen: Pen, who: Character, pose: str) -> None:
         "dance": ((0.20, 0.12), (-0.07, 0.0)),
         "cheer": ((0.14, 0.03), (-0.14, 0.03)),
     }.get(pose, ((0.09, 0.0), (-0.09, 0.0)))
-    cloth = (
-        NAMED[who.top_colour] if who.top == "overalls" else mix(NAMED["navy"], NAMED[who.top_colour], 0.25)
-    )
-    if who.top == "dress":
-        cloth = fur
+    top = pen.colours["top"]
+    cloth = {"overalls": top, "dress": fur}.get(who.top, mix(NAMED["navy"], top, 0.25))
+    shoe = (96, 64, 56) if who.species in ("girl", "boy") else darker(fur, 0.16)
     for side, (u, v) in ((-1, feet[1]), (1, feet[0])):
         tone = cloth if side > 0 else darker(cloth, 0.14)
         hip = f(0.075 * side, 0.24)
@@ -164,38 +159,26 @@ def _legs(pen: Pen, who: Character, pose: str) -> None:
             path = bend(hip, foot, 0.06 * side * pen.turn)
         c.stroke(path, 0.10 * s, tone)
         toe = (foot[0] + 0.035 * s * pen.turn, foot[1] + 0.004) if pose != "sleep" else foot
-        c.oval(
-            toe,
-            0.085 * s,
-            0.05 * s,
-            darker(fur, 0.16) if who.species not in ("girl", "boy") else (96, 64, 56),
-        )
+        c.oval(toe, 0.085 * s, 0.05 * s, shoe)
 
 
 def _face(pen: Pen, who: Character, mood: str) -> None:
     c, f, s, kind = pen.canvas, pen.place, pen.unit, who.species
     ev, gap, mid = (0.905, 0.12, 0.02) if kind == "frog" else (0.765, 0.09, 0.035)
-    mv = 0.645 if kind not in ("frog", "girl", "boy") else 0.66
-    mv = 0.615 if kind in ("pig", "elephant") else mv
+    mv = {"frog": 0.66, "girl": 0.66, "boy": 0.66, "pig": 0.615, "elephant": 0.615}.get(kind, 0.645)
     # Black eyes would drown in black fur.
     white_eyes = kind == "frog" or mood == "surprised" or (kind == "cat" and who.shade == 2)
     for side in (-1, 1):
         u = mid + gap * side
         if mood in ("asleep", "proud"):
             rise = -0.03 if mood == "asleep" else 0.03
-            c.stroke(
-                [f(u + 0.04 * cos(a), ev + rise * sin(a)) for a in [pi * i / 8 for i in range(9)]],
-                0.016 * s,
-                DARK,
-                line=0,
-            )
+            c.stroke(_half_oval(pen, (u, ev), 0.04, rise), 0.016 * s, DARK, line=0)
             continue
         if white_eyes:
             c.oval(f(u, ev), 0.052 * s, 0.056 * s, "white", line=0.5)
         big = 0.036 if mood == "surprised" else 0.032
-        look = 0.012
-        c.oval(f(u + look, ev), big * s, big * 1.15 * s, DARK, line=0)
-        c.oval(f(u + look - 0.012, ev + 0.014), 0.011 * s, 0.011 * s, (255, 255, 255), line=0, raw=True)
+        c.oval(f(u + 0.012, ev), big * s, big * 1.15 * s, DARK, line=0)
+        c.oval(f(u, ev + 0.014), 0.011 * s, 0.011 * s, (255, 255, 255), line=0, raw=True)
         if mood in ("sad", "worried"):
             c.stroke(
                 [f(u - 0.045 * side, ev + 0.085), f(u + 0.04 * side, ev + 0.055)], 0.014 * s, DARK, line=0
@@ -206,17 +189,18 @@ def _face(pen: Pen, who: Character, mood: str) -> None:
     if mood == "surprised":
         c.oval(f(m, mv - 0.02), 0.024 * s, 0.032 * s, (130, 44, 52), line=0)
     elif mood in ("sad", "worried"):
-        c.stroke(
-            [f(m + 0.045 * cos(a), mv - 0.035 + 0.026 * sin(a)) for a in [pi * i / 8 for i in range(9)]],
-            0.014 * s,
-            DARK,
-            line=0,
-        )
+        c.stroke(_half_oval(pen, (m, mv - 0.035), 0.045, 0.026), 0.014 * s, DARK, line=0)
     elif mood == "asleep":
         c.stroke([f(m - 0.02, mv - 0.015), f(m + 0.02, mv - 0.015)], 0.014 * s, DARK, line=0)
     else:
         half = 0.075 if kind == "frog" else 0.052
-        smile = [f(m + half * cos(a), mv + 0.008 - 0.042 * sin(a)) for a in [pi * i / 10 for i in range(11)]]
+        smile = _half_oval(pen, (m, mv + 0.008), half, -0.042, steps=10)
         if mood in ("happy", "proud") and kind != "elephant":
             c.area(smile, (150, 52, 58), line=0)
         c.stroke(smile, 0.013 * s, DARK, line=0)
+
+
+def _half_oval(pen: Pen, at: Point, rx: float, ry: float, steps: int = 8) -> list[Point]:
+    """Points along the half of an ellipse above a point, below it for a negative ry, on the page."""
+    angles = [pi * i / steps for i in range(steps + 1)]
+    return [pen.place(at[0] + rx * cos(a), at[1] + ry * sin(a)) for a in angles]

@@ -18,7 +18,8 @@ from PIL import Image, PngImagePlugin
 from limner.errors import DataError, unknown
 from limner.worlds.drawing import draw, scene_graph
 from limner.worlds.shelf import LICENSE, SyntheticStory
-from limner.worlds.tales import Setting, caption, compose, tales
+from limner.worlds.tales import Setting, compose, tales
+from limner.worlds.wording import caption
 from limner.worlds.world import Scene
 
 if TYPE_CHECKING:

@@ -5,16 +5,14 @@ The tables lie beside this file: `props.toml` and others. A shape is a line of w
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from limner.worlds.canvas import NAMED, RGB, Canvas, bend, curve, darker, lighter, mix
-from limner.worlds.world import Point
+from limner.worlds.world import Point, read_table
 
 COLOUR = re.compile(r"(#?\w+)((?:[+-][\d.]+)*)")
 
@@ -71,8 +69,7 @@ def _shape(line: str) -> Shape:
 @cache
 def drawings(table: str) -> Mapping[str, tuple[Shape, ...]]:
     """The drawings of a table beside this file, by name."""
-    raw = tomllib.loads(files("limner.worlds").joinpath(f"{table}.toml").read_text(encoding="utf-8"))
-    return {name: tuple(_shape(line) for line in lines) for name, lines in raw.items()}
+    return {name: tuple(_shape(line) for line in lines) for name, lines in read_table(table).items()}
 
 
 @dataclass(frozen=True)

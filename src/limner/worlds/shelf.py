@@ -13,9 +13,9 @@ import numpy as np
 
 from limner.errors import DataError
 from limner.records import Step, Story
-from limner.worlds import tales as wording
 from limner.worlds.drawing import draw, scene_graph
-from limner.worlds.tales import PageText, Setting, Tale, caption, compose, room_for_friend, tales, with_hero
+from limner.worlds.tales import Setting, Tale, compose, room_for_friend, tales, with_hero
+from limner.worlds.wording import CITE, CLUE, PageText, caption, write_page
 from limner.worlds.world import (
     COLOURS,
     EXTRAS,
@@ -32,7 +32,7 @@ from limner.worlds.world import (
 if TYPE_CHECKING:
     from PIL import Image
 
-RELATIONS = wording.CITE + wording.CLUE
+RELATIONS = CITE + CLUE
 GIRLS = ("Mira", "Tuli", "Nell", "Ada", "Suki", "Wanda", "Ines", "Lotte", "Zuri", "Pearl")
 BOYS = ("Pip", "Bo", "Otto", "Kofi", "Max", "Rufus", "Ivo", "Tam", "Finn", "Mo")
 HANDS = ("Quill", "Madder", "Ochre", "Sepia", "Vellum", "Gesso", "Umber", "Sienna", "Linden", "Marl")
@@ -247,9 +247,7 @@ class PictureBook:
                 flip=bool(rng.random() < 0.4),
                 zoom=float(rng.choice([1.0, 1.06, 1.12])),
             )
-            text = wording.write_page(
-                scene, tale, hero, friend, style=style, rng=rng, first=i == 0, told=told
-            )
+            text = write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0, told=told)
             pages.append(Page(scene, text, caption(scene)))
         split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
         illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"

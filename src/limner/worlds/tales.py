@@ -4,14 +4,10 @@ Reads the two tables beside it and turns a sketch, a cast and a setting into a `
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from typing import Any
-
-import numpy as np
 
 from limner.worlds.world import (
     INDOORS,
@@ -21,10 +17,9 @@ from limner.worlds.world import (
     WEATHERS,
     Character,
     Figure,
-    Point,
     Prop,
     Scene,
-    Style,
+    read_table,
 )
 
 THING = re.compile(r"([a-z ]+?)((?::[a-z]+)*) ([\d.]+) ([\d.]+)(?: ([\d.]+))?(?: (?:hands|to)=(\S+))?")
@@ -39,11 +34,11 @@ class Sketch:
         draw, links, inside, doing, says, tool: as explained in tales.toml.
     """
 
-    draw: tuple[str, ...]
-    links: tuple[str, ...]
+    draw: Sequence[str]
+    links: Sequence[str]
     inside: tuple[str, ...]
     doing: str
-    says: tuple[str, ...]
+    says: Sequence[str]
     tool: str
 
 
@@ -67,7 +62,7 @@ class Tale:
     weathers: tuple[str, ...]
     times: tuple[str, ...]
     sketches: Mapping[str, Sketch]
-    lines: Mapping[str, tuple[str, ...]]
+    lines: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -79,53 +74,36 @@ class Setting:
     time: str
 
 
-def _sketch(raw: Mapping[str, Any], tool: str) -> Sketch:
-    tool = str(raw.get("tool", tool))
-    if not any(re.match(rf"{tool}[: ]", line) for line in raw["draw"]):
-        tool = ""
-    return Sketch(
-        tuple(raw["draw"]),
-        tuple(raw["links"]),
-        tuple(raw.get("inside", ())),
-        str(raw["doing"]),
-        tuple(raw["says"]),
-        tool,
-    )
-
-
 def _tale(name: str, raw: Mapping[str, Any]) -> Tale:
     outdoors = raw.get("outdoors")
     places = raw.get("places") or [p for p in PLACES if outdoors is None or outdoors == (p not in INDOORS)]
-    tool = str(raw.get("tool", ""))
-    if "draw" in raw:
-        sketches = {"during": _sketch(raw, "")}
-    else:
-        sketches = {phase: _sketch(raw[phase], tool) for phase in PHASES}
+    drawn = {"during": raw} if "draw" in raw else {phase: raw[phase] for phase in PHASES}
+    sketches = {}
+    for phase, one in drawn.items():
+        tool = one.get("tool", raw.get("tool", ""))
+        if not any(re.match(rf"{tool}[: ]", line) for line in one["draw"]):
+            tool = ""
+        sketches[phase] = Sketch(
+            one["draw"], one["links"], tuple(one.get("inside", ())), one["doing"], one["says"], tool
+        )
     return Tale(
         name,
-        str(raw.get("role", "activity")),
-        bool(raw.get("friend", False)),
+        raw.get("role", "activity"),
+        raw.get("friend", False),
         tuple(places),
         tuple(raw.get("weathers", WEATHERS)),
         tuple(raw.get("times", TIMES)),
         sketches,
-        {kind: tuple(raw.get(kind, ())) for kind in LINES},
+        {kind: raw.get(kind, ()) for kind in LINES},
     )
 
 
 @cache
 def tales() -> Mapping[str, Tale]:
     """All activities and moments by name, in the order of their tables."""
-    found: dict[str, Tale] = {}
-    for table in ("tales.toml", "moments.toml"):
-        text = files("limner.worlds").joinpath(table).read_text(encoding="utf-8")
-        found |= {name: _tale(name, raw) for name, raw in tomllib.loads(text).items()}
-    return found
-
-
-def _points(text: str) -> tuple[Point, ...]:
-    pairs = (pair.split(",") for pair in text.split("/"))
-    return tuple((float(x), float(y)) for x, y in pairs)
+    return {
+        name: _tale(name, raw) for table in ("tales", "moments") for name, raw in read_table(table).items()
+    }
 
 
 def _thing(line: str, cast: Mapping[str, Character]) -> Figure | Prop:
@@ -135,7 +113,8 @@ def _thing(line: str, cast: Mapping[str, Character]) -> Figure | Prop:
     label, states, x, y, size, points = found.groups()
     state = states.lstrip(":").split(":") if states else []
     at = (float(x), float(y))
-    reach = _points(points) if points else ()
+    pairs = (pair.split(",") for pair in (points or "").split("/") if pair)
+    reach = tuple((float(x), float(y)) for x, y in pairs)
     if label in ("hero", "friend"):
         facing = -1 if label == "friend" else 1
         return Figure(cast[label], at, state[0], state[1], facing, reach)
@@ -239,235 +218,3 @@ def without(scene: Scene, label: str) -> Scene:
     )
     relations = tuple(link for link in scene.relations if label not in (link[0], link[2]))
     return replace(scene, things=things, relations=relations)
-
-
-CITE = (
-    "expansion",
-    "image_needed",
-    "elaboration_t",
-    "elaboration_i_tool",
-    "temporal_before",
-    "temporal_after",
-    "temporal_during",
-)
-CLUE = ("visible", "subjective", "action", "story", "meta", "irrelevant")
-MEDIUM = {
-    "paper": "ink and wash",
-    "crayon": "wax crayons",
-    "watercolour": "watercolours",
-    "canvas": "oils on linen",
-    "dots": "an old printing press",
-}
-META = (
-    "I made this page with {medium}, on a wet Sunday afternoon.",
-    "This page was done in one evening, with {medium}.",
-    "The original of this page was made with {medium} and is no bigger than a hand.",
-    "For this page the illustrator used {medium} for the first time.",
-)
-IRRELEVANT = (
-    "In the capital the price of turnips had fallen again.",
-    "The number seven cannot be divided by two.",
-    "Whales breathe air, as everybody knows.",
-    "On the other side of the world a railway was opened that week.",
-    "The king of Spain signed a treaty about salt.",
-    "Copper is softer than iron.",
-)
-MARK = re.compile(r"\[([^\]|]+)(?:\|([^\]]+))?\]")
-PLACE_WORDS = {
-    "kitchen": "in the kitchen",
-    "house": "in the living room",
-    "school": "in the classroom",
-    "forest": "in the forest",
-    "beach": "on the beach",
-    "street": "in the street",
-    "farm": "on the farm",
-    "river": "by the river",
-    "garden": "in the garden",
-    "hill": "on the hill",
-}
-TIME_WORDS = {"morning": "in the morning", "noon": "at noon", "sunset": "at sunset", "night": "at night"}
-WEATHER_WORDS = {
-    "rainy": "in the rain",
-    "snowy": "in the snow",
-    "windy": "on a windy day",
-    "cloudy": "under grey clouds",
-    "sunny": "",
-}
-EXTRA_KINDS = ("story", "subjective", "quantity", "deictic", "meta", "watcher", "none")
-EXTRA_SHARES = (0.16, 0.16, 0.13, 0.09, 0.04, 0.08, 0.34)
-
-
-@dataclass(frozen=True)
-class PageText:
-    """The words of a page and what they are to the picture.
-
-    Attributes:
-        text: one to three sentences.
-        kinds: kind of each sentence: says, action, story, subjective, quantity, deictic, meta, irrelevant,
-            watcher.
-        mentions: entities named, as labels, states or names.
-        relations: CITE and CLUE relation → whether it holds.
-    """
-
-    text: str
-    kinds: tuple[str, ...]
-    mentions: frozenset[str]
-    relations: dict[str, bool]
-
-
-def caption(scene: Scene) -> str:
-    """Literal description of a picture: who (by looks), what, where, when; the hero is drawn last."""
-    doing, _, watcher = scene.doing.partition(", while ")
-    words = [scene.figures[-1].who.look, doing, PLACE_WORDS[scene.place], TIME_WORDS[scene.time]]
-    if scene.outdoors:
-        words.append(WEATHER_WORDS[scene.weather])
-    line = " ".join(word for word in words if word)
-    return f"{line}, while {watcher}" if watcher else line
-
-
-def plain(marked: str) -> tuple[str, frozenset[str]]:
-    """Take the marks out of a sentence.
-
-    Args:
-        marked: text with ``[noun]`` and ``[words|noun]``.
-    Returns:
-        The text, and the nouns.
-    """
-    return MARK.sub(r"\1", marked), frozenset(m[2] or m[1] for m in MARK.finditer(marked))
-
-
-def fill(line: str, hero: Character, friend: Character | None, *, how: str) -> str:
-    """Put the characters into a line; the result still carries marks.
-
-    Args:
-        line: wording from a table.
-        hero: who {H}, {name} and the pronouns stand for.
-        friend: who {friend} and {kind} stand for.
-        how: what {H} becomes: full, name, kind or pronoun.
-    """
-    he, his, him = ("she", "her", "her") if hero.female else ("he", "his", "him")
-    full = f"[{hero.name}] the [{hero.species}]"
-    subject = {
-        "full": full,
-        "name": f"[{hero.name}]",
-        "kind": f"The little [{hero.species}]",
-        "pronoun": he.capitalize(),
-    }[how]
-    return line.format(
-        H=subject,
-        name=full if how == "full" else f"[{hero.name}]",
-        he=he,
-        his=his,
-        him=him,
-        He=he.capitalize(),
-        His=his.capitalize(),
-        friend=f"[{friend.name}]" if friend else "somebody",
-        kind=friend.species if friend else "stranger",
-    )
-
-
-def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -> dict[str, bool]:
-    """Which relations hold between a text and the picture on its page.
-
-    Args:
-        scene: what is drawn.
-        kinds: kinds of the sentences.
-        mentions: entities the text names.
-    Returns:
-        Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is
-        not there. *temporal_before*: the picture shows the preparation of what the text tells (i < t);
-        *temporal_after*: its result (i > t); *temporal_during*: the very moment (i = t).
-        *elaboration_i_tool*: a tool is seen, not named.
-    """
-    tells, does = "says" in kinds, "action" in kinds
-    phase = scene.phase
-    about = tells or does or "quantity" in kinds or "deictic" in kinds
-    return {
-        "expansion": about,
-        "image_needed": "deictic" in kinds,
-        "elaboration_t": "quantity" in kinds,
-        "elaboration_i_tool": about and bool(scene.tool) and scene.tool not in mentions,
-        "temporal_before": does and phase == "before",
-        "temporal_after": does and phase == "after",
-        "temporal_during": (does and phase == "during") or (tells and not does),
-        "visible": (tells or (does and phase == "during")) and mentions <= scene.names,
-        "subjective": "subjective" in kinds,
-        "action": does,
-        "story": "story" in kinds,
-        "meta": "meta" in kinds,
-        "irrelevant": "irrelevant" in kinds,
-    }
-
-
-def _subject(rng: np.random.Generator, first: bool) -> str:
-    return (
-        "full" if first else str(rng.choice(["name", "kind", "pronoun", "full"], p=[0.42, 0.18, 0.25, 0.15]))
-    )
-
-
-def write_page(
-    scene: Scene,
-    tale: Tale,
-    hero: Character,
-    friend: Character | None,
-    *,
-    style: Style,
-    rng: np.random.Generator,
-    first: bool = False,
-    told: set[str] | None = None,
-) -> PageText:
-    """Write the text of one page.
-
-    Args:
-        scene: its picture.
-        tale: where the wordings come from.
-        hero: main character.
-        friend: the other one of the story, in this picture or not.
-        style: named by remarks on how the picture was made.
-        rng: source of chance.
-        first: whether this is the first page, which names the hero in full.
-        told: wordings the story has used; they are avoided while others are left, and this page's are added.
-    """
-    sketch = tale.sketches[scene.phase]
-    told = set() if told is None else told
-    draw = float(rng.random())
-    lead = (
-        ["says"] if draw < 0.36 else ["action"] if draw < 0.78 else ["says", "action"] if draw < 0.90 else []
-    )
-    if first and not lead:
-        lead = ["says"]
-    if scene.phase == "after":
-        # The deed came before what is seen.
-        lead = lead[::-1]
-    extra = str(rng.choice(EXTRA_KINDS, p=EXTRA_SHARES))
-    if not lead:
-        kinds = [str(rng.choice(["story", "subjective", "meta", "irrelevant"], p=[0.45, 0.15, 0.12, 0.28]))]
-    else:
-        kinds = [*lead, extra] if extra != "none" else lead
-    pools = {
-        "says": sketch.says,
-        **tale.lines,
-        "meta": META,
-        "irrelevant": IRRELEVANT,
-        "watcher": (
-            "\u201cWell done!\u201d said {friend}.",
-            "{friend} could hardly believe it.",
-            "\u201cMay I see?\u201d asked {friend}.",
-        ),
-    }
-    said, used, mentions = [], [], frozenset[str]()
-    for i, kind in enumerate(kinds):
-        if not pools[kind] or (kind == "watcher" and friend is None):
-            continue
-        fresh = [line for line in pools[kind] if line not in told] or list(pools[kind])
-        line = str(rng.choice(fresh))
-        told.add(line)
-        # Pronouns need somebody to point back to: the first sentence that speaks of the hero names it.
-        how = _subject(rng, first) if i == 0 else "pronoun"
-        if kind == "meta":
-            line = line.replace("{medium}", MEDIUM[style.texture])
-        text, named = plain(fill(line, hero, friend, how=how))
-        said.append(text)
-        used.append(kind)
-        mentions |= named
-    return PageText(" ".join(said), tuple(used), mentions, relations_of(scene, used, mentions))

@@ -4,7 +4,12 @@ Drawing, wording and scene graphs all read these records, so that they cannot di
 It draws nothing, says nothing and chooses nothing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from limner.config import read_toml
 
 Point = tuple[float, float]
 
@@ -22,6 +27,11 @@ EMOTIONS = ("happy", "proud", "surprised", "sad", "worried", "asleep", "busy")
 TEXTURES = ("paper", "crayon", "watercolour", "canvas", "dots")
 PALETTES = ("bright", "pastel", "earthy", "retro", "cool")
 PHASES = ("before", "during", "after")
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """One of the tables beside this file."""
+    return read_toml(Path(__file__).with_name(f"{name}.toml"))
 
 
 @dataclass(frozen=True)
@@ -52,16 +62,13 @@ class Character:
     @property
     def look(self) -> str:
         """Words that tell this character from others: a fox in a red scarf and a blue coat."""
-        article = "an" if self.species[0] in "aeiou" else "a"
-        extra = f"{_article(self.extra_colour)} {self.extra_colour} {self.extra}"
-        if self.top == "overalls":
-            return f"{article} {self.species} in {extra} and {self.top_colour} overalls"
-        top = f"{_article(self.top_colour)} {self.top_colour} {self.top}"
-        return f"{article} {self.species} in {extra} and {top}"
+        extra = f"{_a(self.extra_colour)} {self.extra}"
+        top = f"{self.top_colour} overalls" if self.top == "overalls" else f"{_a(self.top_colour)} {self.top}"
+        return f"{_a(self.species)} in {extra} and {top}"
 
 
-def _article(word: str) -> str:
-    return "an" if word[0] in "aeiou" else "a"
+def _a(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 @dataclass(frozen=True)
@@ -155,19 +162,16 @@ class Scene:
     doing: str = ""
     flip: bool = False
     zoom: float = 1.0
-    names: frozenset[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Collect the nouns that are true of the picture."""
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The nouns that are true of the picture."""
         found = {self.place, *self.inside}
-        for thing in self.things:
-            if isinstance(thing, Figure):
-                found |= {thing.who.species, thing.who.name, thing.who.extra, thing.who.top}
-            else:
-                found.add(thing.label)
-                if thing.state:
-                    found.add(thing.state)
-        object.__setattr__(self, "names", frozenset(found))
+        for figure in self.figures:
+            found |= {figure.who.species, figure.who.name, figure.who.extra, figure.who.top}
+        for prop in self.props:
+            found |= {prop.label, prop.state} - {""}
+        return frozenset(found)
 
     @property
     def figures(self) -> tuple[Figure, ...]:
