@@ -155,7 +155,7 @@ def test_a_wrong_cite_row_is_one_clear_error(tmp_path, change, message):
 
 
 def test_wrong_files_are_named(tmp_path):
-    with pytest.raises(MissingError, match=r"data\.csv: not there"):
+    with pytest.raises(MissingError, match=r"no data\.csv in it or below"):
         cite.read_cite(Source(tmp_path))
     (tmp_path / "data.csv").write_text("a|b\n1|2\n")
     with pytest.raises(DataError, match="lacks Index, stim_id"):

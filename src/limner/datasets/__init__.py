@@ -72,10 +72,13 @@ def read_source(config: SourceConfig, *, texts_alone: bool = False) -> PairSet:
     if texts_alone and not found.beside:
         pictures = None
     elif not found.beside:  # else the reader finds them by what the files say
-        pictures = pictures or (place if place.is_dir() else place.parent) / "images"
-        if not pictures.is_dir():
+        beside = place if place.is_dir() else place.parent
+        usual = [beside / name for name in ("images", "images-qa")]
+        pictures = pictures or next((folder for folder in usual if folder.is_dir()), None)
+        if pictures is None or not pictures.is_dir():
             raise MissingError(
-                f"{found.name}: no pictures at {pictures}; set data.pictures to their folder"
+                f"{found.name}: no pictures at {pictures or ' or '.join(map(str, usual))};"
+                " set data.pictures to their folder"
                 + (f" (limner data fetch {found.name} gets them)" if found.wanted else "")
             )
     return found.read(

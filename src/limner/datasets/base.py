@@ -6,6 +6,7 @@ The drawn picture books register themselves from the room that draws them.
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -51,7 +52,26 @@ class Source:
 
     def file(self, name: str) -> Path:
         """The file of this name, where `place` is the folder that holds it; else `place`."""
-        return self.place / name if self.place.is_dir() else self.place
+        return self.find(name) if self.place.is_dir() else self.place
+
+    def find(self, *names: str) -> Path:
+        """The one file of one of these names in the folder `place`, or in a folder below it.
+
+        Raises:
+            MissingError: there is none.
+            DataError: several folders below it hold one.
+        """
+        here = [self.place / name for name in names if (self.place / name).is_file()]
+        found = here[:1] or sorted(
+            path for name in names for path in self.place.rglob(name) if path.is_file()
+        )
+        if not found:
+            raise MissingError(
+                f"{self.place}: no {' or '.join(names)} in it or below; give the folder of the files"
+            )
+        if len(found) > 1:
+            raise DataError(f"{self.place}: both {found[0]} and {found[1]}; give the folder of one of them")
+        return found[0]
 
 
 @dataclass(frozen=True)
@@ -235,23 +255,23 @@ def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
     return words.index(value)
 
 
-def files_by_split(owner: str, folder: Path, *names: str) -> list[tuple[Path, SplitName]]:
-    """The files of a folder that hold one split each, and which.
+def files_by_split(source: Source, *names: str) -> list[tuple[Path, SplitName]]:
+    """The files that hold one split each, and which; they lie in the folder named, or below it.
 
     Args:
-        owner: whose they are, for messages.
-        folder: where.
+        source: its place is the folder.
         names: of files, with ``*`` for train, val or test.
     Raises:
-        MissingError: there is none.
+        MissingError: there is none of any split.
+        DataError: several folders hold one.
     """
-    found = [
-        (folder / name.replace("*", split), split)
-        for split in SPLITS
-        for name in names
-        if (folder / name.replace("*", split)).is_file()
-    ]
+    found: list[tuple[Path, SplitName]] = []
+    for split in SPLITS:
+        with suppress(MissingError):
+            found.append((source.find(*(name.replace("*", split) for name in names)), split))
     if not found:
-        first = names[0].replace("*", SPLITS[0])
-        raise MissingError(f"{folder}: no {first} or the like; give {owner}'s file or folder")
+        wanted = " or ".join(name.replace("*", SPLITS[0]) for name in names)
+        raise MissingError(
+            f"{source.place}: no {wanted} in it or below; give the folder of the files, or one file"
+        )
     return found

@@ -6,11 +6,14 @@ counted and listed, never given another picture.
 
 import hashlib
 import json
+import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from limner.datasets.base import Source
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
@@ -19,6 +22,7 @@ from limner.files import below, write_lines
 from limner.pictures.decode import PictureError, decode
 
 _PROBE_PX = 32
+Named = Literal["path", "name", "stem"]
 
 
 def picture_fault(data: bytes) -> str:
@@ -39,6 +43,7 @@ def pair_set(
     *,
     relations: tuple[str, ...] = (),
     files: Mapping[str, str] | None = None,
+    named: Named = "name",
     counted: Mapping[str, int] = MappingProxyType({}),
 ) -> PairSet:
     """What a reader has found, as a set: see `with_pictures`.
@@ -49,19 +54,26 @@ def pair_set(
         source: as the reader got it.
         relations: names in the order of the labels.
         files: see `with_pictures`.
+        named: see `with_pictures`.
         counted: what was left out or put right → how often, for the notes.
     """
     notes = tuple(f"{name}: {number} {what}" for what, number in counted.items() if number)
-    return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files)
+    return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files, named)
 
 
-def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None = None) -> PairSet:
+def with_pictures(
+    data: PairSet, source: Source, files: Mapping[str, str] | None = None, named: Named = "path"
+) -> PairSet:
     """The pairs whose pictures are there and open, with path and hash; the others are listed in `missing`.
+
+    Published sets name files and unpack into folders of their own, such as one a split: a picture that does
+    not lie where it is named is looked for in all folders below.
 
     Args:
         data: `image` as the set names it.
         source: where its pictures lie; without them the set stays as it is, for its texts alone.
         files: `image` → file name below the folder; None where they are the same.
+        named: by its "path", which is not looked for elsewhere, by "name", or by "stem", for any suffix.
     Raises:
         DataError: the folder is not there, a name leads out of it, too many pictures are missing, or all are.
     """
@@ -74,7 +86,8 @@ def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None
         )
     images = dict.fromkeys(pair.image for pair in data.pairs)
     names = {image: image if files is None else files.get(image, "") for image in images}
-    looked = {image: _look(data.name, root, name) for image, name in names.items()}
+    below_root = cache(partial(_by_name, root, named))
+    looked = {image: _look(data.name, root, name, below_root) for image, name in names.items()}
     kept: list[Pair] = []
     absent: list[MissingPicture] = []
     for pair in data.pairs:
@@ -85,27 +98,56 @@ def with_pictures(data: PairSet, source: Source, files: Mapping[str, str] | None
             kept.append(pair.model_copy(update={"image": path, "image_hash": digest}))
     share = len(absent) / max(1, len(data.pairs))
     if (source.missing == "abort" and share > source.max_missing) or (absent and not kept):
+        seen = sum(map(len, below_root().values()))
+        places = "" if named == "path" else f" (looked among {seen:,} files in {root} and below)"
         raise DataError(
             f"{data.name}: {len(absent)} of {len(data.pairs)} pairs lack their picture "
             f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
-            f"{absent[0].reason}; fetch them, pass missing='drop', or read the texts alone"
+            f"{absent[0].reason}{places}; fetch them, pass missing='drop', or read the texts alone"
         )
     counted = Counter(one.reason for one in absent)
     notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
     return replace(data, pairs=tuple(kept), missing=data.missing + tuple(absent), notes=data.notes + notes)
 
 
-def _look(name: str, root: Path, file: str) -> tuple[str, str, str]:
+def _by_name(root: Path, named: Named) -> dict[str, list[Path]]:
+    """Name → where files of that name lie; links are followed once, and nothing is where paths are named."""
+    found: dict[str, list[Path]] = {}
+    if named == "path":
+        return found
+    walked = set()
+    for folder, folders, names in os.walk(root, followlinks=True):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        status = Path(folder).stat()
+        if (status.st_dev, status.st_ino) in walked:
+            folders.clear()
+            continue
+        walked.add((status.st_dev, status.st_ino))
+        for name in sorted(names):
+            if not name.startswith("."):
+                key = Path(name).stem if named == "stem" else name
+                found.setdefault(key, []).append(Path(folder, name))
+    return found
+
+
+def _look(
+    name: str, root: Path, file: str, below_root: Callable[[], Mapping[str, Sequence[Path]]]
+) -> tuple[str, str, str]:
     """Path, hash and fault of one picture."""
     if not file:
         return "", "", "no file name is known for it"
-    path = below(root, file, name)
+    paths: Sequence[Path] = [below(root, file, name)]
     try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return "", "", "no such file"
+        if not paths[0].is_file():
+            paths = below_root().get(Path(file).name, [])
+        contents = {path: path.read_bytes() for path in paths}
     except OSError as error:
         return "", "", f"cannot be read: {error.strerror}"
+    if not contents:
+        return "", "", "no such file"
+    if len(set(contents.values())) > 1:
+        return "", "", f"{len(contents)} different files of that name"
+    path, data = next(iter(contents.items()))
     return str(path), hashlib.sha256(data).hexdigest(), picture_fault(data)
 
 

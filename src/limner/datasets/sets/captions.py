@@ -107,7 +107,7 @@ def read_caption_pairs(source: Source) -> PairSet:
         for picture in captions.pictures
         for number, text in enumerate(picture.captions if source.every else picture.captions[:1])
     )
-    return pair_set(captions.folder.name, pairs, replace(source, pictures=captions.folder))
+    return pair_set(captions.folder.name, pairs, replace(source, pictures=captions.folder), named="path")
 
 
 register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, beside=True))

@@ -40,17 +40,20 @@ def read_cite(source: Source) -> PairSet:
 
 
 def read_cite_plus(source: Source) -> PairSet:
-    """Read CITE++: two comma-separated files, ``train.csv`` and ``test.csv``, in one folder.
+    """Read CITE++: two comma-separated files, ``q2-8_train_dis_11-08.csv`` and that of test as released, or
+    ``train.csv`` and ``test.csv``, in one folder or below it.
 
     Raises:
         MissingError: a file is not there.
         DataError: a row is not of the form of docs/methods/data.md §2.2, or too many pictures are missing.
     Source: docs/methods/data.md §2.2.
     """
+    splits: tuple[PairSplit, ...] = ("train", "test")
+    files = {split: source.find(f"{split}.csv", f"q2-8_{split}_dis_11-08.csv") for split in splits}
     pairs = [
         pair
-        for split in ("train", "test")
-        for pair in _pairs(read_table(source.place / f"{split}.csv", ",", _COLUMNS), f"{split}.csv", split)
+        for split, file in files.items()
+        for pair in _pairs(read_table(file, ",", _COLUMNS), file.name, split)
     ]
     return pair_set("cite++", pairs, source, relations=RELATIONS)
 

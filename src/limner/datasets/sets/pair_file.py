@@ -32,7 +32,9 @@ def read_pair_file(source: Source) -> PairSet:
     base, root = source.pictures or place.parent, Path(place.anchor or "/")
     names = {pair.image: os.path.relpath((base / pair.image).absolute().resolve(), root) for pair in pairs}
     relations = tuple(pairs[0].labels) if pairs else ()
-    return pair_set(place.stem, pairs, replace(source, pictures=root), relations=relations, files=names)
+    return pair_set(
+        place.stem, pairs, replace(source, pictures=root), relations=relations, files=names, named="path"
+    )
 
 
 register(DataSet("pairs", "a file of pairs as JSON lines", read_pair_file, beside=True))

@@ -44,7 +44,7 @@ def read_recipeqa(source: Source) -> PairSet:
     place = source.place
     files: list[tuple[Path, PairSplit]] = [(place, "")]
     if place.is_dir():
-        files = [*files_by_split("RecipeQA", place, "*.json", "new_*.json")]
+        files = [*files_by_split(source, "*.json", "new_*.json")]
     for file, split in files:
         found = read_json(file, _File, 'an object with "data", a list of questions')["data"]
         for datum in found:

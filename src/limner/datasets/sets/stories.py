@@ -128,7 +128,9 @@ def read_story_pairs(source: Source) -> PairSet:
         if step.pictures
     )
     counted = {"pages without words left out": len(stories.wordless)}
-    return pair_set(stories.folder.name, pairs, replace(source, pictures=stories.folder), counted=counted)
+    return pair_set(
+        stories.folder.name, pairs, replace(source, pictures=stories.folder), counted=counted, named="path"
+    )
 
 
 register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", beside=True))

@@ -30,7 +30,7 @@ def read_vist(source: Source) -> PairSet:
 
     Args:
         source: one ``….story-in-sequence.json``, or the folder of those of train, val and test; a picture is
-            ``<photo_flickr_id>.<any suffix>``.
+            ``<photo_flickr_id>.<any suffix>``, in any folder below that of the pictures.
     Returns:
         Five pairs per story, with the split of the file; `seq` is the story, the album is in `meta`. Stories
         left out are counted in `notes`.
@@ -42,7 +42,7 @@ def read_vist(source: Source) -> PairSet:
     counted: Counter[str] = Counter()
     pairs: list[Pair] = []
     seen: set[str] = set()
-    for file, split in _files(source.place):
+    for file, split in _files(source):
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for listed in read_json(file, _File, 'an object with "annotations", a list of lists')["annotations"]:
             one = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
@@ -59,8 +59,7 @@ def read_vist(source: Source) -> PairSet:
             pairs += _pairs(key, split, sentences, counted)
     if not pairs:
         raise DataError(f"{source.place}: no story with five positions; expected VIST's story-in-sequence")
-    files = _photos(source.pictures) if source.pictures else None
-    data = pair_set("vist", pairs, source, files=files)
+    data = pair_set("vist", pairs, source, named="stem")
     whole = Counter(pair.seq for pair in data.pairs)
     kept = tuple(pair for pair in data.pairs if whole[pair.seq] == len(PLACES))
     if broken := sum(number < len(PLACES) for number in whole.values()):
@@ -71,11 +70,11 @@ def read_vist(source: Source) -> PairSet:
     return replace(data, pairs=kept, notes=data.notes + notes)
 
 
-def _files(place: Path) -> list[tuple[Path, PairSplit]]:
-    if place.is_dir():
-        return [*files_by_split("VIST", place, "*.story-in-sequence.json")]
-    first = place.name.partition(".")[0]
-    return [(place, next((split for split in SPLITS if split == first), ""))]
+def _files(source: Source) -> list[tuple[Path, PairSplit]]:
+    if source.place.is_dir():
+        return [*files_by_split(source, "*.story-in-sequence.json")]
+    first = source.place.name.partition(".")[0]
+    return [(source.place, next((split for split in SPLITS if split == first), ""))]
 
 
 def _plain(value: object) -> str:
@@ -112,13 +111,6 @@ def _pairs(key: str, split: PairSplit, sentences: list[dict[str, Any]], counted:
             )
         )
     return pairs
-
-
-def _photos(folder: Path) -> dict[str, str]:
-    """Photo id → file name."""
-    if not folder.is_dir():
-        return {}
-    return {path.stem: path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
 
 
 register(DataSet("vist", "stories written for albums", read_vist, sequence="story", folder="vist"))
