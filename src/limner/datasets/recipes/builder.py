@@ -262,13 +262,13 @@ def build_recipes(
 
 def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list[Draft], dict[str, str]]:
     """Pages as read, in order, and why others were not: page → reason."""
-    came = brought([source.url for source in sources if source.path is None], "pages")
+    came = brought([source.name for source in sources if source.path is None], "pages")
     drafts: list[Draft] = []
     failed: dict[str, str] = {}
     for source in sources:
         path, url = source.path, ""
         if path is None:
-            one = came.get(source.url)
+            one = came.get(source.name)
             if one is None or one.state == "dead":
                 failed[source.name] = one.reason if one else "no room left; raise --max-total-gb"
                 continue

@@ -6,11 +6,11 @@ Three readers in turn: steps that the page declares, a known recipe site's own s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin, urlsplit
 
 from lxml import html
@@ -266,36 +266,27 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
     if not url or not urlsplit(url).hostname:
         return None
     try:
-        from recipe_scrapers import scrape_html, scraper_exists_for  # type: ignore[import-untyped, unused-ignore]
+        from recipe_scrapers import scrape_html  # type: ignore[import-untyped, unused-ignore]
     except ModuleNotFoundError:
         raise MissingError(
             "recipe-scrapers is not installed; it reads known recipe sites; pip install 'limner[recipes]'"
         ) from None
-    if not scraper_exists_for(url):
-        return None
-
-    def stated(name: str) -> str:
-        value = _attempt(getattr(scraper, name))
-        return collapse(value) if isinstance(value, str) else ""
-
-    scraper = _attempt(lambda: scrape_html(text, org_url=url, supported_only=True))
-    if scraper is None:
-        return None
-    found = _attempt(scraper.instructions_list)
-    words = [collapse(one) for one in found if isinstance(one, str)] if isinstance(found, list) else []
-    return (list(filter(None, words)), stated("title"), stated("author")) if words else None
-
-
-def _attempt(call: Callable[[], Any]) -> Any:  # noqa: ANN401
-    """What a site's scraper answers, None where the page is not as the scraper expects.
-
-    Its author wrote it for the site's pages of one day, and on others it raises what it happens to; the
-    general extractor then reads the page, and the reader that was used is recorded.
-    """
+    # A scraper is written for a site's pages of one day, and on others it raises what it happens to; the
+    # general extractor then reads the page, and the reader that was used is recorded.
     try:
-        return call()
+        scraper = scrape_html(text, org_url=url, supported_only=True)
     except Exception:
         return None
+
+    def stated(name: str) -> list[str]:
+        with suppress(Exception):
+            value = getattr(scraper, name)()
+            values = value if isinstance(value, list) else [value]
+            return [collapse(one) for one in values if isinstance(one, str)]
+        return []
+
+    words = stated("instructions_list")
+    return (list(filter(None, words)), "".join(stated("title")), "".join(stated("author"))) if words else None
 
 
 def _aligned(words: list[str], blocks: list[Block]) -> list[Piece]:

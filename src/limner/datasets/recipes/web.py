@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -33,13 +34,11 @@ class PageSource:
         name: as shown: the path below the folder that was given, or the URL.
         path: its file, None for a URL that has not come yet.
         root: folder that its pictures must lie below.
-        url: where it came from, or "".
     """
 
     name: str
-    path: Path | None
-    root: Path | None
-    url: str = ""
+    path: Path | None = None
+    root: Path | None = None
 
 
 def find_sources(given: Sequence[str]) -> list[PageSource]:
@@ -56,19 +55,14 @@ def find_sources(given: Sequence[str]) -> list[PageSource]:
     found: dict[str, PageSource] = {}
     for one in given:
         if one.lower().startswith(("http://", "https://")):
-            found.setdefault(one, PageSource(one, None, None, one))
+            found.setdefault(one, PageSource(one))
             continue
-        place = _place(one)
+        place = Path(one)
+        with suppress(RuntimeError):  # the home of nobody
+            place = place.expanduser()
         for source in _local(place):
             found.setdefault(str(source.path), source)
     return list(found.values())
-
-
-def _place(one: str) -> Path:
-    try:
-        return Path(one).expanduser()
-    except RuntimeError:  # the home of nobody
-        return Path(one)
 
 
 def _local(place: Path) -> Iterable[PageSource]:
@@ -81,11 +75,8 @@ def _local(place: Path) -> Iterable[PageSource]:
         return [PageSource(path.name, path, path.parent)]
     root = place.resolve()
     # a link that leads nowhere, or to itself, is a page that cannot be read, which whoever reads it lists
-    pages = sorted(
-        path
-        for path in root.rglob("*")
-        if path.suffix.lower() in SUFFIXES and (path.is_file() or path.is_symlink())
-    )
+    pages = [one for one in root.rglob("*") if one.suffix.lower() in SUFFIXES]
+    pages = sorted(one for one in pages if one.is_file() or one.is_symlink())
     if not pages:
         raise DataError(f"{place}: no saved page inside; expected files ending in {', '.join(SUFFIXES)}")
     return [PageSource(str(path.relative_to(root)), path, root) for path in pages]
@@ -141,8 +132,7 @@ class Robots:
                 if one and one.state == "done":
                     text = (Path(folder) / name).read_bytes().decode("utf-8", "replace")
                     self._rules[site] = rules = Protego.parse(text)
-                    pause_s = rules.crawl_delay(AGENT)
-                    if pause_s:
+                    if pause_s := rules.crawl_delay(AGENT):
                         self.pauses[urlsplit(site).netloc] = float(pause_s)
                 elif one and one.status and 400 <= one.status < 500 and one.status != 429:
                     self._rules[site] = Protego.parse("")
@@ -209,14 +199,10 @@ def bring(
         return {}
     robots.ask(wanted)
     known: dict[str, Fetched] = {}
+    kinds, fault = (PAGE_KINDS, page_fault) if pages else (settings.kinds, picture_fault)
+    # the pauses that hosts ask for are added to while they are met
+    bounds = replace(settings, kinds=kinds, permit=robots.refusal, host_pauses=robots.pauses)
     for _ in range(_ROUNDS):
-        bounds = replace(
-            settings,
-            kinds=PAGE_KINDS if pages else settings.kinds,
-            permit=robots.refusal,
-            host_pauses=robots.pauses,
-        )
-        fault = page_fault if pages else picture_fault
         fetch_pictures(wanted, folder, bounds, again=again, progress=progress, fault=fault)
         with open_manifest(folder) as manifest:
             known = {url: manifest.known[url] for url in wanted if url in manifest.known}
