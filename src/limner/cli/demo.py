@@ -1,6 +1,6 @@
 """``limner demo``: the whole way from pictures to pages, on a collection drawn on the spot.
 
-Nothing is downloaded. It calls what the other commands call.
+Nothing is downloaded. It calls what a few lines of Python would.
 """
 
 import shutil
@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from limner.api import Library
 from limner.cli.terminal import emit, say
-from limner.export import export
-from limner.progress import IndexProgress
 from limner.records import Candidate
-from limner.storyboard.equipment import DEFAULT, add_pictures
-from limner.storyboard.illustrator import Illustrator
-from limner.text.read import read_story_report
+from limner.storyboard.equipment import DEFAULT
 from limner.worlds.demo import demo_collection
 
 # Photographs that come with packages limner needs → what a text says of each.
@@ -42,40 +39,31 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     """
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
-    place = folder / "library"
-    with IndexProgress() as progress:
-        report = add_pictures(place, [collection.pictures], encoders=[DEFAULT], progress=progress)
-    emit(str(report))
-    pages = [
-        _illustrated(text, place, folder / f"{text.stem}.html", collection.answers[text.name])
-        for text in collection.texts
-    ]
-    photographs, unworded = folder / "photographs", folder / "library-without-words"
+    library = Library(folder / "library")
+    emit(str(library.add(collection.pictures, encoders=[DEFAULT])))
+    pages = [_illustrated(text, library, collection.answers[text.name]) for text in collection.texts]
+    photographs = folder / "photographs"
     found = _copied(photographs)
     if found:
-        with IndexProgress() as progress:
-            sources = [collection.pictures, photographs]
-            add_pictures(unworded, sources, encoders=[DEFAULT], captions=False, progress=progress)
+        unworded = Library(folder / "library-without-words")
+        unworded.add(collection.pictures, photographs, encoders=[DEFAULT], captions=False)
         text = folder / "texts" / "photographs.txt"
         text.write_text("\n\n".join(found.values()) + "\n", encoding="utf-8")
         emit("")
         emit(f"By pixels alone, no picture having a word: {len(found)} {CREDITS}, among the drawings")
-        pages.append(_illustrated(text, unworded, folder / "photographs.html", list(found)))
+        pages.append(_illustrated(text, unworded, list(found)))
     emit("")
     for page in pages:
         emit(f"open {page.resolve().as_uri()}")
 
 
-def _illustrated(text: Path, library: Path, page: Path, answers: Sequence[str | None]) -> Path:
-    """Illustrate one text, print what came of it, and write its page."""
-    story = read_story_report(text).story
-    board = Illustrator.open(library).board(story)
+def _illustrated(text: Path, library: Library, answers: Sequence[str | None]) -> Path:
+    """Illustrate one text, print what came of it, and write its page beside the library."""
+    board = library.illustrate(text)
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
-    emit("")
-    emit(story.title or text.name)
-    emit(str(board))
+    emit(f"\n{board.story.title or text.name}\n{board}")
     emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
-    return export(board, page, overwrite=True).path
+    return board.save(library.folder.with_name(f"{text.stem}.html"), overwrite=True).path
 
 
 def _copied(folder: Path) -> dict[str, str]:
@@ -96,6 +84,6 @@ def _copied(folder: Path) -> dict[str, str]:
 
 def _is_right(chosen: Candidate | None, due: str | None) -> bool:
     """Whether a step got the very picture that was drawn for it, or a blank where none was drawn."""
-    if chosen is None or due is None:
-        return chosen is None and due is None
-    return any(path.endswith(f"/{due}") for path in chosen.picture.paths)
+    if chosen is None:
+        return due is None
+    return due is not None and any(path.endswith(f"/{due}") for path in chosen.picture.paths)

@@ -4,7 +4,7 @@ It puts task, channels and decoders together and prints intervals; `limner.evalu
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,8 +16,15 @@ from limner.cli.terminal import PLAIN, Flag, Many, emit, emit_json, emit_table, 
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.splits import split_stories
 from limner.errors import ConfigError, DataError
-from limner.evaluation.judged import judged_search
-from limner.evaluation.stories import Decoder, StoryTask, channel_scorer, evaluate_stories, random_scorer
+from limner.evaluation.judged import JudgedResult, judged_search
+from limner.evaluation.stories import (
+    Decoder,
+    StoryResult,
+    StoryTask,
+    channel_scorer,
+    evaluate_stories,
+    random_scorer,
+)
 from limner.evaluation.uncertainty import Interval
 from limner.language import ENGLISH
 from limner.library.gallery import Gallery
@@ -84,15 +91,11 @@ def evaluate(
                 f"{first.absent} judged pictures are not in this library;"
                 f" {len(first.silent)} topics have no right picture in it and are no queries"
             )
-        if json:
-            emit_json(judged)
-            return
-        systems = [(one.system, one.metrics) for one in judged]
-        _print(systems, tuple(first.metrics), "recalls and preferences", 1)
-        emit(
+        foot = (
             f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
             " pictures that nobody judged count as wrong"
         )
+        _print(judged, tuple(first.metrics), "recalls and preferences", foot, rank_digits=1, as_json=json)
         return
     if data is None:
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
@@ -119,12 +122,9 @@ def evaluate(
         coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibration, name)
         config: dict[str, str | int | float | bool | None] = {"split": split, "decoder": coupling}
         results.append(evaluate_stories(f"{name}, {coupling}", task, scorer, coupled, config=config).result)
-    if json:
-        emit_json(results)
-        return
-    _print([(one.system, one.metrics) for one in results], SHOWN, "recalls", 0)
-    found = results[0]
-    emit(f"gallery {found.gallery}, queries {found.queries}, stories {found.stories}, commit {found.commit}")
+    made = results[0]
+    foot = f"gallery {made.gallery}, queries {made.queries}, stories {made.stories}, commit {made.commit}"
+    _print(results, SHOWN, "recalls", foot, rank_digits=0, as_json=json)
 
 
 def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
@@ -165,9 +165,18 @@ def _decoder(index: Index, space: str | None, name: Coupling, found: Calibration
 
 
 def _print(
-    systems: Sequence[tuple[str, Mapping[str, Interval]]], shown: Sequence[str], what: str, rank_digits: int
+    results: Sequence[JudgedResult] | Sequence[StoryResult],
+    shown: Sequence[str],
+    what: str,
+    foot: str,
+    *,
+    rank_digits: int,
+    as_json: bool,
 ) -> None:
-    """A table of figures with their intervals, all but median ranks in percent."""
+    """Figures with their intervals in a table, all but median ranks in percent, and a line below it."""
+    if as_json:
+        emit_json(results)
+        return
 
     def cell(name: str, found: Interval) -> str:
         scale, digits = (1, rank_digits) if name == "MedR" else (100, 1)
@@ -175,4 +184,5 @@ def _print(
         return f"{value} ({low}–{high})"
 
     table = Table("system", *shown, title=f"{what} in percent, 95 % intervals")
-    emit_table(table, [[name, *(cell(one, own[one]) for one in shown)] for name, own in systems])
+    emit_table(table, [[one.system, *(cell(name, one.metrics[name]) for name in shown)] for one in results])
+    emit(foot)

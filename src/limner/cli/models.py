@@ -27,28 +27,21 @@ def list_weights(*, json: Flag = False) -> None:
     json
         Print JSON instead of a table.
     """
-    rows: list[dict[str, Any]] = [
-        {
-            "name": one.name,
-            "file": str(one.file.path) if one.file else None,
-            "found_in": one.file.origin if one.file else None,
-            "missing": one.missing,
-        }
-        | (_card(one.file.path) if one.name in SHIPPED and one.file else {})
-        for one in available()
-    ]
+    rows: list[dict[str, Any]] = []
+    cells = []
+    for one in available():
+        file, origin = (str(one.file.path), one.file.origin) if one.file else (None, None)
+        card = _card(one.file.path) if one.name in SHIPPED and one.file else {}
+        rows.append({"name": one.name, "file": file, "found_in": origin, "missing": one.missing, **card})
+        shown = file or ("not found" if one.missing else "needs none")
+        if card:
+            figures = ", ".join(f"{name} {value:g}" for name, value in card["figures"].items())
+            shown = f"{card['megabytes']} MB; {card['terms']}; {figures}"
+        cells.append([one.name, shown, origin or "–"])
     if json:
         emit_json(rows)
-        return
-    for row in rows:
-        if "terms" in row:
-            figures = ", ".join(f"{name} {value:g}" for name, value in row["figures"].items())
-            row["file"] = f"{row['megabytes']} MB; {row['terms']}; {figures}"
-    cells = [
-        [str(r["name"]), r["file"] or ("not found" if r["missing"] else "needs none"), r["found_in"] or "–"]
-        for r in rows
-    ]
-    emit_table(Table("encoder", "weights", "found in"), cells)
+    else:
+        emit_table(Table("encoder", "weights", "found in"), cells)
 
 
 @models.command
