@@ -48,6 +48,17 @@ def test_every_row_of_cmcm_says_what_it_is(path):
     assert (settings.model.relations == "none") is (settings.row in ("Base", "CMCA"))
 
 
+def test_a_preset_of_the_command_line_rules_what_a_file_only_repeats():
+    """The files of all relations pin what their preset gives; those of a baseline say what it is."""
+    plain = read_config(CONFIGS / "cmcm" / "cmcm.toml", data="cite")
+    sound = read_config(CONFIGS / "cmcm" / "cmcm.toml", ["preset=sound"], "cite")
+    assert (plain.model.relations, sound.model.relations) == ("linear", "product")
+    assert sound.deviations() == []
+    own = read_config(CONFIGS / "cmcm" / "cmcm.toml", ["preset=sound", "model.relations=mlp"], "cite")
+    assert own.model.relations == "mlp"
+    assert read_config(CONFIGS / "cmcm" / "cmca.toml", ["preset=sound"], "cite").model.relations == "none"
+
+
 def test_there_is_a_file_for_every_published_row():
     four = {"Base", "CMCA", "CMCM-NoAttn", "CMCM"}
     clues, cites = ({f"CMCM_{name}" for name in clue.RELATIONS}, {f"CMCM_Q{n}" for n in range(2, 9)})

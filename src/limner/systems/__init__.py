@@ -52,7 +52,8 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
 
     Args:
         path: TOML file of the row.
-        overrides: see `limner.config.build`.
+        overrides: see `limner.config.build`; another preset rules all that the file does not set otherwise
+            than its own preset would.
         data: what is laid over the row, see `with_data`; "" for nothing.
     Raises:
         ConfigError: no such file, no or an unknown system, no data set, or a wrong setting.
@@ -62,12 +63,15 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
     if not isinstance(name, str):
         raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(_MODULES)})")
     settings: type[RunConfig] = system(name).settings
+    where = f"{path} with {data}" if data else str(path)
     if data:
-        return build(settings, with_data(values, path, data), f"{path} with {data}", overrides)
-    if "set" not in values.get("data", {}) and not any(one.startswith("data.set=") for one in overrides):
+        values = with_data(values, path, data)
+    elif "set" not in values.get("data", {}) and not any(one.startswith("data.set=") for one in overrides):
         known = ", ".join(sorted({*_overlays(path), *data_sets()}))
         raise ConfigError(f"{path}: names no data set; add --data NAME (choices: {known})")
-    return build(settings, values, str(path), overrides)
+    if any(one.partition("=")[0].strip() == "preset" for one in overrides):
+        values = settings.beyond_preset(values)
+    return build(settings, values, where, overrides)
 
 
 def with_data(values: Mapping[str, Any], row: Path, data: str) -> dict[str, Any]:

@@ -111,6 +111,25 @@ class RunConfig(Config):
             if key not in NAMES_AND_PLACES and value != due.get(key)
         ]
 
+    @classmethod
+    def beyond_preset(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of a file without those that its own preset gives anyway: another preset rules these."""
+        preset = values.get("preset", "release")
+        plain = cls.model_validate(
+            {"system": values["system"], "preset": preset, "data": {"set": "picturebook"}}
+        )
+
+        def own(given: Mapping[str, Any], due: Mapping[str, Any]) -> dict[str, Any]:
+            kept = {}
+            for key, value in given.items():
+                if isinstance(value, Mapping) and isinstance(due.get(key), Mapping):
+                    kept[key] = own(value, due[key])
+                elif key in ("system", "set") or key not in due or value != due[key]:
+                    kept[key] = value
+            return kept
+
+        return own(values, plain.model_dump(mode="json"))
+
     def smoke(self) -> Self:
         """The same run, small enough for a few seconds: the same code, no meaningful result."""
         data = self.data.model_copy(
