@@ -23,8 +23,8 @@ from limner.systems import read_config
 from limner.systems.cmcm import SYSTEM
 from limner.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.training.loop import Loop
+from limner.worlds.book import RELATIONS
 from limner.worlds.picturebook import picture_book
-from limner.worlds.shelf import RELATIONS
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm"
 ROWS = ("base", "cmca", "cmcm-noattn", "cmcm", "cmcm-shuffled", "cmcm-action")

@@ -9,7 +9,7 @@ from limner.datasets.base import data_sets
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
 from limner.systems import names, read_config
-from limner.worlds.shelf import RELATIONS
+from limner.worlds.book import RELATIONS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 OVERLAYS = {path.stem: path for path in (CONFIGS / "data").glob("*.toml")}

@@ -5,13 +5,13 @@ import pytest
 
 from limner.datasets.pairs import shuffle_relations
 from limner.errors import ConfigError
+from limner.worlds.book import RELATIONS, PictureBook
 from limner.worlds.picturebook import (
     drawings,
     picture_book,
     picture_book_pairs,
     world_graphs,
 )
-from limner.worlds.shelf import RELATIONS, PictureBook
 
 SHELF = PictureBook(5).stories(10)
 
@@ -59,7 +59,7 @@ def test_the_control_keeps_counts_and_splits_and_breaks_the_pairing():
     assert [pair.text for pair in control.pairs] == [pair.text for pair in data.pairs]
 
 
-def test_a_shelf_too_small_to_split_is_refused():
+def test_too_few_stories_to_split_are_refused():
     with pytest.raises(ConfigError, match="at least 10"):
         picture_book(9, 0)
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from limner.errors import ConfigError, DataError, MissingError
+from limner.files import write_lines
 from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
 from limner.progress import Progress
 from limner.records import Problem, Record
@@ -103,7 +104,7 @@ def detect_scenes(
             so that files with the same bytes share one graph; or the path below the folder.
         again: look at all pictures anew.
         workers: threads that decode.
-        progress: is told how far it is.
+        progress: shows how far it is.
     Returns:
         what was written, and id of each graph's picture → its file, as the system has it.
     Raises:
@@ -251,8 +252,8 @@ def _report(
         labels.update(thing.label for thing in graph.objects)
     (to / SKIPPED).unlink(missing_ok=True)
     if problems:
-        lines = (json.dumps(one.model_dump(), ensure_ascii=False) + "\n" for one in problems)
-        (to / SKIPPED).write_text("".join(lines), encoding="utf-8")
+        lines = (json.dumps(one.model_dump(), ensure_ascii=False) for one in problems)
+        write_lines(to / SKIPPED, lines)
     return ScenesReport(
         pictures=pictures,
         skipped=tuple(problems),
@@ -280,7 +281,7 @@ def build_prior(
         to: a .safetensors file; an existing one is replaced.
         names: what to count; None for the most frequent names.
         only: text file of picture ids, one a line; None for all pictures.
-        progress: is told how far it is.
+        progress: shows how far it is.
     Raises:
         ConfigError: `to` has another suffix.
         MissingError, DataError: see `count_relations` and `listed`.

@@ -204,8 +204,8 @@ class Sources:
     def __post_init__(self) -> None:
         """Refuse a collection without a picture."""
         if not self.pictures:
-            told = f", {len(self.problems)} files could not be reached" if self.problems else ""
-            raise DataError(f"{self.name}: holds no picture{told}; name a folder of pictures or a library")
+            lost = f", {len(self.problems)} files could not be reached" if self.problems else ""
+            raise DataError(f"{self.name}: holds no picture{lost}; name a folder of pictures or a library")
 
 
 def folder_pictures(source: Path) -> Sources:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
@@ -22,6 +23,7 @@ from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.files import write_bytes
 from limner.scenes.graphs import SceneGraph, SceneObject, SceneRelation
 
+_WORDS = TypeAdapter(tuple[str, ...])
 KIND = "limner relation prior 1"
 MIN_RELATED = 0.2
 """Least probability that there is any relation."""
@@ -89,9 +91,7 @@ def overlapping(boxes: Sequence[tuple[float, float, float, float]]) -> list[tupl
     Returns:
         Places; boxes that only touch do not overlap.
     """
-    if len(boxes) < 2:
-        return []
-    held = np.asarray(boxes, dtype=np.float64)  # (N, 4)
+    held = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
     low = np.maximum(held[:, None, :2], held[None, :, :2])
     high = np.minimum(held[:, None, 2:], held[None, :, 2:])
     common = np.argwhere((low < high).all(axis=2))
@@ -125,14 +125,11 @@ def load_prior(path: Path | str) -> RelationPrior:
             about = file.metadata() or {}
             if about.get("kind") != KIND:
                 raise KeyError("kind")
-            names = [json.loads(about[key]) for key in ("classes", "predicates")]
-            counts = file.get_tensor("counts")
-        if not all(isinstance(name, str) for part in names for name in part):
-            raise TypeError("names must be text")
-        return RelationPrior(tuple(names[0]), tuple(names[1]), counts, about.get("source", ""))
+            classes, predicates = (_WORDS.validate_json(about[key]) for key in ("classes", "predicates"))
+            return RelationPrior(classes, predicates, file.get_tensor("counts"), about.get("source", ""))
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}; count it again") from error
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise CheckpointError(
             f"{path}: not a relation prior ({' '.join(str(error).split())[:80]}); count one with"
             " 'limner data build-prior'"

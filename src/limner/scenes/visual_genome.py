@@ -125,8 +125,8 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
                 number += 1
                 yield picture
         except (ijson.JSONError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            told = f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"
-            raise DataError(f"{path}: after {number} pictures: {told}; expected {_EXPECTED}") from error
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"
+            raise DataError(f"{path}: after {number} pictures: {reason}; expected {_EXPECTED}") from error
     if not number:
         raise DataError(f"{path}: no pictures; expected {_EXPECTED}")
 
@@ -145,7 +145,7 @@ def count_relations(
         names: what to count; None takes the 150 most frequent labels and 50 most frequent predicates of
             the files themselves, which are then read twice.
         only: ids of the pictures to count, such as a training split; None for all.
-        seen: told of every picture read in the counting pass.
+        seen: called with 1 for every picture read in the counting pass.
     Raises:
         DataError: no relation of the vocabulary.
     Source: Zellers et al. 2018; docs/methods/gsda.md §3.2. Departs: a relationships file knows only things

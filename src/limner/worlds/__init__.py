@@ -4,10 +4,10 @@ One module per idea: world (what is true), tales (what happens), wording (what i
 places, figures (how it looks), files (how it is stored). Drawings and wordings lie in tables.
 """
 
+from limner.worlds.book import RELATIONS, Distractor, Page, PictureBook, SyntheticStory
 from limner.worlds.demo import DemoCollection, demo_collection
 from limner.worlds.drawing import draw, scene_graph
 from limner.worlds.files import write
-from limner.worlds.shelf import RELATIONS, Distractor, Page, PictureBook, SyntheticStory
 from limner.worlds.wording import CITE, CLUE, caption
 from limner.worlds.world import Character, Figure, Prop, Scene, Style
 

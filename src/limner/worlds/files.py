@@ -16,8 +16,8 @@ from xml.sax.saxutils import escape
 from PIL import Image, PngImagePlugin
 
 from limner.errors import DataError, unknown
+from limner.worlds.book import LICENSE, SyntheticStory
 from limner.worlds.drawing import draw, scene_graph
-from limner.worlds.shelf import LICENSE, SyntheticStory
 from limner.worlds.tales import Setting, compose, tales
 from limner.worlds.wording import caption
 from limner.worlds.world import Scene

@@ -12,7 +12,7 @@ from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.splits import duplicate_groups
 from limner.errors import ConfigError
 from limner.scenes.graphs import SceneGraph, shuffled_graphs
-from limner.worlds.shelf import RELATIONS, PictureBook, SyntheticStory
+from limner.worlds.book import RELATIONS, PictureBook, SyntheticStory
 
 Pixels = np.ndarray[tuple[int, int, int, int], np.dtype[np.uint8]]
 NAME = "picturebook"
@@ -22,7 +22,7 @@ def picture_book_pairs(stories: Sequence[SyntheticStory]) -> PairSet:
     """The pages of stories as pairs; split by story, with thirteen relations.
 
     Args:
-        stories: as a `PictureBook` tells them.
+        stories: of a `PictureBook`.
     """
     pairs = tuple(
         Pair(
@@ -54,31 +54,31 @@ def drawings(stories: Sequence[SyntheticStory], size_px: int = 64) -> Pixels:
 
 
 def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[PairSet, Pixels]:
-    """Pairs and drawings of a shelf.
+    """Pairs and drawings of many stories.
 
     Args:
         stories: how many, at least 10 so that every split has one.
-        seed: of the shelf.
+        seed: of the stories.
         size_px: side of a drawing.
     Raises:
         ConfigError: fewer than 10 stories.
     """
     if stories < 10:
         raise ConfigError(f"{NAME}: {stories} stories, expected at least 10: seven train, one val, two test")
-    shelf = PictureBook(seed).stories(stories)
-    return picture_book_pairs(shelf), drawings(shelf, size_px)
+    books = PictureBook(seed).stories(stories)
+    return picture_book_pairs(books), drawings(books, size_px)
 
 
 def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
-    """What the pictures of a shelf show, picture → scene graph: the truth, with scores of 1.
+    """What the pictures of many stories show, picture → scene graph: the truth, with scores of 1.
 
     Args:
         stories: as for `picture_book`.
         seed: likewise.
         shuffled: seed of the control, in which graphs are dealt to other pictures of the same split.
     """
-    shelf = PictureBook(seed).stories(stories)
-    pages = [(story, number) for story in shelf for number in range(len(story.pages))]
+    books = PictureBook(seed).stories(stories)
+    pages = [(story, number) for story in books for number in range(len(story.pages))]
     graphs = [SceneGraph.model_validate(story.graph(number)) for story, number in pages]
     if shuffled is not None:
         graphs = shuffled_graphs(graphs, shuffled, [story.story.split for story, _ in pages])

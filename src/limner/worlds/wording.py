@@ -114,13 +114,13 @@ def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -
         mentions: entities the text names.
     Returns:
         Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is
-        not there. *temporal_before*: the picture shows the preparation of what the text tells (i < t);
+        not there. *temporal_before*: the picture shows the preparation of what the text reports (i < t);
         *temporal_after*: its result (i > t); *temporal_during*: the very moment (i = t).
         *elaboration_i_tool*: a tool is seen, not named.
     """
-    tells, does = "says" in kinds, "action" in kinds
+    says, does = "says" in kinds, "action" in kinds
     phase = scene.phase
-    about = tells or does or "quantity" in kinds or "deictic" in kinds
+    about = says or does or "quantity" in kinds or "deictic" in kinds
     return {
         "expansion": about,
         "image_needed": "deictic" in kinds,
@@ -128,20 +128,14 @@ def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -
         "elaboration_i_tool": about and bool(scene.tool) and scene.tool not in mentions,
         "temporal_before": does and phase == "before",
         "temporal_after": does and phase == "after",
-        "temporal_during": (does and phase == "during") or (tells and not does),
-        "visible": (tells or (does and phase == "during")) and mentions <= scene.names,
+        "temporal_during": (does and phase == "during") or (says and not does),
+        "visible": (says or (does and phase == "during")) and mentions <= scene.names,
         "subjective": "subjective" in kinds,
         "action": does,
         "story": "story" in kinds,
         "meta": "meta" in kinds,
         "irrelevant": "irrelevant" in kinds,
     }
-
-
-def _subject(rng: np.random.Generator, first: bool) -> str:
-    return (
-        "full" if first else str(rng.choice(["name", "kind", "pronoun", "full"], p=[0.42, 0.18, 0.25, 0.15]))
-    )
 
 
 def write_page(
@@ -152,8 +146,8 @@ def write_page(
     *,
     style: Style,
     rng: np.random.Generator,
-    first: bool = False,
-    told: set[str] | None = None,
+    first: bool,
+    used: set[str],
 ) -> PageText:
     """Write the text of one page.
 
@@ -165,10 +159,9 @@ def write_page(
         style: named by remarks on how the picture was made.
         rng: source of chance.
         first: whether this is the first page, which names the hero in full.
-        told: wordings the story has used; they are avoided while others are left, and this page's are added.
+        used: wordings the story has used; they are avoided while others are left, and this page's are added.
     """
     sketch = tale.sketches[scene.phase]
-    told = set() if told is None else told
     draw = float(rng.random())
     lead = (
         ["says"] if draw < 0.36 else ["action"] if draw < 0.78 else ["says", "action"] if draw < 0.90 else []
@@ -188,19 +181,21 @@ def write_page(
         **tale.lines,
         **wordings()["lines"],
     }
-    said, used, mentions = [], [], frozenset[str]()
+    said, spoken, mentions = [], [], frozenset[str]()
     for i, kind in enumerate(kinds):
         if not pools[kind] or (kind == "watcher" and friend is None):
             continue
-        fresh = [line for line in pools[kind] if line not in told] or list(pools[kind])
+        fresh = [line for line in pools[kind] if line not in used] or list(pools[kind])
         line = str(rng.choice(fresh))
-        told.add(line)
+        used.add(line)
         # Pronouns need somebody to point back to: the first sentence that speaks of the hero names it.
-        how = _subject(rng, first) if i == 0 else "pronoun"
+        how = "full" if first and i == 0 else "pronoun"
+        if i == 0 and not first:
+            how = str(rng.choice(["name", "kind", "pronoun", "full"], p=[0.42, 0.18, 0.25, 0.15]))
         if kind == "meta":
             line = line.replace("{medium}", wordings()["medium"][style.texture])
         text, named = plain(fill(line, hero, friend, how=how))
         said.append(text)
-        used.append(kind)
+        spoken.append(kind)
         mentions |= named
-    return PageText(" ".join(said), tuple(used), mentions, relations_of(scene, used, mentions))
+    return PageText(" ".join(said), tuple(spoken), mentions, relations_of(scene, spoken, mentions))

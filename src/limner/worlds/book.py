@@ -1,4 +1,4 @@
-"""A shelf of seeded stories: their casts, their plots, and what each text is to its picture.
+"""Seeded stories: their casts, their plots, and what each text is to its picture.
 
 Brings tales, wording and drawing together under one seed. It writes no files; `files` does.
 """
@@ -201,7 +201,7 @@ def draw_style(rng: np.random.Generator) -> Style:
 
 
 class PictureBook:
-    """A shelf of synthetic stories; story number i depends on the seed and i only.
+    """Synthetic stories; story number i depends on the seed and i only.
 
     Args:
         seed: 0 or more.
@@ -235,7 +235,7 @@ class PictureBook:
         friend = draw_character(rng, (hero,))
         plan = _plan(rng, int(rng.integers(low, high + 1)))
         pages: list[Page] = []
-        told: set[str] = set()
+        used: set[str] = set()
         for i, (tale, phase, setting) in enumerate(plan):
             watches = room_for_friend(tale, phase) and float(rng.random()) < 0.35
             scene = compose(
@@ -247,7 +247,7 @@ class PictureBook:
                 flip=bool(rng.random() < 0.4),
                 zoom=float(rng.choice([1.0, 1.06, 1.12])),
             )
-            text = write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0, told=told)
+            text = write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0, used=used)
             pages.append(Page(scene, text, caption(scene)))
         split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
         illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"
