@@ -41,7 +41,7 @@ def data(tmp_path):
 def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, weights, monkeypatch):
     options = {"backbone": "resnet18", "weights": weights}
     found = picture_features(data, tmp_path / "features", **options)
-    assert (len(found), found.shape) == (3, (512,))
+    assert found.stored.shape == (3, 512)
     state = {key: torch.clone(value) for key, value in _state(weights).items()}
     encoder = PixelEncoder("resnet18", build("resnet18", state, "w"), "0" * 64)
     with open(data.pairs[1].image, "rb") as file:  # noqa: PTH123
@@ -62,8 +62,8 @@ def test_grids_have_a_store_of_their_own_in_half_precision(tmp_path, data, weigh
     options = {"backbone": "resnet18", "weights": weights}
     pooled = picture_features(data, tmp_path / "features", **options)
     found = picture_features(data, tmp_path / "features", layer="grid", **options)
-    assert (len(found), found.shape, found.stored.dtype) == (3, (49, 512), np.float16)
-    assert len(picture_features(data, tmp_path / "features", **options).shape) == 1
+    assert (found.stored.shape, found.stored.dtype) == ((3, 49, 512), np.float16)
+    assert len(picture_features(data, tmp_path / "features", **options).stored.shape) == 2
     for pair in data.pairs:
         (one,), (other,) = pooled.places([pair.image_id]), found.places([pair.image_id])
         mean = found.stored[other].astype(np.float32).mean(axis=0)

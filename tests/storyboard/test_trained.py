@@ -161,7 +161,7 @@ def test_a_metric_sees_all_stages_of_its_backbone_again(photographs, backbone_we
     (stored,) = (tmp_path / "features").glob("*-resnet18-stages-*")
     key = FeatureKey.model_validate(json.loads((stored / "key.json").read_text())["key"])
     rows = open_features(tmp_path / "features", key)
-    assert rows.shape == (2 * (64 + 64 + 128 + 256 + 512),)
+    assert rows.stored.shape[1:] == (2 * (64 + 64 + 128 + 256 + 512),)
     images = [
         decode(path.read_bytes(), encoder.side_px, ".png").rgb for path in sorted(photographs.iterdir())
     ]

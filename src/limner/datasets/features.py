@@ -106,15 +106,6 @@ class Features:
         self.key, self.ids, self.stored = key, ids, stored
         self.row_of = {name: row for row, name in enumerate(ids)}
 
-    def __len__(self) -> int:
-        """N."""
-        return len(self.ids)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one row: (D,) pooled, (R, D) for a grid."""
-        return self.stored.shape[1:]
-
     def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """(B,) rows of some pictures; several pairs may share one.
 
@@ -138,16 +129,8 @@ class MirroredFeatures(Features):
     """A store, and beside it one of the same pictures mirrored, for training alone."""
 
     def __init__(self, plain: Features, mirrored: Features) -> None:
-        """Take both; `mirrored` may hold fewer pictures.
-
-        Raises:
-            ShapeError: rows of different shapes.
-        """
+        """Take both; `mirrored` may hold fewer pictures."""
         super().__init__(plain.key, plain.ids, plain.stored)
-        if plain.shape != mirrored.shape:
-            raise ShapeError(
-                f"{plain.key.data}: rows {plain.shape}, mirrored {mirrored.shape}; make both again"
-            )
         self._mirrored = mirrored
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -149,8 +149,8 @@ def fetch_pictures(
         with open_manifest(root) as manifest:
             for draft in root.glob(f".*{DRAFT_SUFFIX}"):  # what a crash left half written
                 draft.unlink()
-            run = _Run(wanted, root, manifest, chosen, again=again, progress=progress, fault=fault)
-            asyncio.run(run.all())
+            run = _Run(wanted, root, manifest, chosen, progress, fault)
+            asyncio.run(run.all(again))
             return run.report()
     except OSError as error:
         raise DataError(
@@ -159,45 +159,41 @@ def fetch_pictures(
         ) from error
 
 
+@dataclass
 class _Run:
     """One fetch: queues per host, one bound on all."""
 
-    def __init__(
-        self,
-        wanted: Mapping[str, str],
-        folder: Path,
-        manifest: Manifest,
-        settings: FetchSettings,
-        *,
-        again: bool,
-        progress: Callable[[FetchProgress], None] | None,
-        fault: Callable[[bytes], str],
-    ) -> None:
-        self._wanted, self._folder, self._manifest, self._settings = wanted, folder, manifest, settings
-        self._progress, self._fault = progress, fault
-        self._queues: dict[str, list[str]] = {}
-        self._next_start: dict[str, float] = {}
-        self._requests = self._finished = 0
-        self._count: Counter[str] = Counter()
-        self._begun = time.monotonic()
-        for url in wanted:
-            known = manifest.known.get(url)
-            if known and (self._in_place(known) or (known.state == "dead" and known.lasting and not again)):
-                self._count[known.state] += 1
-                continue
-            self._queues.setdefault(_host(url), []).append(url)
-        self._todo = sum(map(len, self._queues.values()))
-        stored = sum(one.size_bytes for one in manifest.known.values() if one.state == "done")
-        self._transfer = Transfer(settings, stored)
+    wanted: Mapping[str, str]
+    folder: Path
+    manifest: Manifest
+    settings: FetchSettings
+    progress: Callable[[FetchProgress], None] | None
+    fault: Callable[[bytes], str]
 
-    async def all(self) -> None:
+    def __post_init__(self) -> None:
+        self.next_start: dict[str, float] = defaultdict(float)
+        self.requests = self.finished = 0
+        self.count: Counter[str] = Counter()
+        self.begun = time.monotonic()
+        stored = sum(one.size_bytes for one in self.manifest.known.values() if one.state == "done")
+        self.transfer = Transfer(self.settings, stored)
+
+    async def all(self, again: bool) -> None:
         """Fetch everything; the first error that is not one picture's ends all tasks."""
-        self._parallel = asyncio.Semaphore(self._settings.parallel)
-        async with self._transfer.pool:
+        self.parallel = asyncio.Semaphore(self.settings.parallel)
+        queues: dict[str, list[str]] = defaultdict(list)
+        for url in self.wanted:
+            known = self.manifest.known.get(url)
+            if known and (self._in_place(known) or (known.state == "dead" and known.lasting and not again)):
+                self.count[known.state] += 1
+            else:
+                queues[_host(url)].append(url)
+        self.due = sum(map(len, queues.values()))
+        async with self.transfer.pool:
             tasks = [
                 asyncio.create_task(self._serve(host, urls))
-                for host, urls in self._queues.items()
-                for _ in range(min(self._settings.per_host, len(urls)))
+                for host, urls in queues.items()
+                for _ in range(min(self.settings.per_host, len(urls)))
             ]
             try:
                 await asyncio.gather(*tasks)
@@ -210,17 +206,17 @@ class _Run:
 
     def report(self) -> FetchReport:
         """What there is now."""
-        every = [self._manifest.known[url] for url in self._wanted if url in self._manifest.known]
+        every = [self.manifest.known[url] for url in self.wanted if url in self.manifest.known]
         done = [one for one in every if one.state == "done"]
         dead = [one for one in every if one.state == "dead"]
         same = Counter(one.sha256 for one in done)
         return FetchReport(
-            wanted=len(self._wanted),
+            wanted=len(self.wanted),
             done=len(done),
             dead=len(dead),
-            left=len(self._wanted) - len(every),
+            left=len(self.wanted) - len(every),
             size_bytes=sum(one.size_bytes for one in done),
-            requests=self._requests,
+            requests=self.requests,
             reasons=dict(Counter(one.reason.partition(":")[0] for one in dead).most_common()),
             same_bytes=sum(number for number in same.values() if number > 2),
         )
@@ -230,38 +226,31 @@ class _Run:
         while urls:
             url = urls.pop(0)
             one = await self._adopt(url) or await self._fetch(host, url)
-            self._manifest.add(one)
-            self._finished += 1
-            self._count[one.state] += 1
-            if self._progress:
-                spent = time.monotonic() - self._begun
-                left_s = spent / self._finished * (self._todo - self._finished)
-                self._progress(
-                    FetchProgress(
-                        done=self._count["done"],
-                        dead=self._count["dead"],
-                        total=len(self._wanted),
-                        size_bytes=self._transfer.arrived,
-                        left_s=left_s,
-                    )
-                )
+            self.manifest.add(one)
+            self.finished += 1
+            self.count[one.state] += 1
+            if self.progress:
+                each_s = (time.monotonic() - self.begun) / self.finished
+                left_s = each_s * (self.due - self.finished)
+                done, dead = self.count["done"], self.count["dead"]
+                self.progress(FetchProgress(done, dead, len(self.wanted), self.transfer.arrived, left_s))
 
     async def _fetch(self, host: str, url: str) -> Fetched:
         """Ask for one picture until it comes, dies or has been asked for often enough."""
-        name, settings = self._wanted[url], self._settings
+        name, settings = self.wanted[url], self.settings
         for attempt in range(settings.retries + 1):
             await self._turn(host)
-            async with self._parallel:
-                self._requests += 1
+            async with self.parallel:
+                self.requests += 1
                 try:
                     body = bytearray()
-                    one = await self._transfer.get(url, body.extend)
+                    one = await self.transfer.get(url, body.extend)
                     data = bytes(body)
-                    fault = await asyncio.to_thread(self._fault, bytes(data))
+                    fault = await asyncio.to_thread(self.fault, data)
                     if fault:
                         raise FailedError(f"not a usable picture: {fault}", lasting=True, status=one.status)
-                    await asyncio.to_thread(write_bytes, self._folder / name, data)
-                    self._transfer.stored += len(data)
+                    await asyncio.to_thread(write_bytes, self.folder / name, data)
+                    self.transfer.stored += len(data)
                     return one.model_copy(update={"name": name, "attempts": attempt + 1})
                 except FailedError as error:
                     failed = error
@@ -270,7 +259,7 @@ class _Run:
             wait_s = _BACKOFF_S * 2**attempt if failed.wait_s is None else failed.wait_s
             if wait_s > _MAX_WAIT_S:
                 break
-            self._next_start[host] = max(self._next_start.get(host, 0.0), time.monotonic() + wait_s)
+            self.next_start[host] = max(self.next_start[host], time.monotonic() + wait_s)
         return Fetched(
             url=url,
             name=name,
@@ -283,20 +272,19 @@ class _Run:
 
     async def _turn(self, host: str) -> None:
         """Wait until the host may be asked again."""
-        while (wait_s := self._next_start.get(host, 0.0) - time.monotonic()) > 0:
+        while (wait_s := self.next_start[host] - time.monotonic()) > 0:
             await asyncio.sleep(wait_s)
-        self._next_start[host] = time.monotonic() + max(
-            self._settings.host_pause_s, self._settings.host_pauses.get(host, 0.0)
-        )
+        pause_s = max(self.settings.host_pause_s, self.settings.host_pauses.get(host, 0.0))
+        self.next_start[host] = time.monotonic() + pause_s
 
     async def _adopt(self, url: str) -> Fetched | None:
         """A picture that is in place without a line: written just before a crash, or by the user."""
-        name = self._wanted[url]
-        path = self._folder / name
+        name = self.wanted[url]
+        path = self.folder / name
         if not path.is_file():
             return None
         data = await asyncio.to_thread(path.read_bytes)
-        fault = await asyncio.to_thread(self._fault, data)
+        fault = await asyncio.to_thread(self.fault, data)
         if fault:
             reason = f"file in the way: {name} is no usable picture ({fault}); move it away"
             return Fetched(url=url, name=name, state="dead", reason=reason)
@@ -304,10 +292,10 @@ class _Run:
         return Fetched(url=url, name=name, state="done", size_bytes=len(data), sha256=digest)
 
     def _in_place(self, known: Fetched) -> bool:
-        path = self._folder / known.name
+        path = self.folder / known.name
         return (
             known.state == "done"
-            and known.name == self._wanted[known.url]
+            and known.name == self.wanted[known.url]
             and path.is_file()
             and path.stat().st_size == known.size_bytes
         )
