@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder, TextEncoder
-from limner.datasets.sets.captions import CaptionSet, read_captions
+from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.datasets.sets.stories import StorySet, read_stories
 from limner.encoders.catalogue import image_encoder, text_encoder
 from limner.pictures.decode import decode, read_file
@@ -94,16 +94,16 @@ def _encode(encoder: ImageEncoder, files: Sequence[str]) -> dict[str, FloatArray
     return {space: np.concatenate(vectors) for space, vectors in parts.items()}
 
 
-def open_set(name: str) -> StorySet | CaptionSet:
+def open_set(name: str) -> StorySet | list[CaptionedPicture]:
     """Read one data set."""
     folder = data_folder() / name
     return read_captions(folder) if name == "flickr8k" else read_stories(folder)
 
 
-def files_of(data: StorySet | CaptionSet) -> dict[str, str]:
+def files_of(data: StorySet | list[CaptionedPicture]) -> dict[str, str]:
     """Picture id → file, by first appearance; for captioned pictures the id is the name."""
-    if isinstance(data, CaptionSet):
-        return {picture.name: picture.path for picture in data.pictures if picture.path}
+    if not isinstance(data, StorySet):
+        return {picture.name: str(picture.path) for picture in data if picture.path}
     refs = [ref for story in data.stories for step in story.steps for ref in step.pictures]
     files: dict[str, str] = {}
     for ref in refs:

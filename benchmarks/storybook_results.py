@@ -121,7 +121,7 @@ def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText
 
 def photographs_table(pictures: Pictures, text: CachedText) -> None:
     """Caption 0 asks for its photograph: captions hidden, shown (the other four), and both channels."""
-    chosen = pictures.data.split("test")
+    chosen = [one for one in pictures.data if one.split == "test"]
     calibration = load()
     vectors = text.encode_text([caption for one in chosen for caption in one.captions])
     vectors = vectors.reshape(len(chosen), -1, vectors.shape[1])

@@ -56,7 +56,7 @@ def main() -> None:
     options.add_argument("--pixels", help="an encoder that comes with limner, such as base")
     options.add_argument("--cache", type=Path, help="folder for vectors of pictures, reused")
     asked = options.parse_args()
-    photographs = read_captions(data_folder() / "flickr8k").split("test")
+    photographs = [one for one in read_captions(data_folder() / "flickr8k") if one.split == "test"]
     place = {one.name: row for row, one in enumerate(photographs)}
     told = read_translated()
     own = [place[one.file_name] for one in told]

@@ -19,7 +19,7 @@ from embeddings import CachedText, files_of, open_set, picture_vectors, save
 from limner.arrays import FloatArray, ImageEncoder
 from limner.datasets.base import Source
 from limner.datasets.pairs import split_by_source, split_pairs
-from limner.datasets.sets.captions import CaptionSet
+from limner.datasets.sets.captions import CaptionedPicture
 from limner.datasets.sets.stories import StorySet, read_story_pairs
 from limner.library.gallery import Gallery, Space
 from limner.pictures.decode import decode, read_file
@@ -209,11 +209,11 @@ class Supply:
         self.encoders, self.folder = encoders, folder
         self.text = encoders[0]
         self._pools: dict[tuple[str, str], Pool] = {}
-        self._data: dict[str, CaptionSet | StorySet] = {}
+        self._data: dict[str, StorySet | list[CaptionedPicture]] = {}
         self._sets: dict[str, dict[Part | Literal["train"], list[Story]]] = {}
         self._books: dict[Part, tuple[list[SyntheticStory], list[list[str]], list[list[str]], Pool]] = {}
 
-    def _open(self, name: str) -> CaptionSet | StorySet:
+    def _open(self, name: str) -> StorySet | list[CaptionedPicture]:
         if name not in self._data:
             self._data[name] = open_set(name)
         return self._data[name]
@@ -222,8 +222,8 @@ class Supply:
         """Those of Flickr8k whose name and split pass; only these are encoded."""
         if ("flickr8k", name) not in self._pools:
             data = self._open("flickr8k")
-            assert isinstance(data, CaptionSet)
-            chosen = {one.name: one.captions for one in data.pictures if kept(one.name, one.split)}
+            assert not isinstance(data, StorySet)
+            chosen = {one.name: one.captions for one in data if kept(one.name, one.split)}
             files = {one: file for one, file in files_of(data).items() if one in chosen}
             self._pools["flickr8k", name] = pool_of(
                 f"flickr8k-{name}", files, chosen, self.encoders, self.folder, said=CAPTION_OF_LIBRARY

@@ -293,7 +293,7 @@ def test_pictures_that_no_file_can_be_are_listed(tmp_path):
     assert [step.pictures[0].path for step in story.steps] == [None] * len(names)
     lines = [json.dumps({"file_name": name, "captions": ["Words."]}) for name in names]
     (tmp_path / "captions.jsonl").write_text("\n".join(lines))
-    assert [picture.path for picture in read_captions(tmp_path).pictures] == [None] * len(names)
+    assert [picture.path for picture in read_captions(tmp_path)] == [None] * len(names)
 
 
 def test_stories_that_name_each_other_are_refused_by_the_key(tmp_path):

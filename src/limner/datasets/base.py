@@ -205,7 +205,13 @@ def refuse_pickle(path: Path) -> None:
 
 
 def read_table(
-    path: Path, delimiter: str, columns: Sequence[str], *, quoted: bool = True, header: bool = True
+    path: Path,
+    delimiter: str,
+    columns: Sequence[str],
+    *,
+    quoted: bool = True,
+    header: bool = True,
+    filled: Sequence[str] = (),
 ) -> Iterator[dict[str, str]]:
     """Rows of a delimited UTF-8 file, one by one.
 
@@ -215,6 +221,7 @@ def read_table(
         columns: names that the header must hold, others are kept; of a file without one, all its columns.
         quoted: whether double quotes enclose fields.
         header: whether the first line names the columns.
+        filled: columns that must not be empty.
     Raises:
         MissingError: no such file.
         DataError: it cannot be read, is not UTF-8, a column is absent or named twice, a row has another
@@ -229,15 +236,21 @@ def read_table(
             names = next(lines, []) if header else list(columns)
             absent = [column for column in columns if column not in names]
             if absent or len(set(names)) != len(names):
-                found = f"lacks {', '.join(absent)}" if absent else "names a column twice"
-                raise DataError(f"{path}: the header {found}; expected {', '.join(columns)}")
+                fault = f"lacks {', '.join(absent)}" if absent else "names a column twice"
+                raise DataError(f"{path}: the header {fault}; expected {', '.join(columns)}")
             row = None
             for row in lines:
                 if len(row) != len(names):
                     raise DataError(
                         f"{path}:{lines.line_num}: {len(row)} fields, expected {len(names)}; {hint}"
                     )
-                yield dict(zip(names, row, strict=True))
+                found = dict(zip(names, row, strict=True))
+                if not all(found[column].strip() for column in filled):
+                    raise DataError(
+                        f"{path}:{lines.line_num}: {' or '.join(filled)} is empty; remove the row or fill"
+                        " it in"
+                    )
+                yield found
         except csv.Error as error:
             raise DataError(f"{path}:{lines.line_num}: {error}; {hint}") from error
         if row is None:

@@ -103,15 +103,14 @@ def mixed(
     Raises:
         DataError: a pair has no split, or no training row is left.
     """
-    held: dict[str, str] = {}
+    held: dict[tuple[str, str], str] = {}
     for name, data in parts.items():
         for pair in data.pairs:
             if not (pair.split and pair.group):
                 raise DataError(f"{name}: pair {pair.id!r} has no split; make one before sets are mixed")
             if pair.split != "train":
-                where = f"{pair.split} of {name}"
-                held.setdefault(f"picture {pair.image_id}", where)
-                held.setdefault(f"text {text_id(pair.text)}", where)
+                for key in _keys(pair):
+                    held.setdefault(key, f"{pair.split} of {name}")
     pairs: list[Pair] = []
     left = [one for data in parts.values() for one in data.missing]
     notes = [note for data in parts.values() for note in data.notes]
@@ -120,9 +119,10 @@ def mixed(
         notes += data.notes[len(whole.notes) :]
         before = len(left)
         for pair in data.pairs:
-            leak = _leak(pair, held)
-            if leak:
-                left.append(MissingPicture(id=f"{name}:{pair.id}", image=pair.image, reason=leak))
+            leak = next((key for key in _keys(pair) if key in held), None)
+            if leak and pair.split == "train":
+                reason = f"its {leak[0]} is also in {held[leak]}"
+                left.append(MissingPicture(id=f"{name}:{pair.id}", image=pair.image, reason=reason))
                 continue
             pairs.append(
                 pair.model_copy(
@@ -135,22 +135,16 @@ def mixed(
                     }
                 )
             )
-        train = sum(pair.split == "train" for pair in data.pairs)
+        train, dropped = sum(pair.split == "train" for pair in data.pairs), len(left) - before
         notes.append(
-            f"{name}: {train - (len(left) - before):,} of {train:,} training rows, weight {weights[name]:g};"
-            f" {len(left) - before:,} dropped because validation or test holds their picture or text"
+            f"{name}: {train - dropped:,} of {train:,} training rows, weight {weights[name]:g};"
+            f" {dropped:,} dropped because validation or test holds their picture or text"
         )
     if not any(pair.split == "train" for pair in pairs):
         raise DataError(f"mixture of {', '.join(parts)}: no training row is left; see what was dropped")
     return PairSet("+".join(parts), (), tuple(pairs), tuple(left), tuple(notes))
 
 
-def _leak(pair: Pair, held: Mapping[str, str]) -> str:
-    """Why a training row is dropped; "" where it stays."""
-    if pair.split != "train":
-        return ""
-    for what, key in (("picture", pair.image_id), ("text", text_id(pair.text))):
-        where = held.get(f"{what} {key}")
-        if where:
-            return f"its {what} is also in {where}"
-    return ""
+def _keys(pair: Pair) -> tuple[tuple[str, str], ...]:
+    """What must not be held out elsewhere."""
+    return ("picture", pair.image_id), ("text", text_id(pair.text))

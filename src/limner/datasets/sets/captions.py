@@ -4,95 +4,59 @@ One line is one picture and what people wrote about it: the literal set beside t
 A picture that is not there is listed, never filled.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from limner.datasets.base import DataSet, Source, register
 from limner.datasets.missing import pair_set
-from limner.datasets.pairs import Pair, PairSet
-from limner.errors import DataError
-from limner.files import below, is_there, json_rows, shown, whole_path
+from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.files import below, is_there, json_rows, whole_path
 from limner.records import Record
 
 FILE_NAME = "captions.jsonl"
 
 
+def _words(caption: str) -> str:
+    if not caption.strip():
+        raise ValueError("an empty caption; remove it")
+    return caption.strip()
+
+
 class CaptionedPicture(Record):
-    """A picture and its captions.
+    """A picture and its captions: a line of the file.
 
     Attributes:
         name: as written in the file; unique.
-        path: the file, absolute; None where it is not there.
         split: train, val or test, where stated.
         captions: at least one, none empty.
+        path: the file, absolute; None where it is not there.
     """
 
-    name: str
-    path: str | None
-    split: Literal["", "train", "val", "test"] = ""
-    captions: tuple[str, ...] = Field(min_length=1)
+    name: str = Field(alias="file_name", min_length=1)
+    split: PairSplit = ""
+    captions: tuple[Annotated[str, AfterValidator(_words)], ...] = Field(min_length=1)
+    path: Path | None = Field(default=None, alias="")
 
 
-@dataclass(frozen=True)
-class CaptionSet:
-    """What a folder of captioned pictures holds.
-
-    Attributes:
-        folder: where it lies, absolute.
-        pictures: in file order.
-    """
-
-    folder: Path
-    pictures: tuple[CaptionedPicture, ...]
-
-    def split(self, name: Literal["", "train", "val", "test"]) -> tuple[CaptionedPicture, ...]:
-        """The pictures of one split that are there, in file order.
-
-        Raises:
-            DataError: the set has none.
-        """
-        chosen = tuple(one for one in self.pictures if one.split == name and one.path is not None)
-        if not chosen:
-            raise DataError(
-                f"{self.folder}: no picture of split {name or '(none)'!r} is there; check the folder"
-            )
-        return chosen
-
-
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    file_name: str = Field(min_length=1)
-    split: Literal["", "train", "val", "test"] = ""
-    captions: list[str] = Field(min_length=1)
-
-
-def read_captions(folder: Path | str) -> CaptionSet:
+def read_captions(folder: Path) -> list[CaptionedPicture]:
     """Read `captions.jsonl` of a folder.
 
     Args:
         folder: holds the file and, below it, the pictures its lines name.
+    Returns:
+        In file order.
     Raises:
         MissingError: no such file.
         DataError: the file cannot be read, a line is not a picture with captions, a caption is empty, or a
             name comes twice or lies outside the folder.
     """
-    root = whole_path(folder)
-    pictures = []
-    see = "limner.datasets.sets.captions"
-    rows = json_rows(root / FILE_NAME, _Row, one="picture", see=see, key="file_name")
-    for where, row in rows:
-        captions = tuple(caption.strip() for caption in row.captions)
-        if not all(captions):
-            raise DataError(
-                f"{where}: caption {captions.index('') + 1} of {shown(row.file_name)!r} is empty; remove it"
-            )
-        file = below(root, row.file_name, where)
-        path = str(file) if is_there(file) else None
-        pictures.append(CaptionedPicture(name=row.file_name, path=path, split=row.split, captions=captions))
-    return CaptionSet(root, tuple(pictures))
+    root, see = whole_path(folder), "limner.datasets.sets.captions"
+    rows = json_rows(root / FILE_NAME, CaptionedPicture, one="picture", see=see, key="name")
+    files = [(row, below(root, row.name, where)) for where, row in rows]
+    return [row.model_copy(update={"path": file if is_there(file) else None}) for row, file in files]
 
 
 def read_caption_pairs(source: Source) -> PairSet:
@@ -101,13 +65,13 @@ def read_caption_pairs(source: Source) -> PairSet:
     Raises:
         MissingError, DataError: see `read_captions`; or too many pictures are missing.
     """
-    captions = read_captions(source.place)
+    root = whole_path(source.place)
     pairs = (
         Pair(id=f"{picture.name}-{number}", text=text, image=picture.name, split=picture.split)
-        for picture in captions.pictures
+        for picture in read_captions(root)
         for number, text in enumerate(picture.captions if source.every else picture.captions[:1])
     )
-    return pair_set(captions.folder.name, pairs, replace(source, pictures=captions.folder), named="path")
+    return pair_set(root.name, pairs, replace(source, pictures=root), named="path")
 
 
 register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, beside=True))

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from limner.datasets.base import DataSet, Source, flag, read_table, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
-from limner.errors import DataError
 
 QUESTIONS = ("q2", "q3", "q4", "q5", "q6", "q7", "q8")
 RELATIONS = (
@@ -22,7 +21,8 @@ RELATIONS = (
     "Temporal i>t",
     "Temporal i=t",
 )
-_COLUMNS = ("stim_txt", "qimg", *(f"{question}_resp" for question in QUESTIONS))
+_FILLED = ("stim_txt", "qimg")
+_COLUMNS = (*_FILLED, *(f"{question}_resp" for question in QUESTIONS))
 _IMAGE_NAME = re.compile(r"(?P<slug>.+)_(?P<step>[0-9]+)_(?P<number>[0-9]+)\.jpg")
 
 
@@ -35,7 +35,7 @@ def read_cite(source: Source) -> PairSet:
     Source: docs/methods/data.md §2.1.
     """
     file = source.file("data.csv")
-    rows = read_table(file, "|", ("Index", "stim_id", *_COLUMNS))
+    rows = read_table(file, "|", ("Index", "stim_id", *_COLUMNS), filled=_FILLED)
     return pair_set("cite", _pairs(rows, file.name, ""), source, relations=RELATIONS)
 
 
@@ -53,7 +53,7 @@ def read_cite_plus(source: Source) -> PairSet:
     pairs = [
         pair
         for split, file in files.items()
-        for pair in _pairs(read_table(file, ",", _COLUMNS), file.name, split)
+        for pair in _pairs(read_table(file, ",", _COLUMNS, filled=_FILLED), file.name, split)
     ]
     return pair_set("cite++", pairs, source, relations=RELATIONS)
 
@@ -61,8 +61,6 @@ def read_cite_plus(source: Source) -> PairSet:
 def _pairs(rows: Iterable[dict[str, str]], file: str, split: PairSplit) -> Iterator[Pair]:
     for number, row in enumerate(rows):
         where = f"{file}: row {number}"
-        if not row["stim_txt"].strip() or not row["qimg"].strip():
-            raise DataError(f"{where}: stim_txt or qimg is empty; remove the row or fill it in")
         labels = {
             relation: flag(where, f"{question}_resp", row[f"{question}_resp"], ("False", "True"))
             for question, relation in zip(QUESTIONS, RELATIONS, strict=True)

@@ -23,7 +23,8 @@ MODEL_FROM = 4581
 """First index from which every picture has several captions: the outputs of captioning models."""
 SWAP_NOTE = "clue CSVs: columns How and Where are swapped relative to the TSV; put right while reading"
 _FLAGS = ("Other", "When", "Where", "How")
-_COLUMNS = ("caption", "url", *RELATIONS, *_FLAGS, "Comment")
+_FILLED = ("caption", "url")
+_COLUMNS = (*_FILLED, *RELATIONS, *_FLAGS, "Comment")
 
 
 def read_clue(source: Source) -> PairSet:
@@ -40,7 +41,7 @@ def read_clue(source: Source) -> PairSet:
     root = source.place
     pairs: list[Pair] = []
     for split, name in CSV_NAMES.items():
-        for number, row in enumerate(read_table(root / name, ",", ("index", *_COLUMNS))):
+        for number, row in enumerate(read_table(root / name, ",", ("index", *_COLUMNS), filled=_FILLED)):
             where = f"{name}: row {number}"
             if not row["index"].isdecimal():
                 raise DataError(f"{where}: index is {row['index']!r}, expected a row number of the TSV")
@@ -67,7 +68,7 @@ def read_clue_tsv(source: Source) -> PairSet:
     """
     file = source.file(TSV_NAME)
     pairs = []
-    for number, row in enumerate(read_table(file, "\t", _COLUMNS, quoted=False)):
+    for number, row in enumerate(read_table(file, "\t", _COLUMNS, quoted=False, filled=_FILLED)):
         # captions are never quoted, a comment with quotation marks is
         if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
             row["Comment"] = row["Comment"][1:-1].replace('""', '"')
@@ -93,8 +94,6 @@ def wanted(place: Path) -> dict[str, str]:
 
 
 def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit) -> Pair:
-    if not row["caption"].strip() or not row["url"].strip():
-        raise DataError(f"{where}: caption or url is empty; remove the row or fill it in")
     labels = {name: flag(where, name, row[name], ("0", "1")) for name in RELATIONS}
     meta: dict[str, MetaValue] = {"index": index, "url": row["url"]}
     meta |= {name.lower(): flag(where, name, row[name], ("0", "1")) for name in _FLAGS}

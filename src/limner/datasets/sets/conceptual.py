@@ -7,7 +7,6 @@ and each such row is counted and listed.
 from limner.datasets.base import DataSet, Source, read_table, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
-from limner.errors import DataError
 
 
 def read_conceptual(source: Source) -> PairSet:
@@ -24,10 +23,9 @@ def read_conceptual(source: Source) -> PairSet:
     Source: docs/methods/data.md §2.6.
     """
     pairs = []
-    rows = read_table(source.place, "\t", ("caption", "url"), quoted=False, header=False)
+    columns = ("caption", "url")
+    rows = read_table(source.place, "\t", columns, quoted=False, header=False, filled=columns)
     for number, row in enumerate(rows):
-        if not all(field.strip() for field in row.values()):
-            raise DataError(f"{source.place}: row {number}: expected a caption, a tab and an address")
         caption, url = row["caption"], row["url"]
         pairs.append(
             Pair(id=f"conceptual-{number}", text=caption, image=url, meta={"url": url, "row": number})
