@@ -114,11 +114,11 @@ def test_gradients_reach_every_weight_and_no_key(context):
 
 def test_sizes_that_do_not_fit_are_refused():
     words, lengths, keys, steps = inputs()
-    with pytest.raises(ShapeError, match=r"\(5, 6\) keys"):
+    with pytest.raises(ShapeError, match="keys has shape"):
         encoder()(words, lengths, keys[:5], steps)
-    with pytest.raises(ShapeError, match=r"expected \(S, L\), \(S,\), \(S, 6\)"):
+    with pytest.raises(ShapeError, match="axis 6 is 5"):
         encoder()(words, lengths, keys[:, :5], steps)
-    with pytest.raises(ShapeError, match="sum of S"):
+    with pytest.raises(ShapeError, match="S in all"):
         encoder()(words, lengths, keys, torch.tensor([3, 3, 0]))
     with pytest.raises(ShapeError, match="vectors"):
         ContextualEncoder(20, width=5, hidden=4, keys=6, attention=7, vectors=torch.zeros(3, 5))

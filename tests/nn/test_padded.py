@@ -66,7 +66,5 @@ def test_what_does_not_fit_is_refused():
             function(own, rows, torch.tensor([0, 5]))
         with pytest.raises(ShapeError, match="outside 1…5"):
             function(own, rows, torch.tensor([6, 5]))
-        with pytest.raises(ShapeError, match=r"expected \(B, L, W\)"):
+        with pytest.raises(ShapeError, match="lengths has shape"):
             function(own, rows, torch.tensor([5]))
-        with pytest.raises(ShapeError, match="one layer"):
-            function(nn.GRU(3, 4, num_layers=2, batch_first=True), rows, torch.tensor([5, 5]))

@@ -24,7 +24,7 @@ def test_sequences_are_read_as_each_alone(way, counts, seed):
     own = recurrence(way, seed)
     rows = torch.randn(sum(counts), 4)
     alone = [own(part[None])[0][0] for part in rows.split(counts)]
-    torch.testing.assert_close(READ[way](own, rows, counts), torch.cat(alone))
+    torch.testing.assert_close(READ[way](own, rows, torch.tensor(counts)), torch.cat(alone))
 
 
 def test_slopes_are_those_of_packed_sequences():
@@ -39,7 +39,7 @@ def test_slopes_are_those_of_packed_sequences():
             read, _ = pad_packed_sequence(own(given)[0], batch_first=True)
             found = torch.cat([read[row, :count] for row, count in enumerate(counts)])
         else:
-            found = read_forward(own, rows, counts)
+            found = read_forward(own, rows, torch.tensor(counts))
         (found.square() * torch.arange(float(len(found)))[:, None]).sum().backward()
         slopes.append([rows.grad, *(weight.grad for weight in own.parameters())])
     for one, other in zip(*slopes, strict=True):
@@ -50,14 +50,13 @@ def test_sequences_of_like_length_are_read_together():
     own = recurrence("forward")
     shapes = []
     own.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape[:2])))
-    read_forward(own, torch.zeros(10 + 12 + 8 + 7 + 2 + 2, 4), [10, 12, 8, 7, 2, 2])
+    read_forward(own, torch.zeros(10 + 12 + 8 + 7 + 2 + 2, 4), torch.tensor([10, 12, 8, 7, 2, 2]))
     assert shapes == [(3, 12), (1, 7), (2, 2)]
 
 
 @pytest.mark.parametrize("way", READ)
 @pytest.mark.parametrize("counts", [[], [6, 0], [5], [7], [8, -2]])
 def test_counts_that_do_not_fit_are_refused(way, counts):
-    with pytest.raises(ShapeError, match="sum to N"):
-        READ[way](recurrence(way), torch.zeros(6, 4), counts)
-    with pytest.raises(ShapeError, match="sum to N"):
-        READ[way](recurrence(way), torch.zeros(6), [6])
+    for rows, steps in ((torch.zeros(6, 4), counts), (torch.zeros(6), [6])):
+        with pytest.raises(ShapeError, match="S in all"):
+            READ[way](recurrence(way), rows, torch.tensor(steps, dtype=torch.int64))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from limner.errors import ConfigError, ShapeError
+from limner.errors import ShapeError
 from limner.nn.words import AdditiveAttention, WordEncoder
 
 POOLINGS = ["none", "additive", "scaled"]
@@ -113,8 +113,6 @@ def test_sizes_are_those_of_the_specification():
 
 def test_what_does_not_fit_is_refused():
     ids, lengths = batch()
-    with pytest.raises(ConfigError, match="did you mean 'scaled'"):
-        WordEncoder(20, 7, pooling="scale")
     with pytest.raises(ShapeError, match="word vectors"):
         WordEncoder(20, 7, width=6, vectors=torch.zeros(19, 6))
     built = encoder()

@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_said():
     own = model()
     with pytest.raises(ShapeError, match=r"expected \(B, 4\)"):
         own.encode_image(np.ones((2, 5), np.float32))
-    with pytest.raises(ShapeError, match="have to sum"):
+    with pytest.raises(ShapeError, match="S in all"):
         own.stories(torch.ones(3, 8), torch.tensor([2, 2]), torch.zeros(2, 64))
     with pytest.raises(ShapeError, match="one per story"):
         own.stories(torch.ones(4, 8), torch.tensor([2, 2]), None)

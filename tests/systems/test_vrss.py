@@ -190,5 +190,5 @@ def test_what_does_not_fit_is_said():
         model().encode_image(np.zeros((2, 9), np.float32))
     words, lengths = (torch.from_numpy(part) for part in VOCABULARY.batch(["fox", "bears"], 6))
     for counts in ([3], [2, 0], [1]):
-        with pytest.raises(ShapeError, match="counts that sum to S"):
+        with pytest.raises(ShapeError, match="S in all"):
             model()(words, lengths, torch.tensor(counts))

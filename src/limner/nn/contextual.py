@@ -7,10 +7,9 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
-from limner.errors import ShapeError
-from limner.nn.words import states
+from limner.arrays import expect
+from limner.nn.words import in_stories, states, word_embedding
 
 Context = Literal["others", "literal", "none"]
 
@@ -67,19 +66,14 @@ class ContextualEncoder(nn.Module):
         """
         super().__init__()
         self.context, self.width, self.keys = context, 2 * hidden, keys
-        self.embedding = nn.Embedding(words, width, padding_idx=0)
-        if vectors is not None:
-            if tuple(vectors.shape) != (words, width):
-                raise ShapeError(f"contextual: vectors {tuple(vectors.shape)}, expected {(words, width)}")
-            with torch.no_grad():
-                self.embedding.weight.copy_(vectors)
+        self.embedding = word_embedding("contextual", words, width, vectors)
         self.bottom = nn.LSTM(width, hidden, batch_first=True, bidirectional=True)
         if context != "none":
             self.of_word = nn.Linear(self.width, attention, bias=False)
             self.of_key = nn.Linear(keys, attention, bias=False)
             self.judge = nn.Linear(attention, 1, bias=False)
-            heard = self.width + (keys if context == "others" else self.width)
-            self.top = nn.LSTM(heard, hidden, batch_first=True, bidirectional=True)
+            read = self.width + (keys if context == "others" else self.width)
+            self.top = nn.LSTM(read, hidden, batch_first=True, bidirectional=True)
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> ContextualSentences:
         """Encode B stories.
@@ -92,41 +86,29 @@ class ContextualEncoder(nn.Module):
         Raises:
             ShapeError: sizes do not fit.
         """
-        counts = steps.tolist()
-        fits = words.ndim == 2 and len(words) == len(lengths) == len(keys) == sum(counts)
-        if not fits or min(counts, default=0) < 1 or keys.shape[1:] != (self.keys,):
-            raise ShapeError(
-                f"contextual: {tuple(words.shape)} words, {len(lengths)} lengths, {tuple(keys.shape)} keys,"
-                f" stories of {counts} sentences, expected (S, L), (S,), (S, {self.keys}) and a sum of S"
-            )
+        expect("contextual", words=(words, "S L"), lengths=(lengths, "S"), keys=(keys, f"S {self.keys}"))
+        padded, real = in_stories("contextual", keys, steps)  # (B, T, K), (B, T)
         read = states(self.bottom, self.embedding(words), lengths)  # (S, L, 2H)
         if self.context == "none":
             return ContextualSentences(_mean(read, lengths), None, None)
-        stories = torch.repeat_interleave(steps).to(words.device)  # (S,)
-        others = pad_sequence(list(torch.split(keys, counts)), batch_first=True)[stories]  # (S, T, K)
-        attention = self._attention(read, others, _others(steps).to(words.device))
+        stories, places = real.nonzero(as_tuple=True)  # (S,) each
+        others = padded[stories]  # (S, T, K)
+        elsewhere = torch.arange(real.shape[1], device=real.device) != places[:, None]
+        attention = self._attention(read, others, real[stories] & elsewhere)
         context = (
             attention @ others if self.context == "others" else attention.sum(dim=2, keepdim=True) * read
         )
         whole = states(self.top, torch.cat([read, context], dim=2), lengths)
         return ContextualSentences(_mean(whole, lengths), context, attention)
 
-    def _attention(self, read: Tensor, others: Tensor, heard: Tensor) -> Tensor:
-        """(S, L, T), zeros where a sentence has no other to hear."""
+    def _attention(self, read: Tensor, others: Tensor, allowed: Tensor) -> Tensor:
+        """(S, L, T), zeros where a sentence has no other."""
         meeting = self.of_word(read)[:, :, None] + self.of_key(others)[:, None]  # (S, L, T, A)
         logits = self.judge(torch.tanh(meeting)).squeeze(3)
-        alone = ~heard.any(dim=1)
-        masked = logits.masked_fill(~(heard | alone[:, None])[:, None], -torch.inf)
-        found: Tensor = masked.softmax(dim=2) * heard[:, None]
+        alone = ~allowed.any(dim=1)
+        masked = logits.masked_fill(~(allowed | alone[:, None])[:, None], -torch.inf)
+        found: Tensor = masked.softmax(dim=2) * allowed[:, None]
         return found
-
-
-def _others(steps: Tensor) -> Tensor:
-    """(S, T) bool: the other sentences of each sentence's story."""
-    longest, counts = int(steps.max()), steps.tolist()
-    place = torch.cat([torch.arange(count) for count in counts])
-    within = torch.arange(longest)[None] < torch.repeat_interleave(steps, steps)[:, None]
-    return within & (torch.arange(longest)[None] != place[:, None])
 
 
 def _mean(read: Tensor, lengths: Tensor) -> Tensor:

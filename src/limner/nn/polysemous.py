@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.arrays import expect
 from limner.errors import ConfigError, ShapeError
-from limner.nn.words import last_states
+from limner.nn.words import last_states, word_embedding
 
 
 class Embedded(NamedTuple):
@@ -128,13 +127,7 @@ class TextTower(nn.Module):
         super().__init__()
         if dim % 2:
             raise ConfigError(f"pvse: model.dim {dim} is odd, and half of it is each direction's")
-        self.embedding = nn.Embedding(words, width, padding_idx=0)
-        if vectors is not None:
-            if tuple(vectors.shape) != (words, width):
-                raise ShapeError(f"pvse: word vectors {tuple(vectors.shape)}, expected {(words, width)}")
-            with torch.no_grad():
-                self.embedding.weight.copy_(vectors)
-                self.embedding.weight[0] = 0
+        self.embedding = word_embedding("pvse", words, width, vectors)
         self.gru = nn.GRU(width, dim // 2, batch_first=True, bidirectional=True)
         for name, weight in self.gru.named_parameters():
             (nn.init.zeros_ if "bias" in name else nn.init.xavier_uniform_)(weight)
@@ -149,12 +142,9 @@ class TextTower(nn.Module):
         Raises:
             ShapeError: a length out of range.
         """
-        sizes = expect("pvse", ids=(ids, "B L"), lengths=(lengths, "B"))
-        if int(lengths.min()) < 1 or int(lengths.max()) > sizes["L"]:
-            raise ShapeError(f"pvse: a length lies outside 1…{sizes['L']}; give the lengths before padding")
         words = self.embedding(ids)
         final = last_states(self.gru, words, lengths.cpu())  # (B, H)
-        real = torch.arange(sizes["L"], device=ids.device) < lengths.to(ids.device)[:, None]
+        real = torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
         found: Embedded = self.heads(words, final, real)
         return found
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
-from limner.errors import ShapeError
-from limner.nn.words import last_states, read_both_ways, states
+from limner.arrays import expect
+from limner.nn.words import in_stories, last_states, read_both_ways, states, word_embedding
 
 
 class EncodedSteps(NamedTuple):
@@ -48,12 +47,7 @@ class WordReader(nn.Module):
         """
         super().__init__()
         self.width = 2 * hidden
-        self.embedding = nn.Embedding(words, width, padding_idx=0)
-        if vectors is not None:
-            if tuple(vectors.shape) != (words, width):
-                raise ShapeError(f"steps: vectors {tuple(vectors.shape)}, expected {(words, width)}")
-            with torch.no_grad():
-                self.embedding.weight.copy_(vectors)
+        self.embedding = word_embedding("steps", words, width, vectors)
         self.words = nn.GRU(width, hidden, batch_first=True, bidirectional=True)
         self.dropout = nn.Dropout(dropout)
 
@@ -118,16 +112,7 @@ class StepEncoder(nn.Module):
         Raises:
             ShapeError: sizes do not fit.
         """
-        counts = steps.tolist()
-        if texts.ndim != 2 or len(texts) != len(lengths) or sum(counts) != len(texts) or min(counts) < 1:
-            raise ShapeError(
-                f"steps: {tuple(texts.shape)} texts, {len(lengths)} lengths and stories of {counts} steps,"
-                " expected (S, …), (S,) and counts that sum to S"
-            )
-        flat = self.dropout(self.reader(texts, lengths))  # (S, W)
-        padded = pad_sequence(list(flat.split(counts)), batch_first=True)  # (B, T, W)
-        places = torch.arange(padded.shape[1], device=padded.device)
-        real = places < steps.to(padded.device)[:, None]
+        padded, real = in_stories("steps", self.dropout(self.reader(texts, lengths)), steps)  # (B, T, W)
         if self.story is None or self.bilinear is None:
             return EncodedSteps(padded, None, None, real)
         whole = states(self.story, padded, steps)  # (B, T, W)
@@ -197,11 +182,8 @@ class PictureSequenceEncoder(nn.Module):
         Raises:
             ShapeError: sizes do not fit.
         """
-        if features.ndim != 2 or features.shape[1] != self.image_width:
-            raise ShapeError(
-                f"captioner: picture features {tuple(features.shape)}, expected (S, {self.image_width})"
-            )
+        expect("captioner", features=(features, f"S {self.image_width}"))
         alone = self.local_norm(self.local(features))  # (S, local)
-        heard = read_both_ways(self.story, alone, steps.tolist())  # (S, 2·hidden)
+        heard = read_both_ways(self.story, alone, steps)  # (S, 2·hidden)
         joined: Tensor = self.join_norm(self.dropout(self.join(torch.cat([alone, heard], dim=1))))
         return joined

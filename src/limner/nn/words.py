@@ -4,8 +4,8 @@ The text tower that CMCM and its baselines share; with attention it also says wh
 no vocabulary and no files: numbers of words, their lengths and, if any, word vectors are arguments.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +13,24 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from limner.arrays import expect
-from limner.errors import ConfigError, ShapeError, unknown
+from limner.errors import ShapeError
 
 Pooling = Literal["none", "additive", "scaled"]
+
+
+def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -> nn.Embedding:
+    """Word vectors drawn from torch's generator, or started from (V, E) `vectors`; padding is zero.
+
+    Raises:
+        ShapeError: the vectors do not fit.
+    """
+    made = nn.Embedding(words, width, padding_idx=0)
+    if vectors is not None:
+        expect(where, **{"word vectors": (vectors, f"{words} {width}")})
+        with torch.no_grad():
+            made.weight.copy_(vectors)
+            made.weight[0] = 0
+    return made
 
 
 class EncodedTexts(NamedTuple):
@@ -93,22 +108,10 @@ class WordEncoder(nn.Module):
             bidirectional: read the text both ways.
             pooling: "none" joins the final states of all directions, "additive" and "scaled" attend.
         Raises:
-            ConfigError: unknown pooling.
-            ShapeError: the vectors do not fit V and E.
+                ShapeError: the vectors do not fit V and E.
         """
         super().__init__()
-        if pooling not in get_args(Pooling):
-            raise ConfigError("words: " + unknown("pooling", pooling, get_args(Pooling)))
-        self.embedding = nn.Embedding(vocabulary_size, width, padding_idx=0)
-        if vectors is not None:
-            if tuple(vectors.shape) != (vocabulary_size, width):
-                raise ShapeError(
-                    f"words: word vectors have shape {tuple(vectors.shape)}, expected"
-                    f" {vocabulary_size, width}; learn them for this vocabulary and width"
-                )
-            with torch.no_grad():
-                self.embedding.weight.copy_(vectors)
-                self.embedding.weight[0] = 0
+        self.embedding = word_embedding("words", vocabulary_size, width, vectors)
         self.lstm = nn.LSTM(width, hidden, batch_first=True, bidirectional=bidirectional)
         state = hidden * (2 if bidirectional else 1)
         self.attention = None if pooling == "none" else AdditiveAttention(state, scaled=pooling == "scaled")
@@ -161,23 +164,24 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
     Raises:
         ShapeError: sizes do not fit.
     """
-    _check(recurrence, padded, lengths)
+    expect("recurrence", rows=(padded, "B L W"), lengths=(lengths, "B"))
+    if not len(padded) or int(lengths.min()) < 1 or int(lengths.max()) > padded.shape[1]:
+        raise ShapeError(
+            f"recurrence: a length lies outside 1…{padded.shape[1]}; give the lengths before padding"
+        )
     if padded.is_cuda:
         packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
         whole, _ = pad_packed_sequence(recurrence(packed)[0], batch_first=True, total_length=padded.shape[1])
         return whole
-    found, order = [], []
-    for rows, part, own in _groups(padded, lengths):
-        read = _one_way(recurrence, part, "")
+
+    def read(rows: Tensor, own: Tensor) -> Tensor:
+        found = _one_way(recurrence, rows, "")
         if recurrence.bidirectional:
-            turned = _one_way(recurrence, _turned(part, own), "_reverse")
-            read = torch.cat([read, _turned(turned, own)], dim=2)
-        real = torch.arange(part.shape[1])[None] < own[:, None]
-        found.append(
-            pad(read.masked_fill(~real[:, :, None], 0.0), (0, 0, 0, padded.shape[1] - part.shape[1]))
-        )
-        order.append(rows)
-    return torch.cat(found)[torch.cat(order).argsort()]
+            back = _one_way(recurrence, _turned(rows, own), "_reverse")
+            found = torch.cat([found, _turned(back, own)], dim=2)
+        return found
+
+    return _by_length(padded, lengths, read)
 
 
 def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
@@ -192,30 +196,32 @@ def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -
     Raises:
         ShapeError: sizes do not fit.
     """
-    _check(recurrence, padded, lengths)
-    if padded.is_cuda:
-        packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
-        final = recurrence(packed)[1]
-        return torch.cat(list(final[0] if isinstance(recurrence, nn.LSTM) else final), dim=1)
+    whole, rows = states(recurrence, padded, lengths), torch.arange(len(padded))
+    if not recurrence.bidirectional:
+        return whole[rows, lengths - 1]
+    forward, backward = whole.chunk(2, dim=2)
+    return torch.cat([forward[rows, lengths - 1], backward[:, 0]], dim=1)
+
+
+def _by_length(padded: Tensor, lengths: Tensor, read: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Rows of like length read together: `read` takes some, cut to their longest, and their lengths.
+
+    Returns:
+        (B, L, H), zeros where a row is over.
+    """
     found, order = [], []
-    for rows, part, own in _groups(padded, lengths):
-        ends = torch.arange(len(rows)), own - 1
-        read = [_one_way(recurrence, part, "")[ends]]
-        if recurrence.bidirectional:
-            read.append(_one_way(recurrence, _turned(part, own), "_reverse")[ends])
-        found.append(torch.cat(read, dim=1))
-        order.append(rows)
-    return torch.cat(found)[torch.cat(order).argsort()]
-
-
-def _groups(padded: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Rows of like length: their numbers, their values cut to the longest, their lengths."""
     left = torch.argsort(lengths, descending=True, stable=True)
     while len(left):
         longest = int(lengths[left[0]])
         close = int((lengths[left] * WASTE >= longest).sum())
         rows, left = left[:close], left[close:]
-        yield rows, padded[rows, :longest], lengths[rows]
+        own = lengths[rows]
+        made = read(padded[rows, :longest], own)
+        over = torch.arange(longest)[None] >= own[:, None]
+        made = made.masked_fill(over.to(made.device)[:, :, None], 0.0)
+        found.append(pad(made, (0, 0, 0, padded.shape[1] - longest)))
+        order.append(rows)
+    return torch.cat(found)[torch.cat(order).argsort()]
 
 
 def _one_way(recurrence: nn.GRU | nn.LSTM, rows: Tensor, direction: str) -> Tensor:
@@ -237,70 +243,59 @@ def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
     return rows.gather(1, back[:, :, None].expand_as(rows))
 
 
-def _check(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> None:
-    if recurrence.num_layers != 1 or not recurrence.batch_first:
-        raise ShapeError("padded: a recurrence of several layers or not batch first, expected one layer")
-    if padded.ndim != 3 or lengths.shape != padded.shape[:1] or not len(padded):
+def in_stories(where: str, rows: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of B stories, one story after the other, side by side.
+
+    Args:
+        where: the caller, for the message.
+        rows: (S, W).
+        steps: (B,) int64 on the CPU, at least 1, with sum S.
+    Returns:
+        (B, T, W), zeros where a story is over, and (B, T) True where there is a step.
+    Raises:
+        ShapeError: sizes do not fit.
+    """
+    counts = steps.tolist()
+    if rows.ndim != 2 or min(counts, default=0) < 1 or sum(counts) != len(rows):
         raise ShapeError(
-            f"padded: rows {tuple(padded.shape)} with {len(lengths)} lengths, expected (B, L, W)"
+            f"{where}: rows {tuple(rows.shape)} in stories of {counts[:9]} steps, expected (S, W) and at"
+            " least one step each, S in all"
         )
-    if int(lengths.min()) < 1 or int(lengths.max()) > padded.shape[1]:
-        raise ShapeError(
-            f"padded: a length lies outside 1…{padded.shape[1]}; give the lengths before padding"
-        )
+    padded = pad_sequence(list(torch.split(rows, counts)), batch_first=True)
+    real = torch.arange(padded.shape[1]) < steps[:, None]
+    return padded, real.to(rows.device)
 
 
-def read_both_ways(recurrence: nn.LSTM, rows: Tensor, counts: Sequence[int]) -> Tensor:
-    """Run an LSTM that reads both ways over B sequences, from a zero state each.
+def read_both_ways(recurrence: nn.GRU | nn.LSTM, rows: Tensor, steps: Tensor) -> Tensor:
+    """Run a recurrence that reads both ways over B stories, from a zero state each.
 
     Args:
         recurrence: `batch_first`.
-        rows: (N, W) the sequences one after the other.
-        counts: B of them, at least 1 each, with sum N; short ones, since they are packed.
+        rows: (S, W) the stories one after the other.
+        steps: (B,) int64 on the CPU, at least 1, with sum S; short ones, since they are packed.
     Returns:
-        (N, 2·H) its outputs in the order of the rows.
+        (S, 2·H) its outputs in the order of the rows.
     Raises:
-        ShapeError: the counts do not fit.
+        ShapeError: sizes do not fit.
     """
-    parts = _parts(rows, counts)
-    lengths = torch.tensor(counts)
-    padded = pad_sequence(parts, batch_first=True)  # (B, T, W)
-    packed = pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
-    outputs, _ = pad_packed_sequence(recurrence(packed)[0], batch_first=True)  # (B, T, 2·H)
-    real = torch.arange(outputs.shape[1]) < lengths[:, None]
-    found: Tensor = outputs[real.to(outputs.device)]
+    padded, real = in_stories("recurrence", rows, steps)
+    packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
+    found: Tensor = pad_packed_sequence(recurrence(packed)[0], batch_first=True)[0][real]
     return found
 
 
-def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Sequence[int]) -> Tensor:
+def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Tensor) -> Tensor:
     """Run an LSTM that reads one way over B sequences of any length, from a zero state each.
 
     Args:
         recurrence: `batch_first`.
         rows: (N, W) the sequences one after the other.
-        counts: B of them, at least 1 each, with sum N.
+        counts: (B,) int64 on the CPU, at least 1, with sum N.
     Returns:
         (N, H) its outputs in the order of the rows.
     Raises:
-        ShapeError: the counts do not fit.
+        ShapeError: sizes do not fit.
     """
-    parts = _parts(rows, counts)
-    found: list[Tensor] = list(parts)
-    left = sorted(range(len(parts)), key=lambda number: -counts[number])
-    while left:
-        close = [number for number in left if counts[number] * WASTE >= counts[left[0]]]
-        left = left[len(close) :]
-        # what is padded comes after a sequence, where it changes nothing
-        outputs = recurrence(pad_sequence([parts[number] for number in close], batch_first=True))[0]
-        for number, output in zip(close, outputs, strict=True):
-            found[number] = output[: counts[number]]
-    return torch.cat(found)
-
-
-def _parts(rows: Tensor, counts: Sequence[int]) -> list[Tensor]:
-    if rows.ndim != 2 or not counts or min(counts) < 1 or sum(counts) != len(rows):
-        raise ShapeError(
-            f"sequences: rows {tuple(rows.shape)} in parts of {list(counts)[:9]},"
-            " expected (N, W) and counts of at least 1 that sum to N"
-        )
-    return list(torch.split(rows, list(counts)))
+    padded, real = in_stories("recurrence", rows, counts)
+    # what is padded comes after a sequence, where it changes nothing
+    return _by_length(padded, counts, lambda some, _: recurrence(some)[0])[real]

@@ -627,20 +627,3 @@ def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
     width = int(getattr(owner, leaf).in_features)
     setattr(owner, leaf, nn.Identity())
     return FromBytes(grid_of(model, name) if layer == "grid" else model), width
-
-
-def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -> nn.Embedding:
-    """Word vectors drawn from torch's generator, or started from (V, E) `vectors`; padding is zero.
-
-    Raises:
-        ShapeError: the vectors do not fit.
-    """
-    made = nn.Embedding(words, width, padding_idx=0)
-    if vectors is not None:
-        if tuple(vectors.shape) != (words, width):
-            shape = tuple(vectors.shape)
-            raise ShapeError(f"{where}: word vectors have shape {shape}, expected {(words, width)}")
-        with torch.no_grad():
-            made.weight.copy_(vectors)
-            made.weight[0] = 0
-    return made

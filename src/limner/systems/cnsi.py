@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pad_sequence
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.losses.contrastive import sentence_order, story_order
-from limner.nn.words import last_states, states
+from limner.nn.words import in_stories, last_states, states, word_embedding
 from limner.systems.base import (
     ENCODE_BATCH,
     Capabilities,
@@ -31,7 +30,6 @@ from limner.systems.base import (
     System,
     Task,
     to_tensor,
-    word_embedding,
 )
 from limner.text.entity_grid import WIDTH, coherence_vector
 from limner.training.batches import Batch, Batches, stories_of
@@ -193,7 +191,6 @@ class Cnsi(StoryModel):
         Raises:
             ShapeError: sizes do not fit.
         """
-        expect("cnsi", words=(words, "S L"), lengths=(lengths, "S"))
         return normalize(last_states(self.words, self.embedding(words), lengths), dim=1).abs()
 
     def pictures(self, pictures: Tensor) -> Tensor:
@@ -212,20 +209,14 @@ class Cnsi(StoryModel):
         Raises:
             ShapeError: sizes do not fit.
         """
-        counts = steps.tolist()
-        if sum(counts) != len(sentences) or min(counts) < 1:
-            raise ShapeError(
-                f"cnsi: {len(sentences)} sentences in stories of {counts} steps; counts have to sum to that"
-            )
-        padded = pad_sequence(list(self.dropout(sentences).split(counts)), batch_first=True)
+        padded, real = in_stories("cnsi", self.dropout(sentences), steps)
         for layer in self.story:
             padded = states(cast(nn.GRU, layer), padded, steps)
-        real = torch.arange(padded.shape[1]) < steps[:, None]
-        read = padded[real.to(padded.device)]
+        read = padded[real]
         if self.architecture.coherence:
             if coherence is None:
                 raise ShapeError("cnsi: no coherence vectors, expected one per story")
-            expect("cnsi", coherence=(coherence, f"{len(counts)} {self.architecture.coherence}"))
+            expect("cnsi", coherence=(coherence, f"{len(steps)} {self.architecture.coherence}"))
             read = torch.cat([read, coherence.repeat_interleave(steps.to(coherence.device), dim=0)], dim=1)
         return normalize(self.out(read), dim=1).abs()
 

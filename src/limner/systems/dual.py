@@ -12,12 +12,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.config import Config
-from limner.errors import ShapeError
 from limner.losses.contrastive import info_nce
+from limner.nn.words import read_both_ways
 from limner.systems.base import (
     Capabilities,
     Evaluating,
@@ -124,20 +123,11 @@ class Dual(StoryModel):
         Raises:
             ShapeError: sizes do not fit.
         """
-        counts = steps.tolist()
-        if texts.ndim != 2 or sum(counts) != len(texts) or min(counts, default=1) < 1:
-            raise ShapeError(
-                f"dual: {tuple(texts.shape)} sentence vectors for stories of {counts} steps, expected (S, W)"
-            )
         own = self.dropout(texts)
         if self.story is not None:
-            padded = pad_sequence(list(own.split(counts)), batch_first=True)
-            packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
-            states, _ = pad_packed_sequence(self.story(packed)[0], batch_first=True)
-            real = torch.arange(states.shape[1]) < steps[:, None]
-            own = torch.cat([own, states[real.to(states.device)]], dim=1)
+            own = torch.cat([own, read_both_ways(self.story, own, steps)], dim=1)
         elif self.architecture.context == "mean":
-            means = torch.stack([part.mean(dim=0) for part in own.split(counts)])
+            means = torch.stack([part.mean(dim=0) for part in own.split(steps.tolist())])
             own = torch.cat([own, means.repeat_interleave(steps.to(means.device), dim=0)], dim=1)
         return normalize(self.of_text(own), dim=1)
 

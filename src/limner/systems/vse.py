@@ -13,10 +13,9 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.datasets.vocabulary import Vocabulary
-from limner.errors import ShapeError
 from limner.losses.ranking import max_hinge, sum_hinge
-from limner.nn.words import last_states
-from limner.systems.base import Capabilities, Model, Parts, System, Task, word_embedding
+from limner.nn.words import last_states, word_embedding
+from limner.systems.base import Capabilities, Model, Parts, System, Task
 from limner.training.batches import Batch
 from limner.training.settings import Preset, RunConfig, every_preset
 
@@ -126,9 +125,6 @@ class Vse(Model):
         Raises:
             ShapeError: sizes do not fit.
         """
-        sizes = expect("vse", ids=(words, "B L"), lengths=(lengths, "B"))
-        if int(lengths.min()) < 1 or int(lengths.max()) > sizes["L"]:
-            raise ShapeError(f"vse: a length lies outside 1…{sizes['L']}; give the lengths before padding")
         return normalize(last_states(self.gru, self.embedding(words), lengths.cpu()), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:

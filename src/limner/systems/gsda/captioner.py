@@ -167,7 +167,7 @@ class Captioner(nn.Module):
             )
         heard = self.heard(features, steps)  # (S, told)
         at_words = heard.repeat_interleave(tokens.to(heard.device), dim=0)  # (N, told)
-        counts = [int(part.sum()) for part in torch.split(tokens, steps.tolist())]
+        counts = torch.stack([part.sum() for part in torch.split(tokens, steps.tolist())])
         states = read_forward(self.decoder, self._inputs(at_words, read), counts)  # (N, state)
         return Captioned(self.say(self.dropout(states)), due, tokens)
 
