@@ -11,6 +11,7 @@ from PIL import Image
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
 from limner.encoders.base_network import BaseNet, BaseShape, load_base, published_backbone
 from limner.errors import ConfigError, ShapeError
@@ -18,6 +19,7 @@ from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
 from limner.systems import base_encoder as base
 from limner.systems import read_config
+from limner.systems.base import Parts
 from limner.systems.base_encoder import export_base
 from limner.training.corpus import ArrayRows, corpus_of, open_corpus
 from limner.training.loop import Loop
@@ -195,13 +197,13 @@ def test_the_names_of_classes_take_part(tmp_path, rows):
 def test_what_does_not_fit_is_said(tmp_path, rows):
     with pytest.raises(ConfigError, match="no encoder of sentences"):
         base.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=ENGLISH)
-    model = base.BaseModel(base.BaseArchitecture(width=8), ENGLISH)
+    model = base.BaseModel(base.BaseArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH))
     with pytest.raises(ShapeError, match="expected"):
         model.features_of(torch.zeros(2, 3))
 
 
 def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
-    model = base.BaseModel(base.BaseArchitecture(width=8), ENGLISH)
+    model = base.BaseModel(base.BaseArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH))
     config = settings(tmp_path)
     opened = Run(tmp_path, model, config, base.SYSTEM.capabilities(config))
     monkeypatch.setattr(Run, "open", lambda folder: opened)

@@ -226,7 +226,7 @@ def test_what_does_not_fit_is_said():
     words, lengths = built.numbers(TEXTS)
     features = pictures()
     for steps in ([3, 1], [3, 1, 3], [6, 0]):
-        with pytest.raises(ShapeError, match="sum to|S in all"):
+        with pytest.raises(ShapeError, match=r"sum to|S in all"):
             built(features, torch.tensor(steps), words, lengths)
     for wrong in (lengths * 0, lengths + words.shape[1], lengths[:5]):
         with pytest.raises(ShapeError, match="lengths in 1…L"):

@@ -8,6 +8,7 @@ from limner.arrays import scores
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.evaluation.refinement import Refinement, pair_logits, refine
+from limner.systems.base import Parts
 from limner.systems.cmcm import Architecture, Cmcm, ImageHead
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea", "fox"]
@@ -15,10 +16,14 @@ VOCABULARY = Vocabulary.build(TEXTS)
 SMALL = Architecture(dim=8, word_width=6, hidden=5)
 
 
+def parts(relations, vocabulary=VOCABULARY):
+    return Parts(vocabulary, 10, max_length=6, about={"relations": relations})
+
+
 def model(seed=0, relations=("visible", "story"), **changes):
     torch.manual_seed(seed)
     architecture = SMALL.model_copy(update=changes)
-    return Cmcm(architecture, VOCABULARY, image_width=10, relations=relations, max_length=6)
+    return Cmcm(architecture, parts(relations))
 
 
 def features(n=5, seed=1):
@@ -43,7 +48,7 @@ def test_encoding_leaves_mode_and_statistics_alone(monkeypatch):
     whole = built.encode_text(TEXTS), built.encode_image(features())
     assert built.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in built.state_dict().items())
-    monkeypatch.setattr("limner.systems.cmcm.ENCODE_BATCH", 2)
+    monkeypatch.setattr("limner.systems.base.ENCODE_BATCH", 2)
     np.testing.assert_allclose(built.encode_text(TEXTS), whole[0], atol=1e-6)
     np.testing.assert_allclose(built.encode_image(features()), whole[1], atol=1e-6)
 
@@ -64,10 +69,7 @@ def test_refinement_accepts_the_model_and_equals_its_pairs(kind):
     torch.manual_seed(0)
     built = Cmcm(
         SMALL.model_copy(update={"relations": kind, "relations_hidden": 4}),
-        VOCABULARY,
-        image_width=10,
-        relations=("a", "b", "c"),
-        max_length=6,
+        parts(("a", "b", "c")),
     )
     texts, images = built.encode_text(TEXTS), built.encode_image(features())
     table = built.score(texts, images)
@@ -92,10 +94,7 @@ def test_a_model_without_relations_says_so():
     torch.manual_seed(0)
     base = Cmcm(
         SMALL.model_copy(update={"relations": "none"}),
-        VOCABULARY,
-        image_width=10,
-        relations=("a",),
-        max_length=6,
+        parts(("a",)),
     )
     assert base.relations == ()
     assert base.coherence is None
@@ -114,7 +113,7 @@ def test_the_fingerprint_follows_weights_words_and_settings():
     assert model(relations=("visible", "other")).fingerprint != first
     other = Vocabulary(tuple(reversed(VOCABULARY.words)))
     torch.manual_seed(0)
-    changed = Cmcm(SMALL, other, image_width=10, relations=("visible", "story"), max_length=6)
+    changed = Cmcm(SMALL, parts(("visible", "story"), other))
     assert changed.fingerprint != first
 
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from limner.datasets.vocabulary import Vocabulary
-from limner.errors import ConfigError, ShapeError
+from limner.errors import ShapeError
 from limner.losses.contrastive import order_energy
 from limner.systems import cnsi
+from limner.systems.base import Parts
 from limner.systems.cnsi import Cnsi, CnsiArchitecture
-from limner.text.entity_grid import coherence_vector
 
 SMALL = {"word_width": 6, "dim": 8, "hidden": 5, "dropout": 0.5}
 STORY = ["The dog saw a cat.", "The dog ran.", "The cat slept.", "A man called the dog."]
@@ -19,8 +19,7 @@ def model(seed=0, **more):
     torch.manual_seed(seed)
     vocabulary = Vocabulary.build(STORY)
     own = CnsiArchitecture(**SMALL | more)
-    heard = coherence_vector if own.coherence else None
-    return Cnsi(own, vocabulary, image_width=4, max_length=20, coherence=heard)
+    return Cnsi(own, Parts(vocabulary, 4, max_length=20))
 
 
 def test_stories_do_not_touch_each_other():
@@ -84,14 +83,6 @@ def test_what_does_not_fit_is_said():
         own.stories(torch.ones(4, 8), torch.tensor([2, 2]), None)
     with pytest.raises(ShapeError):
         own.stories(torch.ones(4, 8), torch.tensor([2, 2]), torch.zeros(3, 64))
-    with pytest.raises(ConfigError, match="go together"):
-        Cnsi(CnsiArchitecture(**SMALL), Vocabulary.build(STORY), image_width=4, max_length=9)
+    vocabulary = Vocabulary.build(STORY)
     with pytest.raises(ShapeError):
-        Cnsi(
-            CnsiArchitecture(**SMALL),
-            Vocabulary.build(STORY),
-            image_width=4,
-            max_length=9,
-            coherence=coherence_vector,
-            vectors=torch.zeros(3, 6),
-        )
+        Cnsi(CnsiArchitecture(**SMALL), Parts(vocabulary, 4, vectors=torch.zeros(3, 6)))

@@ -183,7 +183,7 @@ def test_a_shipped_file_trains_and_is_measured(tmp_path, name, capsys):
     train(CONFIGS / f"{name}.toml", to=tmp_path, data="picturebook", set_=small, smoke=True)
     assert "best epoch" in capsys.readouterr().out
     model, settings = load(tmp_path)
-    assert (settings.row, model.coherence is None) == (name.upper(), name == "nsi")
+    assert (settings.row, model.architecture.coherence == 0) == (name.upper(), name == "nsi")
     assert len(Run.open(tmp_path).evaluate(part="val").result.ids) > 0
     with pytest.raises(ConfigError, match="cosine"):
         Run.for_library(tmp_path)

@@ -193,16 +193,16 @@ def test_random_weights_are_drawn_anew():
 
 
 def test_no_test_row_reaches_the_graph(monkeypatch):
-    from limner.systems import complementary
+    from limner.systems.complementary import task
 
     seen = []
-    original = complementary.document_vectors
+    original = task.document_vectors
 
     def watched(texts, **more):
         seen.extend(texts)
         return original(texts, **more)
 
-    monkeypatch.setattr(complementary, "document_vectors", watched)
+    monkeypatch.setattr(task, "document_vectors", watched)
     rows = corpus()
     prepared = prepare(config("method=diversity"), rows)
     assert seen == rows.train.texts

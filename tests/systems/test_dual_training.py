@@ -8,10 +8,12 @@ from test_vrss_training import in_stories
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
 from limner.systems import document, dual, system
+from limner.systems.base import Parts
 from limner.systems.dual import Dual, DualArchitecture
 from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.loop import Loop
@@ -75,7 +77,7 @@ def test_the_dual_encoder_learns_and_comes_back(tmp_path, context):
 def test_a_story_hears_itself_and_no_other(context):
     torch.manual_seed(0)
     own = DualArchitecture(dim=8, hidden=4, context=context)
-    model = Dual(own, Words(), image_width=5).eval()
+    model = Dual(own, Parts(Vocabulary(()), 5, sentences=Words())).eval()
     stories = [["ash0 bay1", "cod2"], ["dew0"], ["elm1", "fog2 gem0", "hay1"]]
     together = torch.from_numpy(Words().encode_text([text for story in stories for text in story]))
     made_together = model(together, torch.tensor([2, 1, 3])).detach().numpy()
@@ -120,8 +122,8 @@ def test_what_does_not_fit_is_said():
     rows = corpus(8)
     with pytest.raises(ConfigError, match="no encoder of sentences"):
         dual.SYSTEM.prepare(build(dual.DualConfig, values("dual"), "test"), rows)
-    model = Dual(DualArchitecture(dim=8), Words(), image_width=5)
-    with pytest.raises(ShapeError, match=r"expected \(S, W\)"):
+    model = Dual(DualArchitecture(dim=8), Parts(Vocabulary(()), 5, sentences=Words()))
+    with pytest.raises(ShapeError, match="S in all"):
         model(torch.zeros(3, 48), torch.tensor([2]))
     with pytest.raises(ShapeError, match=r"expected \(B, 5\)"):
         model.encode_image(np.zeros((2, 4), np.float32))

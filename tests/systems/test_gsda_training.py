@@ -13,12 +13,10 @@ from limner.datasets.pairs import PairSet
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.losses.ranking import sum_hinge
-from limner.nn.graphs import GraphEncoder
 from limner.runs.validation import maximise, validation
 from limner.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.systems import gsda, vse
-from limner.systems.base import Capabilities
-from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture
+from limner.systems.base import Capabilities, Parts
 from limner.systems.gsda.config import GsdaConfig
 from limner.systems.gsda.model import Gsda, GsdaArchitecture
 from limner.systems.gsda.task import rows_of_other_stories
@@ -275,7 +273,7 @@ def test_a_story_does_not_depend_on_its_company():
     texts = [["a red fox runs", "two bears", "the whale sings"], ["fox"], ["bears sing", "the fox"]]
     vocabulary = Vocabulary.build([text for story in texts for text in story])
     sizes = GsdaArchitecture(word_width=6, hidden=4, attention=5, dim=8)
-    model = Gsda(sizes, vocabulary, WORDS, image_width=10, max_length=6)
+    model = Gsda(sizes, Parts(vocabulary, 10, max_length=6, sentences=WORDS))
     together = model.encode_stories([*texts, []])
     assert [len(part) for part in together] == [3, 1, 2, 0]
     for story, part in zip(texts, together[:3], strict=True):
@@ -345,19 +343,3 @@ def test_another_encoder_of_sentences_is_refused(tmp_path):
     loop(settings, rows, tmp_path).fit()
     with pytest.raises(CheckpointError, match="another encoder"):
         gsda.SYSTEM.load(tmp_path, sentences=Words("two"))
-
-
-def test_parts_that_do_not_go_together_are_refused():
-    rows = corpus()
-    built = task(rows, "graph=off", "caption=off")
-    model = built.model
-    with pytest.raises(ConfigError, match="graphs go together"):
-        gsda.GsdaTask(model, rows, config("graph=soft", "caption=off"))
-    model.captioner = Captioner(
-        CaptionerArchitecture(**CAPTIONER), model.vocabulary, image_width=model.image_width, max_length=8
-    )
-    with pytest.raises(ConfigError, match="captioner go together"):
-        gsda.GsdaTask(model, rows, config("graph=off", "caption=off"))
-    model.captioner, model.graphs = None, GraphEncoder(torch.zeros(2, 3), dim=2, width=2)
-    with pytest.raises(ConfigError, match="graphs go together"):
-        gsda.GsdaTask(model, rows, config("graph=off", "caption=off"))

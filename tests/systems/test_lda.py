@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ShapeError
+from limner.systems.base import Parts
 from limner.systems.lda import CELL_WIDTH, Lda, LdaArchitecture, local_vectors, word_counts, word_tokens
 
 WORDS = ("dog", "ran", "sea", "boat")
@@ -17,7 +19,7 @@ CENTRES = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 
 def model(**more):
     parts = {"mean": torch.zeros(2), "axes": torch.eye(2), "centres": CENTRES, "topics": TOPICS} | more
-    return Lda(LdaArchitecture(alpha=1.0), WORDS, **parts)
+    return Lda(LdaArchitecture(alpha=1.0), Parts(Vocabulary(WORDS), 2, tensors=parts))
 
 
 def test_visual_words_are_the_nearest_centres():
@@ -89,7 +91,7 @@ def test_the_fingerprint_follows_what_was_fitted():
 
 
 def test_what_does_not_fit_is_said():
-    with pytest.raises(ShapeError, match=r"expected \(K, 8\)"):
+    with pytest.raises(ShapeError, match="axis 8 is 7"):
         model(topics=TOPICS[:, :7])
     with pytest.raises(ShapeError):
         model(centres=CENTRES[:, :1])

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limner.datasets.vocabulary import Vocabulary
 from limner.systems import base
 
 STORIES = st.lists(st.lists(st.text("abc", max_size=4), max_size=3), max_size=9)
@@ -16,7 +17,7 @@ class Lengths(base.StoryModel):
     dim = 2
 
     def __init__(self):
-        super().__init__()
+        super().__init__(None, base.Parts(Vocabulary(()), 0))
         self.calls = []
 
     def together(self, stories):

@@ -6,7 +6,7 @@ import torch
 
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
-from limner.systems.base import Capabilities, drawing_backbone
+from limner.systems.base import Capabilities, Parts, drawing_backbone
 from limner.systems.vrss import Vrss, VrssArchitecture
 
 STORIES = [
@@ -42,7 +42,7 @@ def model(seed=0, **changes):
     torch.manual_seed(seed)
     own = VrssArchitecture.model_validate(SMALL.model_dump() | changes)
     encoder = Initials() if own.text == "sentences" else None
-    return Vrss(own, VOCABULARY, image_width=10, max_length=6, sentences=encoder)
+    return Vrss(own, Parts(VOCABULARY, 10, max_length=6, sentences=encoder))
 
 
 def run(built, stories):
@@ -180,10 +180,6 @@ def test_sentences_are_heard_through_one_layer():
 
 
 def test_what_does_not_fit_is_said():
-    with pytest.raises(ConfigError, match="sentences"):
-        Vrss(SMALL.model_copy(update={"text": "sentences"}), VOCABULARY, image_width=10, max_length=6)
-    with pytest.raises(ConfigError, match="sentences"):
-        Vrss(SMALL, VOCABULARY, image_width=10, max_length=6, sentences=Initials())
     with pytest.raises(ConfigError, match="variance"):
         model(latents=False, variance="learned")
     with pytest.raises(ShapeError, match=r"expected \(B, 10\)"):

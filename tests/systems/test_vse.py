@@ -6,6 +6,7 @@ import torch
 
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ShapeError
+from limner.systems.base import Parts
 from limner.systems.vse import Vse, VseArchitecture
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea"]
@@ -15,7 +16,7 @@ VOCABULARY = Vocabulary.build(TEXTS)
 def model(**changes):
     torch.manual_seed(0)
     own = VseArchitecture(dim=8, word_width=6, **changes)
-    return Vse(own, VOCABULARY, image_width=10, max_length=6)
+    return Vse(own, Parts(VOCABULARY, 10, max_length=6))
 
 
 def features(n=3):
@@ -31,9 +32,10 @@ def test_texts_and_pictures_become_unit_rows(monkeypatch):
     np.testing.assert_allclose(built.encode_text(TEXTS), texts, atol=1e-6)
     np.testing.assert_allclose(built.encode_image(features()), images, atol=1e-6)
     ids, lengths = VOCABULARY.batch(TEXTS, 6)
-    out = built.eval()(torch.from_numpy(ids), torch.from_numpy(lengths), torch.from_numpy(features()))
-    np.testing.assert_allclose(out.texts.detach().numpy(), texts, atol=1e-6)
-    np.testing.assert_allclose(out.images.detach().numpy(), images, atol=1e-6)
+    made = built.eval().texts(torch.from_numpy(ids), torch.from_numpy(lengths))
+    np.testing.assert_allclose(made.detach().numpy(), texts, atol=1e-6)
+    made = built.pictures(torch.from_numpy(features()))
+    np.testing.assert_allclose(made.detach().numpy(), images, atol=1e-6)
 
 
 def test_the_length_of_a_feature_says_nothing():
@@ -61,7 +63,7 @@ def test_what_does_not_fit_is_said():
     with pytest.raises(ShapeError, match=r"expected \(B, 10\)"):
         model().encode_image(features()[:, :9])
     with pytest.raises(ShapeError, match="length"):
-        model()(torch.tensor([[1]]), torch.tensor([2]), torch.zeros(1, 10))
+        model().texts(torch.tensor([[1]]), torch.tensor([2]))
     own = VseArchitecture(dim=8, word_width=6)
     with pytest.raises(ShapeError, match="word vectors"):
-        Vse(own, VOCABULARY, image_width=10, max_length=6, vectors=torch.zeros(2, 6))
+        Vse(own, Parts(VOCABULARY, 10, vectors=torch.zeros(2, 6)))

@@ -70,8 +70,8 @@ def test_the_hardest_candidate_counts_alone_after_the_warm_up():
     task = prepare(config("hinge=max", "warm_up_epochs=1"), corpus()).task
     for epoch, hinge in ((0, sum_hinge), (1, max_hinge)):
         batch = next(iter(task.batches(epoch)))
-        out = task.model(batch.words, batch.lengths, batch.pictures)
-        due = hinge(out.texts @ out.images.t(), 0.2, batch.neg)
+        texts, images = task.model.texts(batch.words, batch.lengths), task.model.pictures(batch.pictures)
+        due = hinge(texts @ images.t(), 0.2, batch.neg)
         assert task.step(batch)["total"].item() == pytest.approx(due.item(), rel=1e-5)
         assert task.describe(batch) == ", ".join(batch.ids)
     assert prepare(config("preset=sound"), corpus()).task.config.warm_up_epochs == 1

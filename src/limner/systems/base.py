@@ -5,7 +5,8 @@ A system states these; everything that all of them do alike, from a fresh model 
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder, scores
 from limner.config import build
@@ -90,23 +92,16 @@ class Capabilities:
     margin: float = 0.1
 
 
-class Evaluating:
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode without gradients; the mode before comes back, also after an error."""
-
-    def __init__(self, model: nn.Module) -> None:
-        """Take the model; nothing changes before the block begins."""
-        self._model, self._training = model, model.training
-        self._no_grad = torch.no_grad()
-
-    def __enter__(self) -> None:
-        """Begin."""
-        self._model.eval()
-        self._no_grad.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        """Put back what was."""
-        self._no_grad.__exit__(None, None, None)
-        self._model.train(self._training)
+    before = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(before)
 
 
 def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
@@ -114,6 +109,38 @@ def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
     plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
     # A copy where the array is read-only (memory-mapped), which torch refuses to share.
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)
+
+
+@dataclass
+class Parts:
+    """What a model is made of: of the training rows when a run starts, of its file when it is read back.
+
+    Attributes:
+        vocabulary: words of the training texts.
+        image_width: F of the picture features.
+        max_length: words of a text that count.
+        backbone: bytes of pictures → features, trained along or fixed; None where features are stored.
+        vectors: (V, E) where word vectors start; None draws them.
+        sentences, multilingual: frozen encoders of texts.
+        about: what a system keeps of a run beside weights and settings, as JSON values.
+        tensors: the weights of a run that is read back.
+        extra: what only the task of a system needs, such as graphs.
+        where: the file, for messages.
+        notes: lines for whoever trains.
+    """
+
+    vocabulary: Vocabulary
+    image_width: int
+    max_length: int = 0
+    backbone: nn.Module | None = None
+    vectors: Tensor | None = None
+    sentences: TextEncoder | None = None
+    multilingual: TextEncoder | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    extra: Any = None
+    where: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Model(nn.Module):
@@ -133,12 +160,18 @@ class Model(nn.Module):
     """
 
     name: ClassVar[str] = ""
-    architecture: Any
-    vocabulary: Vocabulary | None = None
-    max_length: int = 0
-    image_width: int
     features: nn.Module | None
     relations: tuple[str, ...] = ()
+
+    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401  (a system's own sizes)
+        """Take what every model has; a subclass draws its weights from torch's generator."""
+        super().__init__()
+        self.architecture = architecture
+        self.vocabulary, self.max_length = parts.vocabulary, parts.max_length
+        self.image_width = parts.image_width
+
+    def settle(self, corpus: Corpus) -> None:
+        """Take constants, such as the mean feature, from the training rows."""
 
     @property
     def dim(self) -> int:
@@ -166,7 +199,7 @@ class Model(nn.Module):
         """Hash of settings, words and weights: equal fingerprints give equal vectors."""
         digest = hashlib.sha256(self.architecture.model_dump_json().encode())
         digest.update(repr(self.identity()).encode())
-        digest.update(("" if self.vocabulary is None else self.vocabulary.to_json()).encode())
+        digest.update((self.vocabulary.to_json() if self.vocabulary.words else "").encode())
         for name, tensor in self.state_dict().items():
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -192,29 +225,23 @@ class Model(nn.Module):
         """
         with torch.no_grad():
             found: Tensor = pictures if self.features is None else self.features(pictures)
-        self.check_width(found, self.image_width)
+        self.check_width(found)
         return found
 
-    def check_width(self, features: Tensor, due: int) -> None:
-        """Refuse features that are no vectors of a width."""
-        if features.ndim != 2 or features.shape[1] != due:
-            shape = tuple(features.shape)
+    def check_width(self, features: Tensor) -> None:
+        """Refuse features that are no vectors of the width the model was made for."""
+        if features.ndim != 2 or features.shape[1] != self.image_width:
+            shape, due = tuple(features.shape), self.image_width
             raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
         """(B, L) int64 words on the weights' device, and (B,) lengths on the CPU."""
-        assert self.vocabulary is not None  # noqa: S101  (systems without one read texts in other ways)
         ids, lengths = self.vocabulary.batch(texts, self.max_length)
         return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, *shape) float32 unit rows, in evaluation mode."""
-        found = np.zeros((len(texts), *self.shape), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(texts), ENCODE_BATCH):
-                made = self.texts(*self.numbers(texts[start : start + ENCODE_BATCH]))
-                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
-        return found
+        return self._rows(len(texts), lambda some: self.texts(*self.numbers(texts[some])))
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories → per story (T, D) float32 unit rows; here each step by itself."""
@@ -222,11 +249,15 @@ class Model(nn.Module):
 
     def encode_image(self, pictures: NDArray[Any]) -> FloatArray:
         """M features or bytes, as in training → (M, *shape) float32 unit rows; may be memory-mapped."""
-        found = np.zeros((len(pictures), *self.shape), np.float32)
-        with Evaluating(self):
-            for start in range(0, len(pictures), ENCODE_BATCH):
-                made = self.pictures(to_tensor(pictures[start : start + ENCODE_BATCH], self.device))
-                found[start : start + ENCODE_BATCH] = made.float().cpu().numpy()
+        return self._rows(len(pictures), lambda some: self.pictures(to_tensor(pictures[some], self.device)))
+
+    def _rows(self, count: int, made: Callable[[slice], Tensor]) -> FloatArray:
+        """(N, *shape) of some rows at a time, in evaluation mode."""
+        found = np.zeros((count, *self.shape), np.float32)
+        with evaluating(self):
+            for start in range(0, count, ENCODE_BATCH):
+                some = slice(start, start + ENCODE_BATCH)
+                found[some] = made(some).float().cpu().numpy()
         return found
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
@@ -253,6 +284,49 @@ class Model(nn.Module):
         return ConfigError(f"{self.name}: this model has no {what}")
 
 
+class FixedFeatures(Model):
+    """Over picture features that are not trained along, less their mean over the training pictures.
+
+    The mean is 0 where the architecture does not ask to centre.
+    """
+
+    centre: Tensor
+
+    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+        """See `Model`."""
+        super().__init__(architecture, parts)
+        self.features = parts.backbone
+        self.register_buffer("centre", torch.zeros(parts.image_width))
+
+    def settle(self, corpus: Corpus) -> None:
+        """The mean feature."""
+        if self.architecture.centre:
+            self.centre.copy_(feature_moments(corpus, self.described)[0])
+
+
+class EvenFeatures(FixedFeatures):
+    """Over fixed features, each with mean 0 and deviation 1 over the training pictures."""
+
+    spread: Tensor
+
+    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+        """See `Model`."""
+        super().__init__(architecture, parts)
+        self.register_buffer("spread", torch.ones(parts.image_width))
+        self.dropout = nn.Dropout(architecture.dropout)
+
+    def even(self, pictures: Tensor) -> Tensor:
+        """(B, F), or what `features` takes → (B, F) of unit length, but for dropout."""
+        found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
+        return found
+
+    def settle(self, corpus: Corpus) -> None:
+        """Mean and deviation of the features."""
+        mean, deviation = feature_moments(corpus, self.described)
+        self.centre.copy_(mean)
+        self.spread.copy_(deviation)
+
+
 class StoryModel(Model):
     """A model that encodes the steps of a story together; a text alone is a story of one step."""
 
@@ -263,10 +337,10 @@ class StoryModel(Model):
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories, of which some may be empty → per story (T, D) float32 rows; some are encoded at once."""
         found = [np.zeros((0, self.dim), np.float32) for _ in stories]
-        told = [number for number, story in enumerate(stories) if story]
-        with Evaluating(self):
-            for start in range(0, len(told), ENCODE_STORIES):
-                some = told[start : start + ENCODE_STORIES]
+        written = [number for number, story in enumerate(stories) if story]
+        with evaluating(self):
+            for start in range(0, len(written), ENCODE_STORIES):
+                some = written[start : start + ENCODE_STORIES]
                 made = self.together([stories[number] for number in some]).float().cpu().numpy()
                 ends = np.cumsum([len(stories[number]) for number in some])[:-1]
                 for number, part in zip(some, np.split(made, ends), strict=True):
@@ -288,8 +362,8 @@ class Task(Generic[C, M]):
 
     stories: ClassVar[bool] = False
 
-    def __init__(self, model: M, corpus: Corpus, config: C) -> None:
-        """Take the model, on its device, and what it trains on."""
+    def __init__(self, model: M, corpus: Corpus, config: C, parts: Parts) -> None:
+        """Take the model, on its device, what it trains on, and what it was made of."""
         self.model: M = model
         self.config = config
         self._batches = Batches(corpus, model.vocabulary, config, model.device, stories=self.stories)
@@ -322,36 +396,6 @@ class Task(Generic[C, M]):
         """Write beside the weights what figures need, when the last epoch has ended."""
 
 
-@dataclass
-class Parts:
-    """What a model is made of: of the training rows when a run starts, of its file when it is read back.
-
-    Attributes:
-        vocabulary: words of the training texts.
-        image_width: F of the picture features.
-        backbone: bytes of pictures → features, trained along or fixed; None where features are stored.
-        vectors: (V, E) where word vectors start; None draws them.
-        sentences, multilingual: frozen encoders of texts.
-        about: what a system keeps of a run beside weights and settings, as JSON values.
-        tensors: the weights of a run that is read back.
-        extra: what only the task of a system needs, such as graphs.
-        where: the file, for messages.
-        notes: lines for whoever trains.
-    """
-
-    vocabulary: Vocabulary
-    image_width: int
-    backbone: nn.Module | None = None
-    vectors: Tensor | None = None
-    sentences: TextEncoder | None = None
-    multilingual: TextEncoder | None = None
-    about: dict[str, Any] = field(default_factory=dict)
-    tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    extra: Any = None
-    where: str = ""
-    notes: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class Prepared(Generic[M]):
     """A run that is ready to train.
@@ -373,11 +417,13 @@ class System(Generic[C, M]):
     Attributes:
         name: in the registry and in settings files.
         settings: class of its settings.
+        model: class of its model.
         training: class of its task.
     """
 
     name: ClassVar[str]
     settings: type[C]
+    model: type[M]
     training: type[Task[C, M]]
 
     def capabilities(self, config: C) -> Capabilities:
@@ -386,20 +432,13 @@ class System(Generic[C, M]):
 
     def build(self, config: C, parts: Parts) -> M:
         """A model whose weights are drawn from torch's generator."""
-        raise NotImplementedError
-
-    def task(self, model: M, corpus: Corpus, config: C, parts: Parts) -> Task[C, M]:
-        """Batches and losses of a model."""
-        return self.training(model, corpus, config)
+        return self.model(config.model, parts)
 
     def gather(self, config: C, corpus: Corpus, parts: Parts) -> None:
         """Add to the parts of a new run what only this system needs, and to `about` what must be kept."""
 
     def recall(self, config: C, parts: Parts) -> None:
         """Add to the parts of a run that is read back what only this system needs."""
-
-    def settle(self, model: M, corpus: Corpus, config: C) -> None:
-        """Take constants, such as the mean feature, from the training rows."""
 
     def prepare(
         self,
@@ -437,7 +476,7 @@ class System(Generic[C, M]):
             learned = learn_vectors(
                 texts,
                 vocabulary,
-                width=config.model.word_width,  # type: ignore[attr-defined]
+                width=config.model.word_width,
                 epochs=data.vector_epochs,
                 seed=config.loop.seed,
             )
@@ -446,6 +485,7 @@ class System(Generic[C, M]):
         parts = Parts(
             vocabulary,
             width,
+            data.max_length,
             backbone,
             vectors,
             sentences if can.sentences else None,
@@ -453,11 +493,11 @@ class System(Generic[C, M]):
         )
         self.gather(config, corpus, parts)
         model = self.build(config, parts).to(device)
-        self.settle(model, corpus, config)
+        model.settle(corpus)
         saved = self.saved_with(config, corpus, vocabulary, width)
         if can.keeps_sentences and parts.sentences is not None:
             saved["sentences"] = parts.sentences.fingerprint
-        task = self.task(model, corpus, config, parts)
+        task = self.training(model, corpus, config, parts)
         return Prepared(task, saved | parts.about, parts.notes)
 
     def load(self, path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[M, C]:
@@ -484,7 +524,9 @@ class System(Generic[C, M]):
             ) from error
         can = self.capabilities(config)
         backbone, width = self.empty_side(config, width)
-        parts = Parts(vocabulary, width, backbone, about=about, tensors=tensors, where=str(file))
+        parts = Parts(
+            vocabulary, width, config.data.max_length, backbone, about=about, tensors=tensors, where=str(file)
+        )
         if can.keeps_sentences:
             parts.sentences = sentences if sentences is not None else text_encoder()
             if about.get("sentences") != parts.sentences.fingerprint:

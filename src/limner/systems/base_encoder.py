@@ -3,7 +3,6 @@
 The blocks before are computed once. It is of no paper: its run is exported as the file that limner ships.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,7 @@ from limner.encoders.base_network import (
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import ShapeError
 from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
-from limner.systems.base import Capabilities, Evaluating, Model, Parts, System, Task, feature_moments
+from limner.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
 from limner.training import checkpoint, processes
 from limner.training.batches import epoch_order
 from limner.training.corpus import Corpus
@@ -122,15 +121,11 @@ class BaseModel(Model):
 
     name = "base"
 
-    def __init__(self, architecture: BaseArchitecture, sentences: TextEncoder) -> None:
-        """Draw the projections from torch's generator.
-
-        Args:
-            architecture: sizes, and which blocks are trained.
-            sentences: frozen; MiniLM.
-        """
-        super().__init__()
-        self.architecture, self.sentences = architecture, sentences
+    def __init__(self, architecture: BaseArchitecture, parts: Parts) -> None:
+        """Draw the projections from torch's generator."""
+        super().__init__(architecture, parts)
+        assert parts.sentences is not None  # noqa: S101  (declared)
+        self.sentences = parts.sentences
         self.net = BaseNet(architecture.shape, published_backbone(), architecture.dropout)
         for side in (self.net.sentence, self.net.foreign):
             side.dropout.p = architecture.text_dropout
@@ -153,21 +148,20 @@ class BaseModel(Model):
         """D."""
         return int(self.architecture.width)
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of sentence encoder and weights: equal fingerprints give equal vectors."""
-        digest = hashlib.sha256(
-            f"{self.architecture.model_dump_json()} {self.sentences.fingerprint}".encode()
-        )
-        for name, tensor in self.net.state_dict().items():
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+    def identity(self) -> tuple[object, ...]:
+        """The encoder of sentences."""
+        return (self.sentences.fingerprint,)
+
+    def settle(self, corpus: Corpus) -> None:
+        """Mean and deviation of the features."""
+        mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:])
+        self.net.feature_mean.copy_(mean)
+        self.net.feature_deviation.copy_(deviation)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """English texts → (N, D) float32 unit rows."""
         vectors = torch.from_numpy(self.sentences.encode_text(texts)).to(self.device)
-        with Evaluating(self):
+        with evaluating(self):
             found: FloatArray = self.net.sentence(vectors).cpu().numpy()
         return found
 
@@ -243,26 +237,20 @@ class PictureBatch:
 class BaseTask(Task[BaseConfig, BaseModel]):
     """Batches of pictures with all of their texts, and their losses."""
 
-    def __init__(
-        self,
-        model: BaseModel,
-        corpus: Corpus,
-        config: BaseConfig,
-        vectors: tuple[FloatArray, FloatArray],
-        classes: Classes | None = None,
-    ) -> None:
-        """Take what is trained and what it trains on.
-
-        Args:
-            model: on its device.
-            corpus: training rows.
-            config: settings.
-            vectors: (N, 384) unit rows of the training texts, and (N, 512) of the same by the multilingual
-                encoder.
-            classes: of ImageNet, where they take part.
-        """
-        self.model, self.config, self._corpus, self._classes = model, config, corpus, classes
-        self._english, self._foreign = torch.from_numpy(vectors[0]), torch.from_numpy(vectors[1])
+    def __init__(self, model: BaseModel, corpus: Corpus, config: BaseConfig, parts: Parts) -> None:
+        """Take what is trained and what it trains on: all texts as vectors, and classes."""
+        super().__init__(model, corpus, config, parts)
+        self._corpus = corpus
+        sentences, multilingual = parts.sentences, parts.multilingual
+        assert sentences is not None and multilingual is not None  # noqa: S101, PT018  (declared)
+        self._english = torch.from_numpy(sentences.encode_text(corpus.train.texts))
+        sentences.encode_text(corpus.val.texts)
+        self._foreign = torch.from_numpy(multilingual.encode_text(corpus.train.texts))
+        self._classes = None
+        if config.class_weight:
+            features = corpus.pictures.take(np.unique(corpus.train.places))[:, MAPS:].astype(np.float32)
+            shown = torch.from_numpy(features).to(model.device)
+            self._classes = Classes(model.net, shown, sentences, multilingual)
         rows = corpus.train
         _, first, pictures = np.unique(rows.image_ids, return_index=True, return_inverse=True)
         self._texts = [np.flatnonzero(pictures == picture) for picture in range(len(first))]
@@ -321,10 +309,10 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         values = self._rows(self._places[chosen], turned)
         texts = np.concatenate([self._texts[picture] for picture in chosen])
         owners = np.repeat(np.arange(len(chosen)), [len(self._texts[picture]) for picture in chosen])
-        told = rows.text_ids[texts]
+        said = rows.text_ids[texts]
         right = np.zeros((len(texts), len(chosen)), bool)
         for column in range(len(chosen)):  # a picture is right for every text that equals one of its own
-            right[:, column] = np.isin(told, told[owners == column])
+            right[:, column] = np.isin(said, said[owners == column])
         return PictureBatch(
             tuple(rows.pairs[row].id for row in texts),
             torch.from_numpy(texts),
@@ -372,6 +360,7 @@ class BaseSystem(System[BaseConfig, BaseModel]):
 
     name = "base"
     settings = BaseConfig
+    model = BaseModel
     training = BaseTask
 
     def capabilities(self, config: BaseConfig) -> Capabilities:
@@ -392,30 +381,6 @@ class BaseSystem(System[BaseConfig, BaseModel]):
         folder = Path(config.data.features)
         parts.sentences = StoredTexts(parts.sentences, folder)
         parts.multilingual = StoredTexts(parts.multilingual, folder)
-
-    def build(self, config: BaseConfig, parts: Parts) -> BaseModel:
-        """The network over stored rows."""
-        assert parts.sentences is not None  # noqa: S101  (declared)
-        return BaseModel(config.model, parts.sentences)
-
-    def settle(self, model: BaseModel, corpus: Corpus, config: BaseConfig) -> None:
-        """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:])
-        model.net.feature_mean.copy_(mean)
-        model.net.feature_deviation.copy_(deviation)
-
-    def task(self, model: BaseModel, corpus: Corpus, config: BaseConfig, parts: Parts) -> BaseTask:
-        """All texts as vectors, and the classes where they take part."""
-        assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
-        english = parts.sentences.encode_text(corpus.train.texts)
-        parts.sentences.encode_text(corpus.val.texts)
-        foreign = parts.multilingual.encode_text(corpus.train.texts)
-        classes = None
-        if config.class_weight:
-            features = corpus.pictures.take(np.unique(corpus.train.places))[:, MAPS:].astype(np.float32)
-            shown = torch.from_numpy(features).to(model.device)
-            classes = Classes(model.net, shown, parts.sentences, parts.multilingual)
-        return BaseTask(model, corpus, config, (english, foreign), classes)
 
 
 SYSTEM = BaseSystem()

@@ -4,7 +4,7 @@ Base, CMCA and the per-relation models are settings of it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.datasets.vocabulary import Vocabulary
-from limner.errors import ConfigError, ShapeError, unknown
+from limner.errors import ConfigError, ShapeError
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, sum_hinge
 from limner.losses.relations import Form, class_weights, indifference_loss, relation_loss
 from limner.nn.words import Pooling, WordEncoder
@@ -21,11 +20,11 @@ from limner.systems.base import (
     ENCODE_BATCH,
     BackboneUse,
     Capabilities,
-    Evaluating,
     Model,
     Parts,
     System,
     Task,
+    evaluating,
     to_tensor,
 )
 from limner.training.batches import Batch
@@ -139,14 +138,8 @@ class CoherenceModule(nn.Module):
             relations: C, at least 1.
             kind: see above.
             hidden: width of the hidden layer of "mlp".
-        Raises:
-            ConfigError: unknown kind, or no relations.
         """
         super().__init__()
-        if kind not in get_args(Kind):
-            raise ConfigError("relations: " + unknown("kind", kind, get_args(Kind)))
-        if relations < 1:
-            raise ConfigError(f"relations: {relations} of them, expected at least 1")
         self.kind, self.dim = kind, dim
         self.first = nn.Linear(2 * dim, hidden if kind == "mlp" else relations)
         self.product = nn.Parameter(torch.randn(relations, dim) * dim**-0.5) if kind == "product" else None
@@ -253,48 +246,30 @@ class Cmcm(Model):
 
     name = "cmcm"
 
-    def __init__(
-        self,
-        architecture: Architecture,
-        vocabulary: Vocabulary,
-        *,
-        image_width: int,
-        relations: Sequence[str] = (),
-        max_length: int,
-        vectors: Tensor | None = None,
-        backbone: nn.Module | None = None,
-    ) -> None:
-        """Draw the weights from torch's generator.
+    def __init__(self, architecture: Architecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator; names of the relations are part of what was kept.
 
-        Args:
-            architecture: sizes and parts.
-            vocabulary: of the training texts.
-            image_width: F of the picture features.
-            relations: names of the C relations.
-            max_length: words of a text that count.
-            vectors: (V, E) to start from.
-            backbone: see `ImageHead`.
         Raises:
             ConfigError: relations are to be predicted and none is named.
-            ShapeError: the vectors do not fit.
+            ShapeError: the word vectors do not fit.
         """
-        super().__init__()
+        super().__init__(architecture, parts)
+        relations = tuple(str(name) for name in parts.about.get("relations", ()))
         if architecture.relations != "none" and not relations:
             raise ConfigError(
                 "cmcm: no relation to predict; name some in data.relations or set model.relations='none'"
             )
-        self.architecture, self.vocabulary, self.max_length = architecture, vocabulary, max_length
-        self.relations = tuple(relations) if architecture.relations != "none" else ()
+        self.relations = relations if architecture.relations != "none" else ()
         self.words = WordEncoder(
-            len(vocabulary),
+            len(self.vocabulary),
             architecture.dim,
-            vectors=vectors,
+            vectors=parts.vectors,
             width=architecture.word_width,
             hidden=architecture.hidden,
             bidirectional=architecture.bidirectional,
             pooling=architecture.pooling,
         )
-        self.image_head = ImageHead(image_width, architecture.dim, backbone)
+        self.image_head = ImageHead(parts.image_width, architecture.dim, parts.backbone)
         self.coherence = (
             CoherenceModule(
                 architecture.dim, len(self.relations), architecture.relations, architecture.relations_hidden
@@ -340,9 +315,8 @@ class Cmcm(Model):
         """
         if self.words.attention is None:
             raise ConfigError("cmcm: pooling 'none' has no attention; train with model.pooling='scaled'")
-        assert self.vocabulary is not None  # noqa: S101  (taken when it was made)
         found: list[list[tuple[str, float]]] = []
-        with Evaluating(self):
+        with evaluating(self):
             for start in range(0, len(texts), ENCODE_BATCH):
                 some = texts[start : start + ENCODE_BATCH]
                 weights = self.words(*self.numbers(some)).attention
@@ -363,7 +337,7 @@ class Cmcm(Model):
         Raises:
             ConfigError: the model predicts no relations, or not linearly.
         """
-        with Evaluating(self):
+        with evaluating(self):
             first, second = self._coherence().terms(
                 to_tensor(texts, self.device), to_tensor(images, self.device)
             )
@@ -375,7 +349,7 @@ class Cmcm(Model):
         Raises:
             ConfigError: the model predicts no relations.
         """
-        with Evaluating(self):
+        with evaluating(self):
             table = self._coherence().table(to_tensor(texts, self.device), to_tensor(images, self.device))
         found: FloatArray = table.float().cpu().numpy()
         return found
@@ -386,7 +360,7 @@ class Cmcm(Model):
         Raises:
             ConfigError: the model predicts no relations.
         """
-        with Evaluating(self):
+        with evaluating(self):
             logits = self._coherence()(to_tensor(texts, self.device), to_tensor(images, self.device))
         found: FloatArray = logits.float().sigmoid().cpu().numpy()
         return found
@@ -402,9 +376,9 @@ class Cmcm(Model):
 class CmcmTask(Task[CmcmConfig, Cmcm]):
     """A ranking loss, and losses of relations where some are predicted."""
 
-    def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig) -> None:
+    def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
         """Take what is trained and what it trains on."""
-        super().__init__(model, corpus, config)
+        super().__init__(model, corpus, config, parts)
         labels = torch.from_numpy(corpus.train.labels)
         self._labels = labels.to(model.device)
         self._weights: Tensor | None = None
@@ -440,6 +414,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
 
     name = "cmcm"
     settings = CmcmConfig
+    model = Cmcm
     training = CmcmTask
 
     def capabilities(self, config: CmcmConfig) -> Capabilities:
@@ -456,16 +431,8 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
         parts.about["relations"] = list(corpus.relations)
 
     def build(self, config: CmcmConfig, parts: Parts) -> Cmcm:
-        """The model."""
-        return Cmcm(
-            config.trained,
-            parts.vocabulary,
-            image_width=parts.image_width,
-            relations=[str(name) for name in parts.about.get("relations", ())],
-            max_length=config.data.max_length,
-            vectors=parts.vectors,
-            backbone=parts.backbone,
-        )
+        """The model, with the relations that are trained."""
+        return Cmcm(config.trained, parts)
 
 
 SYSTEM = CmcmSystem()

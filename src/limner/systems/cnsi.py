@@ -4,9 +4,9 @@ CNSI also knows the story's entity grid: which of its entities are subject, obje
 sentence. Retrieval is by order energy, which is no product of vectors.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -17,18 +17,17 @@ from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.datasets.vocabulary import Vocabulary
-from limner.errors import ConfigError, ShapeError
+from limner.errors import ShapeError
 from limner.losses.contrastive import sentence_order, story_order
 from limner.nn.words import in_stories, last_states, states, word_embedding
 from limner.systems.base import (
     ENCODE_BATCH,
     Capabilities,
-    Evaluating,
     Parts,
     StoryModel,
     System,
     Task,
+    evaluating,
     to_tensor,
 )
 from limner.text.entity_grid import WIDTH, coherence_vector
@@ -37,7 +36,6 @@ from limner.training.corpus import Corpus
 from limner.training.settings import RunConfig, every_preset
 
 _BLOCK_FLOATS = 1 << 24  # of one table of differences while scoring
-Coherence = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 class CnsiArchitecture(Config):
@@ -115,75 +113,29 @@ class CnsiConfig(RunConfig):
         )
 
 
-class OrderVectors(NamedTuple):
-    """Vectors of B pairs in the order space.
-
-    Attributes:
-        texts, images: (B, D), no value negative, rows of unit length.
-    """
-
-    texts: Tensor
-    images: Tensor
-
-
 class Cnsi(StoryModel):
     """The whole system."""
 
     name = "cnsi"
 
-    def __init__(
-        self,
-        architecture: CnsiArchitecture,
-        vocabulary: Vocabulary,
-        *,
-        image_width: int,
-        max_length: int,
-        coherence: Coherence | None = None,
-        vectors: Tensor | None = None,
-        features: nn.Module | None = None,
-    ) -> None:
+    def __init__(self, architecture: CnsiArchitecture, parts: Parts) -> None:
         """Draw the weights from torch's generator.
 
-        Args:
-            architecture: sizes and parts.
-            vocabulary: of the training texts.
-            image_width: F of the picture features.
-            max_length: words of a step that count.
-            coherence: texts of a story → its vector, of the architecture's width; None for NSI.
-            vectors: (V, E) to start from.
-            features: bytes of pictures → (B, F), fixed; None where features are stored.
         Raises:
-            ConfigError: a coherence vector is asked for and none is given, or the other way round.
             ShapeError: the word vectors do not fit.
         """
-        super().__init__()
+        super().__init__(architecture, parts)
         own = architecture
-        if bool(own.coherence) is (coherence is None):
-            raise ConfigError(
-                f"cnsi: coherence vectors of width {own.coherence}, but"
-                f" {'none are' if coherence is None else 'some are'} given; they go together"
-            )
-        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
-        self.image_width, self.features, self.coherence = image_width, features, coherence
-        self.embedding = word_embedding("cnsi", len(vocabulary), own.word_width, vectors)
+        self.features = parts.backbone
+        self.embedding = word_embedding("cnsi", len(self.vocabulary), own.word_width, parts.vectors)
         self.words = nn.GRU(own.word_width, own.dim, batch_first=True)
-        self.project = nn.Linear(image_width, own.dim)
+        self.project = nn.Linear(parts.image_width, own.dim)
         self.dropout = nn.Dropout(own.dropout)
         self.story = nn.ModuleList(
             nn.GRU(before, after, batch_first=True)
             for before, after in ((own.dim, own.hidden), (own.hidden, own.hidden), (own.hidden, own.dim))
         )
         self.out = nn.Linear(own.dim + own.coherence, own.dim)
-
-    def forward(self, words: Tensor, lengths: Tensor, pictures: Tensor) -> OrderVectors:
-        """First stage: B sentences and their pictures.
-
-        Args:
-            words: (B, L) int64.
-            lengths: (B,) int64 on the CPU, in 1…L.
-            pictures: (B, F), or what `features` takes.
-        """
-        return OrderVectors(self.sentences(words, lengths), self.pictures(pictures))
 
     def sentences(self, words: Tensor, lengths: Tensor) -> Tensor:
         """(S, L) words and (S,) lengths on the CPU → (S, D) |unit| rows.
@@ -230,8 +182,8 @@ class Cnsi(StoryModel):
         shown = torch.from_numpy(np.array(images, np.float32)).to(self.device)
         size = max(1, _BLOCK_FLOATS // max(1, shown.numel()))
         for start in range(0, len(texts), size):
-            told = torch.from_numpy(np.array(texts[start : start + size], np.float32)).to(self.device)
-            over = (told[:, None] - shown).clamp_(min=0).square_().sum(dim=2)
+            given = torch.from_numpy(np.array(texts[start : start + size], np.float32)).to(self.device)
+            over = (given[:, None] - shown).clamp_(min=0).square_().sum(dim=2)
             found[start : start + size] = -over.cpu().numpy()
         return found
 
@@ -239,9 +191,9 @@ class Cnsi(StoryModel):
         """A step knows its story up to itself, and its coherence."""
         sentences = self.sentences(*self.numbers([text for story in stories for text in story]))
         coherence = None
-        if self.coherence is not None:
-            coherence = torch.from_numpy(np.stack([self.coherence(story) for story in stories]))
-            coherence = coherence.to(self.device)
+        if self.architecture.coherence:
+            found = np.stack([coherence_vector(story) for story in stories])
+            coherence = torch.from_numpy(found).to(self.device)
         return self.stories(sentences, torch.tensor([len(story) for story in stories]), coherence)
 
 
@@ -261,16 +213,16 @@ class StoryBatch:
 class CnsiTask(Task[CnsiConfig, Cnsi]):
     """Sentences with their pictures, then whole stories; in the second stage the first is frozen."""
 
-    def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig) -> None:
+    def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
         """Take what is trained and what it trains on; stories are parsed here."""
-        super().__init__(model, corpus, config)
+        super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
         self._pairs = Batches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
         self._stories = Batches(corpus, None, config, device, stories=True)
         self._coherence = torch.zeros(len(rows), config.model.coherence, device=device)
-        if model.coherence is not None:
+        if config.model.coherence:
             for story in stories_of(rows.pairs):
-                vector = model.coherence([rows.pairs[place].text for place in story])
+                vector = coherence_vector([rows.pairs[place].text for place in story])
                 self._coherence[torch.from_numpy(story).to(device)] = torch.from_numpy(vector).to(device)
         self._frozen: tuple[Tensor, Tensor] | None = None
 
@@ -294,8 +246,9 @@ class CnsiTask(Task[CnsiConfig, Cnsi]):
         """The order loss of the batch's stage, summed over pairs or per story, as the authors do."""
         config = self.config
         if isinstance(batch, Batch):
-            out = self.model(batch.words, batch.lengths, batch.pictures)
-            return {"total": sentence_order(out.texts, out.images, config.sentence_margin, batch.neg)}
+            texts = self.model.sentences(batch.words, batch.lengths)
+            images = self.model.pictures(batch.pictures)
+            return {"total": sentence_order(texts, images, config.sentence_margin, batch.neg)}
         stories = batch.stories
         sentences, images = self._first_stage()
         steps = stories.steps
@@ -321,7 +274,7 @@ class CnsiTask(Task[CnsiConfig, Cnsi]):
         if self._frozen is None:
             rows, model = self._corpus.train, self.model
             sentences, images = [], []
-            with Evaluating(model):
+            with evaluating(model):
                 for start in range(0, len(rows), ENCODE_BATCH):
                     texts = rows.texts[start : start + ENCODE_BATCH]
                     sentences.append(model.sentences(*model.numbers(texts)))
@@ -356,23 +309,12 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
 
     name = "cnsi"
     settings = CnsiConfig
+    model = Cnsi
     training = CnsiTask
 
     def capabilities(self, config: CnsiConfig) -> Capabilities:
         """Reads stories, and scores by energies."""
         return Capabilities(stories=True, cosine=False, backbone=config.backbone)
-
-    def build(self, config: CnsiConfig, parts: Parts) -> Cnsi:
-        """The model of both stages."""
-        return Cnsi(
-            config.model,
-            parts.vocabulary,
-            image_width=parts.image_width,
-            max_length=config.data.max_length,
-            coherence=coherence_vector if config.model.coherence else None,
-            vectors=parts.vectors,
-            features=parts.backbone,
-        )
 
 
 SYSTEM = CnsiSystem()

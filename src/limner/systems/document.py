@@ -6,16 +6,14 @@ What draws the pictures of a storyboard together, and what a pinned picture pull
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.config import Config
 from limner.losses.contrastive import same_group
-from limner.systems.base import Capabilities, Model, Parts, System, Task, feature_moments
+from limner.systems.base import Capabilities, EvenFeatures, Parts, System, Task
 from limner.training.batches import Batch
-from limner.training.corpus import Corpus
 from limner.training.settings import RunConfig, every_preset
 
 
@@ -56,23 +54,15 @@ class DocumentConfig(RunConfig):
     features: Literal["pooled", "stages"] = "stages"
 
 
-class SameDocument(Model):
+class SameDocument(EvenFeatures):
     """Features, each with mean 0 and deviation 1 over the training pictures → unit length → linear → unit."""
 
     name = "document"
-    centre: Tensor
-    spread: Tensor
 
-    def __init__(
-        self, architecture: DocumentArchitecture, *, image_width: int, features: nn.Module | None = None
-    ) -> None:
-        """Draw the weights from torch's generator; arguments as of `Model`."""
-        super().__init__()
-        self.architecture, self.image_width, self.features = architecture, image_width, features
-        self.register_buffer("centre", torch.zeros(image_width))
-        self.register_buffer("spread", torch.ones(image_width))
-        self.dropout = nn.Dropout(architecture.dropout)
-        self.project = nn.Linear(image_width, architecture.dim, bias=False)
+    def __init__(self, architecture: DocumentArchitecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__(architecture, parts)
+        self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
 
     def identity(self) -> tuple[object, ...]:
         """Nothing beside settings and weights."""
@@ -80,8 +70,7 @@ class SameDocument(Model):
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(B, F), or what `features` takes → (B, D) rows of unit length."""
-        even = normalize((self.described(pictures) - self.centre) / self.spread, dim=1)
-        return normalize(self.project(self.dropout(even)), dim=1)
+        return normalize(self.project(self.even(pictures)), dim=1)
 
 
 class DocumentTask(Task[DocumentConfig, SameDocument]):
@@ -101,21 +90,12 @@ class DocumentSystem(System[DocumentConfig, SameDocument]):
 
     name = "document"
     settings = DocumentConfig
+    model = SameDocument
     training = DocumentTask
 
     def capabilities(self, config: DocumentConfig) -> Capabilities:
         """Compares pictures."""
         return Capabilities(texts=False, words=False, backbone=config.backbone, layer=config.features)
-
-    def build(self, config: DocumentConfig, parts: Parts) -> SameDocument:
-        """The projection."""
-        return SameDocument(config.model, image_width=parts.image_width, features=parts.backbone)
-
-    def settle(self, model: SameDocument, corpus: Corpus, config: DocumentConfig) -> None:
-        """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, model.described)
-        model.centre.copy_(mean)
-        model.spread.copy_(deviation)
 
 
 SYSTEM = DocumentSystem()

@@ -13,18 +13,18 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.arrays import FloatArray, TextEncoder
+from limner.arrays import FloatArray
 from limner.config import Config
 from limner.losses.contrastive import info_nce
 from limner.nn.words import read_both_ways
 from limner.systems.base import (
     Capabilities,
-    Evaluating,
+    EvenFeatures,
     Parts,
     StoryModel,
     System,
     Task,
-    feature_moments,
+    evaluating,
     to_tensor,
 )
 from limner.training.batches import Batch
@@ -73,37 +73,17 @@ class DualConfig(RunConfig):
     features: Literal["pooled", "stages"] = "stages"
 
 
-class Dual(StoryModel):
+class Dual(StoryModel, EvenFeatures):
     """The whole system."""
 
     name = "dual"
-    centre: Tensor
-    spread: Tensor
 
-    def __init__(
-        self,
-        architecture: DualArchitecture,
-        sentences: TextEncoder,
-        *,
-        image_width: int,
-        features: nn.Module | None = None,
-    ) -> None:
-        """Draw the weights from torch's generator.
-
-        Args:
-            architecture: sizes and parts.
-            sentences: frozen, gives vectors of whole texts.
-            image_width: F of the picture features.
-            features: bytes of pictures → (B, F), fixed; None where features are stored.
-        """
-        super().__init__()
-        own = architecture
-        self.architecture, self.sentences, self.image_width = own, sentences, image_width
-        self.features = features
-        self.register_buffer("centre", torch.zeros(image_width))
-        self.register_buffer("spread", torch.ones(image_width))
-        self.dropout = nn.Dropout(own.dropout)
-        width = sentences.dim
+    def __init__(self, architecture: DualArchitecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__(architecture, parts)
+        assert parts.sentences is not None  # noqa: S101  (declared)
+        own, self.sentences = architecture, parts.sentences
+        width = self.sentences.dim
         self.story = (
             nn.GRU(width, own.hidden, batch_first=True, bidirectional=True)
             if own.context == "recurrent"
@@ -111,7 +91,7 @@ class Dual(StoryModel):
         )
         read = width + {"none": 0, "mean": width, "recurrent": 2 * own.hidden}[own.context]
         self.of_text = nn.Linear(read, own.dim)
-        self.of_image = nn.Linear(image_width, own.dim)
+        self.of_image = nn.Linear(parts.image_width, own.dim)
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, texts: Tensor, steps: Tensor) -> Tensor:
@@ -133,8 +113,7 @@ class Dual(StoryModel):
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(B, F) features, or what `features` takes → (B, D) rows of unit length."""
-        even = normalize((self.described(pictures) - self.centre) / self.spread, dim=1)
-        return normalize(self.of_image(self.dropout(even)), dim=1)
+        return normalize(self.of_image(self.even(pictures)), dim=1)
 
     @property
     def scale(self) -> Tensor:
@@ -150,7 +129,7 @@ class Dual(StoryModel):
         counts = [len(story) for story in stories]
         vectors = self.sentences.encode_text([text for story in stories for text in story])
         found: list[FloatArray] = []
-        with Evaluating(self):
+        with evaluating(self):
             for part in np.split(vectors, np.cumsum(counts)[:-1]) if counts else []:
                 if not len(part):
                     found.append(np.zeros((0, self.dim), np.float32))
@@ -166,9 +145,9 @@ class DualTask(Task[DualConfig, Dual]):
 
     stories = True
 
-    def __init__(self, model: Dual, corpus: Corpus, config: DualConfig) -> None:
+    def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: Parts) -> None:
         """Take what is trained and what it trains on."""
-        super().__init__(model, corpus, config)
+        super().__init__(model, corpus, config, parts)
         self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
@@ -183,6 +162,7 @@ class DualSystem(System[DualConfig, Dual]):
 
     name = "dual"
     settings = DualConfig
+    model = Dual
     training = DualTask
 
     def capabilities(self, config: DualConfig) -> Capabilities:
@@ -195,17 +175,6 @@ class DualSystem(System[DualConfig, Dual]):
             backbone=config.backbone,
             layer=config.features,
         )
-
-    def build(self, config: DualConfig, parts: Parts) -> Dual:
-        """The layers over both frozen encoders."""
-        assert parts.sentences is not None  # noqa: S101  (declared)
-        return Dual(config.model, parts.sentences, image_width=parts.image_width, features=parts.backbone)
-
-    def settle(self, model: Dual, corpus: Corpus, config: DualConfig) -> None:
-        """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, model.described)
-        model.centre.copy_(mean)
-        model.spread.copy_(deviation)
 
 
 SYSTEM = DualSystem()

@@ -26,7 +26,7 @@ from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
-from limner.systems.base import Capabilities, Evaluating, Model, Note, Parts, System, to_tensor
+from limner.systems.base import Capabilities, Model, Note, Parts, System, evaluating, to_tensor
 from limner.training import checkpoint
 from limner.training.checkpoint import Position
 from limner.training.corpus import Corpus
@@ -113,35 +113,24 @@ class Lda(Model):
     centres: Tensor
     topics: Tensor
 
-    def __init__(
-        self,
-        architecture: LdaArchitecture,
-        words: Sequence[str],
-        *,
-        mean: Tensor,
-        axes: Tensor,
-        centres: Tensor,
-        topics: Tensor,
-    ) -> None:
+    def __init__(self, architecture: LdaArchitecture, parts: Parts) -> None:
         """Take what was fitted.
 
         Args:
             architecture: priors and sizes.
-            words: W of the texts.
-            mean: (F,) of local vectors.
-            axes: (C, F) of their PCA.
-            centres: (V, C) visual words.
-            topics: (K, W + V) float64, > 0, pseudo-counts of words and visual words under each topic.
+            parts: W words of the texts, and as tensors ``mean`` (F,) of local vectors, ``axes`` (C, F) of
+                their PCA, ``centres`` (V, C), the visual words, and ``topics`` (K, W + V) float64, > 0,
+                pseudo-counts of words and visual words under each topic.
         Raises:
             ShapeError: parts do not fit each other.
         """
-        super().__init__()
-        self.architecture, self.words = architecture, tuple(words)
+        super().__init__(architecture, parts)
+        self.words = self.vocabulary.words
+        held = {name: parts.tensors[name] for name in ("mean", "axes", "centres", "topics")}
+        mean, axes, centres, topics = held.values()
         expect("lda", mean=(mean, "F"), axes=(axes, "C F"), centres=(centres, "V C"))
-        due = len(self.words) + len(centres)
-        if topics.ndim != 2 or topics.shape[1] != due:
-            raise ShapeError(f"lda: topics have shape {tuple(topics.shape)}, expected (K, {due})")
-        for name, part in (("mean", mean), ("axes", axes), ("centres", centres), ("topics", topics)):
+        expect("lda", topics=(topics, f"K {len(self.words) + len(centres)}"))
+        for name, part in held.items():
             self.register_buffer(name, part)
 
     @property
@@ -194,7 +183,7 @@ class Lda(Model):
         """
         count = len(self.centres)
         found = np.zeros((len(pictures), count), np.int64)
-        with Evaluating(self):
+        with evaluating(self):
             squares = self.centres.square().sum(dim=1)
             for start in range(0, len(pictures), _BLOCK):
                 vectors = local_vectors(to_tensor(pictures[start : start + _BLOCK], self.device))
@@ -244,6 +233,7 @@ class LdaSystem(System[LdaConfig, Lda]):
 
     name = "lda"
     settings = LdaConfig
+    model = Lda
 
     def capabilities(self, config: LdaConfig) -> Capabilities:
         """Ranks single texts by probabilities."""
@@ -264,8 +254,7 @@ class LdaSystem(System[LdaConfig, Lda]):
             CheckpointError: a part is missing or does not fit.
         """
         try:
-            held = {name: parts.tensors[name] for name in ("mean", "axes", "centres", "topics")}
-            return Lda(config.model, parts.vocabulary.words, **held)
+            return super().build(config, parts)
         except (KeyError, ShapeError) as error:
             raise CheckpointError(
                 f"{parts.where}: damaged ({error}); fit it again with limner train"
@@ -304,16 +293,16 @@ class LdaSystem(System[LdaConfig, Lda]):
             CheckpointError: the folder holds another run, or nothing can be written.
         """
         words = training_words(corpus.train.texts, config.data.min_count)
-        parts = visual_words(config, corpus)
-        unfitted = torch.ones(1, len(words) + len(parts["centres"]), dtype=torch.float64)
-        seen = Lda(config.model, words, **parts, topics=unfitted)
-        saved = self.saved_with(config, corpus, Vocabulary(words), len(parts["mean"]))
+        tensors = visual_words(config, corpus)
+        parts = Parts(Vocabulary(words), len(tensors["mean"]), tensors=tensors)
+        tensors["topics"] = torch.ones(1, len(words) + len(tensors["centres"]), dtype=torch.float64)
+        saved = self.saved_with(config, corpus, parts.vocabulary, parts.image_width)
         _check_folder(folder, saved)
-        documents = _documents(corpus, words, seen)
+        documents = _documents(corpus, words, Lda(config.model, parts))
         position = Position()
         for count in config.topics:
-            topics = torch.from_numpy(_topics(documents, count, config))
-            model = Lda(config.model, words, **parts, topics=topics).eval()
+            tensors["topics"] = torch.from_numpy(_topics(documents, count, config))
+            model = Lda(config.model, parts).eval()
             figures = dict(validate(model))
             value = figures[config.loop.metric]
             ahead = position.best is None or (value > position.best if maximise else value < position.best)

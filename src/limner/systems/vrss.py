@@ -11,21 +11,19 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.arrays import TextEncoder
 from limner.config import Config
-from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
 from limner.nn.story import EncodedSteps, SentenceReader, StepEncoder, WordReader
 from limner.nn.words import states
 from limner.systems.base import (
     Capabilities,
-    Evaluating,
+    FixedFeatures,
     Parts,
     StoryModel,
     System,
     Task,
-    feature_moments,
+    evaluating,
     to_tensor,
 )
 from limner.training.batches import Batch
@@ -131,54 +129,34 @@ class Generated(NamedTuple):
     attention: Tensor | None
 
 
-class Vrss(StoryModel):
+class Vrss(StoryModel, FixedFeatures):
     """The whole system."""
 
     name = "vrss"
-    centre: Tensor
 
-    def __init__(
-        self,
-        architecture: VrssArchitecture,
-        vocabulary: Vocabulary,
-        *,
-        image_width: int,
-        max_length: int,
-        vectors: Tensor | None = None,
-        features: nn.Module | None = None,
-        sentences: TextEncoder | None = None,
-    ) -> None:
+    def __init__(self, architecture: VrssArchitecture, parts: Parts) -> None:
         """Draw the weights from torch's generator.
 
-        Args:
-            architecture: sizes and parts.
-            vocabulary: of the training texts.
-            image_width: F of the picture features.
-            max_length: words of a step that count.
-            vectors: (V, E) to start from.
-            features: bytes of pictures → (B, F), fixed; None where features are stored.
-            sentences: frozen encoder of whole steps, where the architecture asks for one.
         Raises:
-            ConfigError: a learned variance without latents has no meaning here; or no encoder was given.
+            ConfigError: a learned variance without latents has no meaning here.
+            ShapeError: the word vectors do not fit.
         """
-        super().__init__()
+        super().__init__(architecture, parts)
         if architecture.variance == "learned" and not architecture.latents:
             raise ConfigError("vrss: variance 'learned' goes with latents; set model.variance='fixed'")
         own = architecture
-        if (own.text == "sentences") != (sentences is not None):
-            raise ConfigError(
-                f"vrss: text = {own.text!r}, and an encoder of sentences goes with 'sentences' alone"
-            )
-        self.architecture, self.max_length, self.sentences = own, max_length, sentences
-        self.vocabulary = vocabulary if sentences is None else None
-        self.image_width, self.features = image_width, features
-        self.register_buffer("centre", torch.zeros(image_width))
+        self.sentences = parts.sentences
         reader: WordReader | SentenceReader
-        if sentences is not None:
-            reader = SentenceReader(sentences.dim, hidden=own.hidden, dropout=own.dropout)
+        if self.sentences is not None:
+            reader = SentenceReader(self.sentences.dim, hidden=own.hidden, dropout=own.dropout)
         else:
-            words, width = len(vocabulary), own.word_width
-            reader = WordReader(words, width=width, hidden=own.hidden, dropout=own.dropout, vectors=vectors)
+            reader = WordReader(
+                len(self.vocabulary),
+                width=own.word_width,
+                hidden=own.hidden,
+                dropout=own.dropout,
+                vectors=parts.vectors,
+            )
         self.steps = StepEncoder(reader, hidden=own.hidden, context=own.context, dropout=own.dropout)
         heard = self.steps.width * (2 if own.context else 1)
         spread = 2 if own.variance == "learned" else 1
@@ -188,10 +166,10 @@ class Vrss(StoryModel):
             self.posterior = nn.Linear(own.mlp, 2 * own.latent)
             nn.init.constant_(self.posterior.bias[own.latent :], own.first_log_variance)
             self.prior = _mlp(own.latent, own.mlp, 2 * own.latent)
-            self.decoder = _mlp(2 * own.latent, own.mlp, spread * image_width)
+            self.decoder = _mlp(2 * own.latent, own.mlp, spread * self.image_width)
         else:
             self.reader = nn.GRU(heard, own.hidden, batch_first=True, bidirectional=True)
-            self.decoder = _mlp(2 * own.hidden, own.mlp, image_width)
+            self.decoder = _mlp(2 * own.hidden, own.mlp, self.image_width)
 
     def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
         """Generate a picture vector for every step of B stories.
@@ -266,7 +244,7 @@ class Vrss(StoryModel):
 
     def story(self, texts: Sequence[str]) -> Generated:
         """Everything said about one story of at least one step, in evaluation mode."""
-        with Evaluating(self):
+        with evaluating(self):
             made = self(*self._read([texts]))
         found: Generated = made
         return found
@@ -289,9 +267,9 @@ class VrssTask(Task[VrssConfig, Vrss]):
 
     stories = True
 
-    def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
+    def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig, parts: Parts) -> None:
         """Take what is trained and what it trains on; sentence vectors are made here."""
-        super().__init__(model, corpus, config)
+        super().__init__(model, corpus, config, parts)
         self._vectors: Tensor | None = None
         if model.sentences is not None:
             encoded = model.sentences.encode_text(corpus.train.texts)
@@ -327,6 +305,7 @@ class VrssSystem(System[VrssConfig, Vrss]):
 
     name = "vrss"
     settings = VrssConfig
+    model = Vrss
     training = VrssTask
 
     def capabilities(self, config: VrssConfig) -> Capabilities:
@@ -342,23 +321,6 @@ class VrssSystem(System[VrssConfig, Vrss]):
             attends=config.model.context,
             margin=config.margin,
         )
-
-    def build(self, config: VrssConfig, parts: Parts) -> Vrss:
-        """The model."""
-        return Vrss(
-            config.model,
-            parts.vocabulary,
-            image_width=parts.image_width,
-            max_length=config.data.max_length,
-            vectors=parts.vectors,
-            features=parts.backbone,
-            sentences=parts.sentences,
-        )
-
-    def settle(self, model: Vrss, corpus: Corpus, config: VrssConfig) -> None:
-        """The mean feature."""
-        if config.model.centre:
-            model.centre.copy_(feature_moments(corpus, model.described)[0])
 
 
 SYSTEM = VrssSystem()

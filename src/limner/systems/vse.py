@@ -4,15 +4,13 @@ The plain baselines that all systems are compared with.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.datasets.vocabulary import Vocabulary
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.nn.words import last_states, word_embedding
 from limner.systems.base import Capabilities, Model, Parts, System, Task
@@ -68,56 +66,23 @@ class VseConfig(RunConfig):
     backbone: Literal["frozen", "drawings", "finetune"] = "frozen"
 
 
-class JointVectors(NamedTuple):
-    """Vectors of B pairs.
-
-    Attributes:
-        texts: (B, D) rows of unit length.
-        images: (B, D), of unit length unless `no_imgnorm`.
-    """
-
-    texts: Tensor
-    images: Tensor
-
-
 class Vse(Model):
     """A GRU over words, a linear layer over picture features."""
 
     name = "vse"
 
-    def __init__(
-        self,
-        architecture: VseArchitecture,
-        vocabulary: Vocabulary,
-        *,
-        image_width: int,
-        max_length: int,
-        vectors: Tensor | None = None,
-        backbone: nn.Module | None = None,
-    ) -> None:
+    def __init__(self, architecture: VseArchitecture, parts: Parts) -> None:
         """Draw the weights from torch's generator.
 
-        Args:
-            architecture: sizes.
-            vocabulary: of the training texts.
-            image_width: F of the picture features.
-            max_length: words of a text that count.
-            vectors: (V, E) to start from.
-            backbone: bytes of pictures → (B, F); None where features are stored.
         Raises:
-            ShapeError: the vectors do not fit.
+            ShapeError: the word vectors do not fit.
         """
-        super().__init__()
+        super().__init__(architecture, parts)
         own = architecture
-        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
-        self.embedding = word_embedding("vse", len(vocabulary), own.word_width, vectors)
+        self.embedding = word_embedding("vse", len(parts.vocabulary), own.word_width, parts.vectors)
         self.gru = nn.GRU(own.word_width, own.dim, batch_first=True)
-        self.backbone = backbone
-        self.project = nn.Linear(image_width, own.dim)
-
-    def forward(self, ids: Tensor, lengths: Tensor, pictures: Tensor) -> JointVectors:
-        """Encode B pairs; arguments and errors as of `texts` and `pictures`."""
-        return JointVectors(self.texts(ids, lengths), self.pictures(pictures))
+        self.backbone = parts.backbone
+        self.project = nn.Linear(parts.image_width, own.dim)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
         """(B, L) int64 and (B,) lengths in 1…L → (B, D) rows of unit length.
@@ -134,18 +99,9 @@ class Vse(Model):
             ShapeError: features of another width.
         """
         features = pictures if self.backbone is None else self.backbone(pictures)
-        self.check_width(features, self.project.in_features)
+        self.check_width(features)
         made = self.project(normalize(features, dim=1))
         return made if self.architecture.no_imgnorm else normalize(made, dim=1)
-
-    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, D) and (M, D) rows → (N, M) products: cosines unless `no_imgnorm`.
-
-        Raises:
-            ShapeError: widths differ.
-        """
-        expect("vse", texts=(texts, "N D"), images=(images, "M D"))
-        return texts @ images.T
 
 
 class VseTask(Task[VseConfig, Vse]):
@@ -153,9 +109,10 @@ class VseTask(Task[VseConfig, Vse]):
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The hinge, per pair."""
-        config, out = self.config, self.model(batch.words, batch.lengths, batch.pictures)
+        config, model = self.config, self.model
+        scores = model.texts(batch.words, batch.lengths) @ model.pictures(batch.pictures).t()
         hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
-        return {"total": hinge(out.texts @ out.images.t(), config.margin, batch.neg)}
+        return {"total": hinge(scores, config.margin, batch.neg)}
 
 
 class VseSystem(System[VseConfig, Vse]):
@@ -163,22 +120,12 @@ class VseSystem(System[VseConfig, Vse]):
 
     name = "vse"
     settings = VseConfig
+    model = Vse
     training = VseTask
 
     def capabilities(self, config: VseConfig) -> Capabilities:
         """Ranks single texts; its backbone can train along."""
         return Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
-
-    def build(self, config: VseConfig, parts: Parts) -> Vse:
-        """The model."""
-        return Vse(
-            config.model,
-            parts.vocabulary,
-            image_width=parts.image_width,
-            max_length=config.data.max_length,
-            vectors=parts.vectors,
-            backbone=parts.backbone,
-        )
 
 
 SYSTEM = VseSystem()

@@ -85,7 +85,7 @@ class Batches:
 
         Args:
             corpus: whose training rows are drawn.
-            vocabulary: numbers the words; None for systems that read texts by other means, or none.
+            vocabulary: numbers the words; None or an empty one for systems that read texts by other means.
             config: batch size, length of texts, duplicates and seed.
             device: where a batch goes.
             stories: draw whole stories, not pairs.
@@ -93,7 +93,7 @@ class Batches:
         """
         rows = corpus.train
         self._rows, self._pictures, self._config, self._device = rows, corpus.pictures, config, device
-        if vocabulary is None:
+        if vocabulary is None or not vocabulary.words:
             self._words, self._lengths = np.zeros((len(rows), 1), np.int64), np.ones(len(rows), np.int64)
         else:
             self._words, self._lengths = vocabulary.batch(rows.texts, config.data.max_length)

@@ -69,6 +69,7 @@ class RunConfig(Config):
         preset: paper, release or sound.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
+        model: sizes and parts, of a class of the system's own.
     Source: docs/methods/index.md §3.
     """
 
@@ -81,6 +82,7 @@ class RunConfig(Config):
     preset: Preset = "release"
     data: DataConfig
     loop: LoopConfig = LoopConfig()
+    model: Any = None
 
     @model_validator(mode="before")
     @classmethod

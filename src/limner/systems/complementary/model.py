@@ -9,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.datasets.vocabulary import Vocabulary
 from limner.nn.polysemous import GridTower, TextTower
-from limner.systems.base import ENCODE_BATCH, Evaluating, Model
+from limner.systems.base import ENCODE_BATCH, Model, Parts, evaluating
 
 _ROWS, _COLUMNS = 1024, 4096  # products of heads at once
 
@@ -75,36 +74,19 @@ class Pvse(Model):
 
     name = "pvse"
 
-    def __init__(
-        self,
-        architecture: PvseArchitecture,
-        vocabulary: Vocabulary,
-        *,
-        image_width: int,
-        max_length: int,
-        vectors: Tensor | None = None,
-        backbone: nn.Module | None = None,
-    ) -> None:
+    def __init__(self, architecture: PvseArchitecture, parts: Parts) -> None:
         """Draw the weights from torch's generator.
 
-        Args:
-            architecture: sizes.
-            vocabulary: of the training texts.
-            image_width: F of a place of the grid.
-            max_length: words of a text that count.
-            vectors: (V, E) to start from.
-            backbone: bytes of pictures → (B, P, F); None where grids are stored.
         Raises:
             ConfigError: H is odd.
-            ShapeError: the vectors do not fit.
+            ShapeError: the word vectors do not fit.
         """
-        super().__init__()
+        super().__init__(architecture, parts)
         own = architecture
-        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
         self.words = TextTower(
-            len(vocabulary), own.word_width, own.text_hidden, own.heads, own.dim, vectors=vectors
+            len(self.vocabulary), own.word_width, own.text_hidden, own.heads, own.dim, vectors=parts.vectors
         )
-        self.grid = GridTower(image_width, own.image_hidden, own.heads, own.dim, backbone)
+        self.grid = GridTower(parts.image_width, own.image_hidden, own.heads, own.dim, parts.backbone)
 
     def forward(self, ids: Tensor, lengths: Tensor, pictures: Tensor) -> Polysemous:
         """Embed B pairs.
@@ -139,10 +121,9 @@ class Pvse(Model):
         found = np.zeros((len(texts), *self.shape), np.float32)
         if not texts:
             return found
-        assert self.vocabulary is not None  # noqa: S101  (taken when it was made)
         ids, lengths = self.vocabulary.batch(texts, self.max_length)
         order = np.argsort(lengths, kind="stable")
-        with Evaluating(self):
+        with evaluating(self):
             for start in range(0, len(texts), ENCODE_BATCH):
                 some = order[start : start + ENCODE_BATCH]
                 words = torch.from_numpy(ids[some, : int(lengths[some].max())]).to(self.device)

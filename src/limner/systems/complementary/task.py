@@ -6,13 +6,17 @@ Weights of a batch come from `PairWeights`; this decides which loss they enter.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from limner.datasets.neighbours import write_pair_scores
+from limner.arrays import FloatArray
+from limner.datasets.features import Features
+from limner.datasets.neighbours import build_graph, stored_graph, write_pair_scores
+from limner.datasets.word_vectors import document_vectors
 from limner.losses import reweighted as distance_weighted
 from limner.losses.ranking import diversity_loss, domain_loss
 from limner.losses.reweighted import (
@@ -27,7 +31,7 @@ from limner.losses.reweighted import (
     thomas_loss,
 )
 from limner.losses.weighting import weighted_hinge
-from limner.systems.base import Task
+from limner.systems.base import Parts, Task
 from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import EpochMemory, against
 from limner.systems.complementary.model import Pvse, pair_scores
@@ -38,27 +42,18 @@ from limner.training.corpus import Corpus
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 
 
+GRAPHS = "graphs"  # below the feature stores
+
+
 class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
     """All rows of the tables; it also remembers, see `limner.training.checkpoint.Remembering`."""
 
-    def __init__(
-        self,
-        model: Pvse,
-        corpus: Corpus,
-        config: ComplementaryConfig,
-        neighbours: NDArray[np.int32] | None = None,
-    ) -> None:
-        """Take what is trained and what it trains on.
-
-        Args:
-            model: on its device.
-            corpus: training rows.
-            config: settings.
-            neighbours: (n, N) rows near each row by their texts, −1 where there are fewer; for methods that
-                look at neighbourhoods.
-        """
-        super().__init__(model, corpus, config)
-        self._rows, self._neighbours = corpus.train, neighbours
+    def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
+        """Take what is trained, and find the neighbours of the training texts where they are looked at."""
+        super().__init__(model, corpus, config, parts)
+        self._rows = corpus.train
+        neighbours = _neighbours(config, corpus, parts) if config.needs_graph else None
+        self._neighbours = neighbours
         self._memory = EpochMemory(model, corpus, config) if config.needs_bank else None
         self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
 
@@ -217,3 +212,24 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         picked = np.floor(rng.random(len(chosen)) * np.maximum(counts, 1)).astype(np.int64)
         found = table[np.arange(len(chosen)), picked]
         return np.where(counts > 0, found, chosen).astype(np.int64)
+
+
+def _neighbours(config: ComplementaryConfig, corpus: Corpus, parts: Parts) -> NDArray[np.int32]:
+    """(n, N) neighbours of the training texts, −1 where there are fewer; kept beside stored features."""
+    graph, rows = config.graph, corpus.train
+    found: FloatArray
+    if parts.sentences is not None:
+        found = parts.sentences.encode_text(rows.texts)
+    else:
+        found = document_vectors(
+            rows.texts,
+            size=graph.width,
+            min_count=graph.min_count,
+            epochs=graph.epochs,
+            seed=config.loop.seed,
+        )
+    settings: Any = {"size": graph.size, "method": graph.method}
+    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids}
+    if isinstance(corpus.pictures, Features):
+        return stored_graph(Path(config.data.features) / GRAPHS, found, **settings)
+    return build_graph(found, **settings)

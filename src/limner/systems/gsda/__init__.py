@@ -25,7 +25,7 @@ from limner.nn.graphs import (
 )
 from limner.scenes.graphs import SceneGraph, read_graphs
 from limner.systems import vse
-from limner.systems.base import Capabilities, Parts, System, feature_moments
+from limner.systems.base import Capabilities, Parts, System
 from limner.systems.gsda.captioner import Captioner
 from limner.systems.gsda.config import GsdaConfig
 from limner.systems.gsda.model import Gsda
@@ -38,6 +38,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
 
     name = "gsda"
     settings = GsdaConfig
+    model = Gsda
     training = GsdaTask
 
     def capabilities(self, config: GsdaConfig) -> Capabilities:
@@ -61,8 +62,8 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             parts.extra = picture_graphs(config, corpus, encoder)
         if config.caption != "off":
             texts, data = corpus.train.texts, config.data
-            told = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
-            parts.about["told"] = json.loads(told.to_json())
+            spoken = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
+            parts.about["told"] = json.loads(spoken.to_json())
         if parts.extra is not None:
             labels = parts.extra.labels
             parts.about["labels"] = list(labels.labels)
@@ -83,12 +84,10 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             raise CheckpointError(
                 f"{parts.where}: holds no keys of VSE0 ({error}); train it again"
             ) from error
-        parts.sentences = vse.SYSTEM.build(own, Parts(words, width, backbone))
+        parts.sentences = vse.SYSTEM.build(own, Parts(words, width, own.data.max_length, backbone))
 
     def build(self, config: GsdaConfig, parts: Parts) -> Gsda:
         """The retriever, with the graph encoder and the captioner that the settings ask for."""
-        about, data, keys = parts.about, config.data, parts.sentences
-        assert keys is not None  # noqa: S101  (declared, or a run of VSE0)
         graphs = captioner = None
         if config.graph != "off":
             vectors = (
@@ -101,31 +100,11 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
                 vectors, dim=own.dim, width=own.width, layers=own.layers, convolution=own.convolution
             )
         if config.caption != "off":
-            told = Vocabulary.from_json(json.dumps(about.get("told")), parts.where)
+            spoken = Vocabulary.from_json(json.dumps(parts.about.get("told")), parts.where)
             captioner = Captioner(
-                config.captioner, told, image_width=parts.image_width, max_length=data.max_length
+                config.captioner, spoken, image_width=parts.image_width, max_length=parts.max_length
             )
-        return Gsda(
-            config.model,
-            parts.vocabulary,
-            keys,
-            image_width=parts.image_width,
-            max_length=data.max_length,
-            vectors=parts.vectors,
-            features=parts.backbone,
-            graphs=graphs,
-            captioner=captioner,
-            labels=tuple(about.get("labels", ())),
-        )
-
-    def settle(self, model: Gsda, corpus: Corpus, config: GsdaConfig) -> None:
-        """The mean feature."""
-        if config.model.centre:
-            model.centre.copy_(feature_moments(corpus, model.described)[0])
-
-    def task(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> GsdaTask:
-        """Batches of stories, with their graphs."""
-        return GsdaTask(model, corpus, config, parts.extra)
+        return Gsda(config.model, parts, graphs, captioner)
 
 
 SYSTEM = GsdaSystem()
@@ -146,11 +125,10 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
                 f"gsda: keys_run {config.keys_run} was trained with data.{name}={getattr(its, name)!r}, this"
                 f" run has {getattr(mine, name)!r}: it may have seen test rows; train it on the same split"
             )
-    assert model.vocabulary is not None  # noqa: S101  (VSE reads words)
     return model, {
         "config": trained.model_dump(mode="json"),
         "vocabulary": json.loads(model.vocabulary.to_json()),
-        "image_width": model.project.in_features,
+        "image_width": model.image_width,
     }
 
 

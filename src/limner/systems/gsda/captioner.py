@@ -20,7 +20,7 @@ from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.nn.story import PictureSequenceEncoder
 from limner.nn.words import read_forward
-from limner.systems.base import Evaluating, to_tensor
+from limner.systems.base import evaluating, to_tensor
 
 BOUNDARY = 0  # as input the start of a sentence, as output its end: padding is neither read nor generated
 UNKNOWN = 1
@@ -230,7 +230,7 @@ class Captioner(nn.Module):
             raise ShapeError("captioner: stories and pictures differ in number, expected one per sentence")
         told = [number for number, story in enumerate(stories) if story]
         nats, tokens, unknown = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        with Evaluating(self):
+        with evaluating(self):
             for start in range(0, len(told), AT_ONCE):
                 some = told[start : start + AT_ONCE]
                 words, lengths = self.numbers([text for number in some for text in stories[number]])
@@ -318,7 +318,7 @@ def tell_sentences(captioner: Captioner, features: Tensor, steps: Tensor) -> lis
     """
     steps = steps.cpu()
     told: list[list[Sentence]] = [[] for _ in steps.tolist()]
-    with Evaluating(captioner):
+    with evaluating(captioner):
         heard = captioner.heard(features, steps)
         first = steps.cumsum(0) - steps
         state = captioner.silence(len(steps))

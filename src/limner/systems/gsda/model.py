@@ -12,13 +12,12 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.arrays import FloatArray, TextEncoder
+from limner.arrays import FloatArray
 from limner.config import Config
-from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.nn.contextual import Context, ContextualEncoder
 from limner.nn.graphs import Convolution, Graph, GraphEncoder, batch_graphs
-from limner.systems.base import ENCODE_BATCH, Evaluating, StoryModel, to_tensor
+from limner.systems.base import ENCODE_BATCH, FixedFeatures, Parts, StoryModel, evaluating, to_tensor
 from limner.systems.gsda.captioner import Captioner
 
 
@@ -60,62 +59,46 @@ class GraphArchitecture(Config):
     layers: int = Field(default=2, ge=1)
 
 
-class Gsda(StoryModel):
+class Gsda(StoryModel, FixedFeatures):
     """The whole system."""
 
     name = "gsda"
-    centre: Tensor
 
     def __init__(
         self,
         architecture: GsdaArchitecture,
-        vocabulary: Vocabulary,
-        keys: TextEncoder,
-        *,
-        image_width: int,
-        max_length: int,
-        vectors: Tensor | None = None,
-        features: nn.Module | None = None,
+        parts: Parts,
         graphs: GraphEncoder | None = None,
         captioner: Captioner | None = None,
-        labels: Sequence[str] = (),
     ) -> None:
         """Draw the weights from torch's generator.
 
         Args:
             architecture: sizes and parts.
-            vocabulary: of the training texts.
-            keys: frozen encoder of sentences, which the others are heard through; where it is a module, its
-                weights are kept with the model's.
-            image_width: F of the picture features.
-            max_length: words of a sentence that count.
-            vectors: (V, E) to start from.
-            features: bytes of pictures → (B, F), fixed; None where features are stored.
+            parts: its `sentences` are the keys, through which other sentences are read; where they are a
+                module, its weights are kept with the model's.
             graphs: encoder of scene graphs, for the graph terms and for re-ranking.
             captioner: of the dual task.
-            labels: what the rows of the graph encoder's label vectors are of.
         """
-        super().__init__()
-        own = architecture
-        self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
-        self.image_width, self.features = image_width, features
-        self.register_buffer("centre", torch.zeros(image_width))
+        super().__init__(architecture, parts)
+        own, keys = architecture, parts.sentences
+        assert keys is not None  # noqa: S101  (declared, or a run of VSE0)
         self.keys = keys
         if isinstance(keys, nn.Module):
             keys.requires_grad_(requires_grad=False)
         self.sentences = ContextualEncoder(
-            len(vocabulary),
+            len(self.vocabulary),
             width=own.word_width,
             hidden=own.hidden,
             keys=keys.dim,
             attention=own.attention,
             context=own.context,
-            vectors=vectors,
+            vectors=parts.vectors,
         )
         self.of_text = nn.Linear(self.sentences.width, own.dim, bias=False)
-        self.of_image = nn.Linear(image_width, own.dim, bias=False)
+        self.of_image = nn.Linear(parts.image_width, own.dim, bias=False)
         self.graphs, self.captioner = graphs, captioner
-        self._labels = {label: row for row, label in enumerate(labels)}
+        self._labels = {label: row for row, label in enumerate(parts.about.get("labels", ()))}
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
         """Sentences of B stories → (S, D) rows of unit length.
@@ -163,7 +146,7 @@ class Gsda(StoryModel):
             raise ConfigError("gsda: the run has no graph encoder; train one with graph = 'soft'")
         found = np.zeros((len(graphs), self.graphs.dim), np.float32)
         empty = np.zeros(len(graphs), np.bool_)
-        with Evaluating(self):
+        with evaluating(self):
             for start in range(0, len(graphs), ENCODE_BATCH):
                 some = slice(start, start + ENCODE_BATCH)
                 vectors, without = self.graphs(batch_graphs(graphs[some], self._labels).to(self.device))

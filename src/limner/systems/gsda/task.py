@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from limner.errors import ConfigError
 from limner.losses.generative import sentence_losses, story_losses
 from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.losses.ranking import sum_hinge
 from limner.nn.graphs import Graph, GraphBatch, LabelVectors, batch_graphs
-from limner.systems.base import Task
+from limner.systems.base import Parts, Task
 from limner.systems.gsda.captioner import Captioner
 from limner.systems.gsda.config import GsdaConfig
 from limner.systems.gsda.model import Gsda
@@ -43,29 +42,11 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
 
     stories = True
 
-    def __init__(
-        self,
-        model: Gsda,
-        corpus: Corpus,
-        config: GsdaConfig,
-        graphs: PictureGraphs | None = None,
-    ) -> None:
-        """Take what is trained and what it trains on; the keys of all training texts are made here.
-
-        Args:
-            model: with the parts that the settings ask for.
-            corpus: training rows.
-            config: settings.
-            graphs: scene graphs of the training rows.
-        Raises:
-            ConfigError: a part is missing, or there without a use.
-        """
-        if {model.graphs is not None, graphs is not None} != {config.graph != "off"}:
-            raise ConfigError(f"gsda: graph = {config.graph!r} and graphs go together; give both or neither")
-        if (config.caption != "off") != (model.captioner is not None):
-            raise ConfigError(f"gsda: caption = {config.caption!r} and a captioner go together")
-        super().__init__(model, corpus, config)
-        self._graphs, texts = graphs, corpus.train.texts
+    def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
+        """Take what is trained and what it trains on; the keys of all training texts are made here."""
+        super().__init__(model, corpus, config, parts)
+        self._graphs: PictureGraphs | None = parts.extra
+        texts = corpus.train.texts
         self._keys = torch.from_numpy(model.keys.encode_text(texts)).to(model.device)
         if model.captioner is not None:
             self._told = model.captioner.numbers(texts)
