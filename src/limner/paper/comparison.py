@@ -5,7 +5,7 @@ All figures see the same draws of groups, so that differences are paired, and on
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,8 @@ class Figure:
     Attributes:
         kind: how it is written.
         statistic: None where no result exists.
-        paper: the published figure.
+        paper: the published figure, as printed.
+        release: the same figure recomputed from the files of the release.
         higher_is_better: its direction.
         applies: False where the row has no such figure.
         minus: what is taken from the statistic, of a figure that is a difference.
@@ -177,6 +178,7 @@ class Figure:
     minus: Statistic | None = None
     against: "Figure | None" = None
     comparable: bool = True
+    release: float | None = None
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
@@ -304,6 +306,9 @@ def compare(
         # on the data themselves, then on every resample
         drawn = {one: np.concatenate([one(once), own]) for one, own in zip(every, found, strict=True)}
 
+    def given(figure: Figure) -> dict[str, Any]:
+        return {"kind": figure.kind, "paper": figure.paper, "release": figure.release}
+
     def values_of(figure: Figure) -> Values | None:
         if figure.statistic is None:
             return None
@@ -315,7 +320,7 @@ def compare(
     for place, figure in enumerate(figures):
         own = values_of(figure)
         if own is None:
-            cells.append(Cell(kind=figure.kind, paper=figure.paper, applies=figure.applies))
+            cells.append(Cell(**given(figure), applies=figure.applies))
             continue
         control = values_of(figure.against) if figure.against else None
         if groups >= FEWEST_GROUPS and control is not None:
@@ -323,9 +328,7 @@ def compare(
             p_values[place] = difference_of(gaps[0], gaps[1:], groups).p_value
             better[place] = (gaps[0] > 0) == figure.higher_is_better
         span = interval_of(float(own[0]), own[1:], groups)
-        cells.append(
-            Cell(value=span.value, low=span.low, high=span.high, paper=figure.paper, kind=figure.kind)
-        )
+        cells.append(Cell(value=span.value, low=span.low, high=span.high, **given(figure)))
     for place, corrected in zip(p_values, holm(list(p_values.values())), strict=True):
         if corrected < LEVEL:
             mark: Mark = "*" if better[place] else "†"

@@ -97,7 +97,7 @@ def refinement_bars(table: Table) -> Figure:
         row
         for row in table.rows
         if any(row.cells[place + width * k].value is not None for k in (0, 1))
-        or any(row.cells[place + width * k].paper is not None for k in (0, 1))
+        or any(row.cells[place + width * k].published is not None for k in (0, 1))
     ]
     if not rows:
         raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
@@ -111,9 +111,9 @@ def refinement_bars(table: Table) -> Figure:
             x, value, low, high = (np.array(column, dtype=np.float64) for column in zip(*there, strict=True))
             spread = np.abs(np.stack([value - low, high - value]))
             axes.bar(x, value, 0.38, yerr=spread, color=colour, label=stage, error_kw={"linewidth": 0.8})
-        printed = [(x, c.paper) for x, c in zip(at, cells, strict=True) if c.paper is not None]
-        if printed:
-            x, value = (np.array(column, dtype=np.float64) for column in zip(*printed, strict=True))
+        rings_at = [(x, c.published) for x, c in zip(at, cells, strict=True) if c.published is not None]
+        if rings_at:
+            x, value = (np.array(column, dtype=np.float64) for column in zip(*rings_at, strict=True))
             label = None if rings else "the paper's"
             axes.scatter(x, value, facecolors="none", edgecolors=ORANGE, s=28, zorder=3, label=label)
             rings = True

@@ -63,7 +63,8 @@ class Cell(Record):
     Attributes:
         value: a fraction, a rank, a precision, a count or a probability; None where no result exists.
         low, high: interval, in the unit of the value.
-        paper: the published figure, in the same unit.
+        paper: the published figure, in the same unit, as printed.
+        release: the same figure recomputed from the files of the release.
         mark: ``*`` better, ``†`` worse than the control, significantly after correction.
         kind: how it is written.
         applies: False where the row has no such figure (a system that refines nothing), which is no gap.
@@ -73,9 +74,15 @@ class Cell(Record):
     low: float | None = None
     high: float | None = None
     paper: float | None = None
+    release: float | None = None
     mark: Mark = ""
     kind: Kind = "percent"
     applies: bool = True
+
+    @property
+    def published(self) -> float | None:
+        """The published figure with the most digits."""
+        return self.paper if self.release is None else self.release
 
     def parts(self) -> tuple[str, str, str]:
         """The figure with its mark, its interval, and the published figure, each possibly empty."""
@@ -85,7 +92,10 @@ class Cell(Record):
         span = ""
         if self.value is not None and self.low is not None and self.high is not None:
             span = f"[{written(self.low, self.kind)}, {written(self.high, self.kind)}]"
-        return main, span, "" if self.paper is None else f"({written(self.paper, self.kind)})"
+        found = [] if self.paper is None else [written(self.paper, self.kind)]
+        if self.release is not None:
+            found.append(f"release {written(self.release, self.kind)}")
+        return main, span, f"({', '.join(found)})" if found else ""
 
 
 class Row(Record):
