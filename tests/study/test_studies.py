@@ -24,7 +24,7 @@ from limner.study.records import (
     KeyEntry,
     Population,
     Vote,
-    check_vote,
+    check_votes,
     fingerprint,
     read_study,
     read_votes,
@@ -220,7 +220,7 @@ def test_votes_without_a_zone_or_with_endless_seconds_are_refused():
 def test_answers_that_an_item_allows(protocol, answer, order, fine):
     vote = Vote(item="i1", rater="r", answer=answer, shown_order=order, seconds=1, time=TIME)
     if fine:
-        check_vote(vote, an_item(), protocol)
+        check_votes([vote], [an_item()], protocol)
     else:
         with pytest.raises(DataError, match="'i1'"):
-            check_vote(vote, an_item(), protocol)
+            check_votes([vote], [an_item()], protocol)

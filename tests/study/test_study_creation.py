@@ -10,7 +10,7 @@ from PIL import Image
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import BoardStep, Candidate, Picture, PictureRef, Step, Story, Storyboard
-from limner.study.create import QUESTIONS, SIDE_PX, ShownPictures, StudySettings, create_study
+from limner.study.create import QUESTIONS, SIDE_PX, StudySettings, copy_picture, create_study
 from limner.study.material import boards_material, items_material
 from limner.study.records import PAIR_WORDS, read_study, redrawn
 
@@ -245,8 +245,7 @@ def test_copies_carry_no_metadata_and_fit_a_screen(tmp_path):
     Image.new("RGB", (30, 20), "green").save(source / "plain.png")
     Image.new("RGB", (30, 20), "green").save(source / "other.bmp")
     before = {path.name: path.read_bytes() for path in source.iterdir()}
-    shown = ShownPictures(to)
-    names = {path.name: shown.add(path) for path in sorted(source.iterdir())}
+    names = {path.name: copy_picture(to, path) for path in sorted(source.iterdir())}
     assert (to / names["plain.png"]).read_bytes() == before["plain.png"]
     assert b"SECRET" not in b"".join(path.read_bytes() for path in to.iterdir())
     with Image.open(to / names["told.jpg"]) as upright:

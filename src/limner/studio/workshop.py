@@ -12,18 +12,8 @@ from limner.errors import ConfigError, DataError
 from limner.records import Candidate, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
-from limner.studio.edits import (
-    Choose,
-    Edit,
-    Retext,
-    Retitle,
-    TextFormat,
-    carried,
-    changed,
-    check_step,
-    named,
-    read_text,
-)
+from limner.studio import edits
+from limner.studio.edits import Choose, Edit, Retext, Retitle, TextFormat
 from limner.studio.engine import Engine, made, strip_of
 from limner.studio.projects import (
     UNDO_STEPS,
@@ -83,12 +73,12 @@ class Workshop:
         Raises:
             LimnerError: as `read_text` and `limner.storyboard.illustrator.Illustrator.board`.
         """
-        reading = read_text(text, format, by)
+        reading = edits.read_text(text, format, by)
         library = self.engine.illustrator()
         state = State(
             revision=1,
             time=datetime.now(UTC),
-            title=title.strip() or named(reading.story),
+            title=title.strip() or edits.named(reading.story),
             text=digest(text),
             format=format,
             by=by,
@@ -144,11 +134,11 @@ class Workshop:
             text, board = self.projects.text(found), self.projects.board(found)
             library = self.engine.illustrator()
             story, kept, fresh = board.story, edit, board
-            state = changed(found.state, edit, board, library)
+            state = edits.changed(found.state, edit, board, library)
             if isinstance(edit, Retext):
                 text = edit.text
-                reading = read_text(text, state.format, state.by)
-                state = carried(state, story, reading)
+                reading = edits.read_text(text, state.format, state.by)
+                state = edits.carried(state, story, reading)
                 story = reading.story
                 notes = (*state.notes, *_unread(library, story))
                 state = state.model_copy(update={"text": digest(text), "notes": notes})
@@ -194,7 +184,7 @@ class Workshop:
         """
         found = self.projects.read(project)
         board, state = self.projects.board(found), found.state
-        check_step(step, board)
+        edits.check_step(step, board)
         if relation is not None:
             state = state.model_copy(update={"relations": {**state.relations, step: relation}})
         strip = strip_of(self.engine.illustrator(), board, state, step, limit)

@@ -7,10 +7,11 @@ import hashlib
 import io
 import math
 import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from PIL.Image import Image, Resampling
 from PIL.PngImagePlugin import PngImageFile
@@ -78,7 +79,7 @@ class StudySettings(Record):
     question: str = Field(min_length=1)
     consent: str = Field(default=CONSENT, min_length=1)
     hypotheses: tuple[str, ...] = ()
-    size: int | None = Field(default=100, ge=1)
+    size: int | None = Field(default=100, ge=1, le=100_000)
     seed: int = Field(default=0, ge=0)
     raters: int = Field(default=3, ge=1, le=100)
     checks: float = Field(default=0.1, ge=0, le=1)
@@ -125,7 +126,7 @@ Draft = tuple[Item, KeyEntry]
 UNNAMED = "x"
 PAIR = ("first", "second")
 PAIR_DUE: tuple[PairAnswer, ...] = ("neither", "same")
-TICKED = 3
+TICKED = "abc"
 
 
 def attention_checks(
@@ -148,9 +149,8 @@ def attention_checks(
     found = []
     for number in range(count):
         stratum = strata[int(shuffled(map(str, range(len(strata))), seed, "check stratum", number)[0])]
-        chosen = shuffled(pictures, seed, "check", number)[: 2 if protocol == "pairwise" else TICKED]
-        names = PAIR if protocol == "pairwise" else "abc"
-        candidates = dict(zip(names, chosen, strict=False))
+        names = PAIR if protocol == "pairwise" else TICKED
+        candidates = dict(zip(names, shuffled(pictures, seed, "check", number), strict=False))
         due: Answer
         if protocol == "pairwise":
             due = PAIR_DUE[number % len(PAIR_DUE)]
@@ -158,15 +158,27 @@ def attention_checks(
         else:
             due = () if number % 2 else tuple(candidates)
             asked = f"tick {'every' if due else 'no'} picture of this step"
-        item = Item(
-            id=UNNAMED,
-            text=f"This is a check that texts are read. Whatever the pictures show, {asked}.",
-            candidates=tuple(Candidate(id=name, picture=one) for name, one in candidates.items()),
-            stratum=stratum,
-            sequence="" if protocol == "pairwise" else UNNAMED,
-        )
-        found.append([(item, KeyEntry(right=due))])
+        text = f"This is a check that texts are read. Whatever the pictures show, {asked}."
+        found.append([(_item(protocol, text, candidates, stratum), KeyEntry(right=due))])
     return found
+
+
+def _item(
+    protocol: Protocol,
+    text: str,
+    candidates: Mapping[str, str],
+    stratum: str,
+    **more: Any,  # noqa: ANN401  (fields of an item)
+) -> Item:
+    """An item with placeholders for its names, of candidates and their pictures."""
+    return Item(
+        id=UNNAMED,
+        text=text,
+        candidates=tuple(Candidate(id=name, picture=one) for name, one in candidates.items()),
+        stratum=stratum,
+        sequence="" if protocol == "pairwise" else UNNAMED,
+        **more,
+    )
 
 
 SIDE_PX = 1600
@@ -175,36 +187,21 @@ _PLAIN = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
 _TELLING = ("exif", "xmp", "XML:com.adobe.xmp", "photoshop", "comment", "Comment", "Description", "Title")
 
 
-class ShownPictures:
-    """A folder that is filled with copies."""
+def copy_picture(folder: Path, picture: PictureSource) -> str:
+    """Copy a picture into a folder; equal contents share a copy.
 
-    def __init__(self, folder: Path) -> None:
-        """Take the folder, which is there."""
-        self._folder = folder
-        self._known: dict[Path, str] = {}
-
-    def add(self, picture: PictureSource) -> str:
-        """Copy a picture; equal contents share a copy.
-
-        Args:
-            picture: a file, or a drawn picture.
-        Returns:
-            Name of the copy in the folder: SHA-256 of its bytes, and an ending.
-        Raises:
-            DataError: the file does not open.
-        """
-        if not isinstance(picture, Path):
-            return self._write(*_png(picture))
-        if picture not in self._known:
-            self._known[picture] = self._write(*_ready(picture))
-        return self._known[picture]
-
-    def _write(self, data: bytes, ending: str) -> str:
-        name = f"{hashlib.sha256(data).hexdigest()}.{ending}"
-        target = self._folder / name
-        if not target.exists():
-            target.write_bytes(data)
-        return name
+    Args:
+        folder: that is there.
+        picture: a file, or a drawn picture.
+    Returns:
+        Name of the copy in the folder: SHA-256 of its bytes, and an ending.
+    Raises:
+        DataError: the file does not open.
+    """
+    data, ending = _ready(picture) if isinstance(picture, Path) else _encoded(picture, "png")
+    name = f"{hashlib.sha256(data).hexdigest()}.{ending}"
+    (folder / name).write_bytes(data)
+    return name
 
 
 def _ready(path: Path) -> tuple[bytes, str]:
@@ -219,29 +216,24 @@ def _ready(path: Path) -> tuple[bytes, str]:
         return read.data, _PLAIN[found.format]
     shown = found.rgb
     shown.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
-    if found.format not in ("JPEG", "MPO"):
-        return _png(shown)
-    file = io.BytesIO()
-    shown.info.clear()
-    shown.save(file, "JPEG", quality=QUALITY, subsampling=0)
-    return file.getvalue(), "jpg"
+    return _encoded(shown, "jpg" if found.format in ("JPEG", "MPO") else "png")
 
 
-def _png(picture: Image) -> tuple[bytes, str]:
-    file = io.BytesIO()
-    bare = picture.convert("RGB")
+def _encoded(picture: Image, ending: str) -> tuple[bytes, str]:
+    file, bare = io.BytesIO(), picture.convert("RGB")
     bare.info.clear()
-    bare.save(file, "PNG")
-    return file.getvalue(), "png"
+    if ending == "jpg":
+        bare.save(file, "JPEG", quality=QUALITY, subsampling=0)
+    else:
+        bare.save(file, "PNG")
+    return file.getvalue(), ending
 
 
 def _tells(image: Image) -> bool:
     """Whether a file says anything beside its pixels; several frames would move."""
-    if any(image.info.get(name) for name in _TELLING) or image.getexif():
-        return True
-    if isinstance(image, PngImageFile) and image.text:
-        return True
-    return isinstance(image, PngImageFile | WebPImageFile) and image.n_frames > 1
+    said = any(image.info.get(name) for name in _TELLING) or image.getexif()
+    written = isinstance(image, PngImageFile) and image.text
+    return bool(said or written or (isinstance(image, PngImageFile | WebPImageFile) and image.n_frames > 1))
 
 
 def create_study(to: Path, material: Material, settings: StudySettings) -> Study:
@@ -262,29 +254,23 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise DataError(f"{to}: not an empty folder; name a new one for the study")
     population = draw(material.strata, settings.size, settings.seed)
-    part = to.with_name(f".{to.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as draft:
+        part = Path(draft) / "study"
         (part / PICTURES).mkdir(parents=True)
         study = _write(part, material, population, settings)
         if to.exists():
             to.rmdir()
         part.replace(to)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return study
 
 
 def _write(folder: Path, material: Material, population: Population, settings: StudySettings) -> Study:
-    shown = ShownPictures(folder / PICTURES)
-    pages: list[list[Draft]] = []
-    for stratum, drawn in population.strata.items():
-        for name in drawn.drawn:
-            proposals = material.strata[stratum][name]
-            for one in proposals:
-                if not one.text.strip():
-                    raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
-            pages.append([_drafted(one, stratum, shown, settings) for one in proposals])
+    pages = [
+        [_drafted(one, stratum, folder / PICTURES, settings) for one in material.strata[stratum][name]]
+        for stratum, drawn in population.strata.items()
+        for name in drawn.drawn
+    ]
     asked = [page for page in pages if not page[0][0].prefilled]
     wanted = math.ceil(settings.checks * len(asked))
     checks = attention_checks(settings.protocol, asked, wanted, settings.seed)
@@ -317,33 +303,29 @@ def _write(folder: Path, material: Material, population: Population, settings: S
     return write_study(folder, values, items, key, population)
 
 
-def _drafted(one: Proposal, stratum: str, shown: ShownPictures, settings: StudySettings) -> Draft:
+def _drafted(one: Proposal, stratum: str, folder: Path, settings: StudySettings) -> Draft:
     """A text with its pictures in a canonical order that says nothing.
 
     A pair shows either system's picture, pre-filled where they are equal; a step every different one once.
     """
-    pairs = settings.protocol == "pairwise"
-    pictures = {letter: shown.add(picture) for letter, picture in one.pictures().items()}
+    if not one.text.strip():
+        raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
+    pictures = {letter: copy_picture(folder, picture) for letter, picture in one.pictures().items()}
     systems: dict[str, tuple[str, ...]]
-    if pairs:
+    more: dict[str, Any] = {"position": one.position}
+    if settings.protocol == "pairwise":
         order = shuffled(pictures, settings.seed, "sides", stratum, one.source)
         systems = {side: (letter,) for side, letter in zip(PAIR, order, strict=True)}
+        same = len(set(pictures.values())) == 1
+        more |= {"context": one.context, "prefilled": "same" if same else None}
     else:
         order = shuffled(set(pictures.values()), settings.seed, "order", stratum, one.source)
         systems = {
             name: tuple(letter for letter, own in pictures.items() if own == picture)
-            for name, picture in zip("abc", order, strict=False)
+            for name, picture in zip(TICKED, order, strict=False)
         }
-    item = Item(
-        id=UNNAMED,
-        text=one.text,
-        context=one.context if pairs else (),
-        candidates=tuple(Candidate(id=n, picture=pictures[letters[0]]) for n, letters in systems.items()),
-        stratum=stratum,
-        sequence="" if pairs else UNNAMED,
-        position=one.position,
-        prefilled="same" if pairs and len(set(pictures.values())) == 1 else None,
-    )
+    shown = {name: pictures[letters[0]] for name, letters in systems.items()}
+    item = _item(settings.protocol, one.text, shown, stratum, **more)
     return item, KeyEntry(systems=systems, source=one.source, cluster=one.cluster)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from limner.pages import environment
 from limner.study.assignment import Plan, Unit
@@ -38,29 +38,24 @@ def read_answers(form: Form, unit: Unit, plan: Plan, rater: str, *, pairs: bool)
         rater: public id.
         pairs: of the pairwise protocol; else any number of pictures may be ticked, or none of them.
     """
-    read = _pair if pairs else _ticks
     found: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
         shown = plan.shown_order(rater, item)
-        answer = read(form.get(_field(number), ()), shown, item)
+        answer = _answer(form.get(_field(number), ()), shown, item, pairs=pairs)
         if answer is None:
             return None
         found.append((item.id, answer, shown))
     return found
 
 
-def _pair(values: Sequence[str], shown: Sequence[str], item: Item) -> PairAnswer | None:
-    answers: dict[str, PairAnswer] = {"same": "same", "neither": "neither"}
-    for place, candidate in enumerate(shown, start=1):
-        answers[str(place)] = "first" if candidate == item.ids[0] else "second"
-    return answers.get(values[0]) if len(values) == 1 else None
-
-
-def _ticks(values: Sequence[str], shown: Sequence[str], item: Item) -> tuple[str, ...] | None:
+def _answer(values: Sequence[str], shown: Sequence[str], item: Item, *, pairs: bool) -> Answer | None:
+    places = {str(place): candidate for place, candidate in enumerate(shown, start=1)}
+    if pairs:
+        meant = {**places, "same": "same", "neither": "neither"}
+        return cast(PairAnswer, meant.get(values[0])) if len(values) == 1 else None
     if list(values) == ["none"]:
         return ()
-    places = {str(place): candidate for place, candidate in enumerate(shown, start=1)}
-    if not values or any(value not in places for value in values):
+    if not values or not places.keys() >= set(values):
         return None
     ticked = {places[value] for value in values}
     return tuple(candidate for candidate in item.ids if candidate in ticked)

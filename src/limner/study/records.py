@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import DataError, MissingError
 from limner.files import first_fault, json_rows
 from limner.records import Record
 
@@ -219,9 +219,6 @@ class Population(Record):
     strata: Mapping[str, Drawn]
 
 
-MAX_SIZE = 100_000
-
-
 def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Population:
     """A simple random sample without replacement from every stratum.
 
@@ -230,18 +227,15 @@ def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Po
 
     Args:
         strata: name → ids of all that could be drawn; repeated ids count once.
-        size: drawn per stratum, all where it has fewer; None draws all.
+        size: drawn per stratum, at least 1, all where it has fewer; None draws all.
         seed: at least 0.
     Returns:
         Per stratum its whole population, sorted, and the drawn ids in the order of the draw.
     Raises:
-        ConfigError: size or seed out of range.
         DataError: no stratum, or one without ids.
     Source: docs/methods/evaluation.md §9.1. Departs: the release of CMCM 2022 kept items that the tested
         system ranks better; nothing is filtered by outcome here.
     """
-    if seed < 0 or (size is not None and not 1 <= size <= MAX_SIZE):
-        raise ConfigError(f"study: size {size}, seed {seed}; expected a size in 1…{MAX_SIZE} and a seed ≥ 0")
     if not strata:
         raise DataError("study: nothing to draw from; name runs, storyboards or an items file")
     drawn = {}
@@ -249,9 +243,7 @@ def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Po
         population = tuple(sorted(set(ids)))
         if not population:
             raise DataError(f"study: stratum {name!r} has no item to draw; leave it out")
-        drawn[name] = Drawn(
-            population=population, drawn=shuffled(population, seed, "draw", name)[: size or len(population)]
-        )
+        drawn[name] = Drawn(population=population, drawn=shuffled(population, seed, "draw", name)[:size])
     return Population(seed=seed, strata=drawn)
 
 
@@ -308,16 +300,9 @@ class StudyFiles(Record):
     population: Population
 
 
-def check_vote(vote: Vote, item: Item, protocol: Protocol) -> None:
-    """Refuse an answer that the item does not allow.
-
-    Raises:
-        DataError: another item, an answer of the other protocol, unknown or repeated candidates, a pre-filled
-            item, or an order that is not one of its candidates.
-    """
-    where = f"vote of {vote.rater[:12]!r} on {vote.item!r}"
-    if vote.item != item.id or item.prefilled:
-        raise DataError(f"{where}: expected a vote on {item.id!r}, one that raters are shown")
+def _check_vote(vote: Vote, item: Item, protocol: Protocol, where: str) -> None:
+    if item.prefilled:
+        raise DataError(f"{where}: expected a vote on one that raters are shown")
     if vote.shown_order and sorted(vote.shown_order) != sorted(item.ids):
         raise DataError(f"{where}: shown order {vote.shown_order}, expected each of {item.ids} once")
     if protocol == "pairwise":
@@ -331,17 +316,19 @@ def check_votes(votes: Iterable[Vote], items: Sequence[Item], protocol: Protocol
     """All votes, once each is known to fit its item.
 
     Raises:
-        DataError: a vote on an unknown item, a wrong answer, or a second vote of a rater on an item.
+        DataError: a vote on an unknown or pre-filled item, an answer of the other protocol, unknown or
+            repeated candidates, an order that is not one of the item's, or a second vote of a rater on it.
     """
     known = {item.id: item for item in items}
     seen: set[tuple[str, str]] = set()
     found = list(votes)
     for vote in found:
+        where = f"vote of {vote.rater[:12]!r} on {vote.item!r}"
         if vote.item not in known:
-            raise DataError(f"vote of {vote.rater[:12]!r} on {vote.item!r}: the study has no such item")
-        check_vote(vote, known[vote.item], protocol)
+            raise DataError(f"{where}: the study has no such item")
+        _check_vote(vote, known[vote.item], protocol, where)
         if (vote.item, vote.rater) in seen:
-            raise DataError(f"vote of {vote.rater[:12]!r} on {vote.item!r}: there are two; keep the first")
+            raise DataError(f"{where}: there are two; keep the first")
         seen.add((vote.item, vote.rater))
     return found
 
