@@ -142,7 +142,7 @@ class Engine:
                 self._held, self._looked = False, -LOOK_S
 
     def warm(self) -> None:
-        """Load what the first storyboard would have to wait for; trouble is left for it to tell."""
+        """Load what the first storyboard would have to wait for; trouble is left for it to report."""
         story = Story(id="warm", steps=(Step(text="warm"),))
         with suppress(LimnerError):
             made(self.illustrator(), story, BoardOptions())

@@ -48,7 +48,7 @@ class Job(Progress):
     Attributes:
         id: random.
         source: the folder.
-        stop: set by whoever wishes that it stops; what was read is kept.
+        stop: set to make it stop; what was read is kept.
         thread: in which it runs, once begun.
     """
 
@@ -165,7 +165,7 @@ class Jobs:
                 report = self._index(job)
         except (LimnerError, OSError) as error:
             ended = ("failed", str(error), 0)
-        except Exception as error:  # a thread has nobody else to tell, and the page would wait for ever
+        except Exception as error:  # a thread has nobody else to report to, and the page would wait for ever
             ended = ("failed", f"{type(error).__name__}: {error}", 0)
         else:
             state = "cancelled" if report.interrupted else "done"

@@ -132,7 +132,7 @@ def library_router(studio: Studio) -> APIRouter:
 
     @routes.post("/library/folders", status_code=202)
     def add_folder(folder: schemas.AddFolder) -> schemas.JobStarted:
-        """Index a folder of this machine; its progress is told by the job."""
+        """Index a folder of this machine; the job reports its progress."""
         if not studio.writable:
             raise ProblemError(
                 403,

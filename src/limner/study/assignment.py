@@ -1,7 +1,7 @@
 """Who is shown what: which page comes next for a rater, and in what order its pictures stand.
 
 Pages with the fewest raters go first, so that places fill evenly, and whatever is equal is decided by a draw
-that can be drawn again. It stores nothing; of the key it is told only which items are attention checks.
+that can be drawn again. It stores nothing; of the key it gets only which items are attention checks.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """From material to a registered study: draw, copy, blind, add attention checks, write.
 
-The folder appears whole or not at all, and nothing in what raters see tells a system.
+The folder appears whole or not at all, and nothing in what raters see gives a system away.
 """
 
 import hashlib
@@ -330,7 +330,7 @@ def _drafted(one: Proposal, stratum: str, folder: Path, settings: StudySettings)
 
 
 def _named(pages: Sequence[Sequence[Draft]], seed: int) -> tuple[list[Item], dict[str, KeyEntry]]:
-    """Items under numbers in an order that tells neither strata nor checks, and their entries."""
+    """Items under numbers in an order that gives away neither strata nor checks, and their entries."""
     order = shuffled((str(number) for number in range(len(pages))), seed, "pages")
     items: list[Item] = []
     entries: dict[str, KeyEntry] = {}

@@ -49,7 +49,7 @@ class Candidate(Record):
 
 
 class Item(Record):
-    """One thing to judge, as raters may see it. Nothing in it tells a system or an attention check.
+    """One thing to judge, as raters may see it. Nothing in it gives a system or an attention check away.
 
     Attributes:
         id: opaque.
@@ -127,7 +127,7 @@ class Study(Record):
         items: to be shown to raters, attention checks among them.
         prefilled: pairs of equal pictures, which nobody is shown.
         checks: attention checks among the items.
-        check_share: wished share of checks among the items that are no check.
+        check_share: share of checks asked for among the items that are no check.
         raters_per_item: votes wanted per item.
         sample: how the items were chosen.
         level: of the tests.

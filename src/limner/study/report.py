@@ -198,7 +198,7 @@ def _power(report: StudyReport, view: View) -> Table:
         for name in names:
             yield _cell(one.power.of[name] if one.power else None, "precision")
 
-    wished = next((one.power.power for one in view.strata if one.power), 0.95)
+    required = next((one.power.power for one in view.strata if one.power), 0.95)
     paper = reference()["cmcm-6"]["detectable"]
     said = f" The paper states {paper}, which belongs to about 450 items."
     return Table(
@@ -208,7 +208,7 @@ def _power(report: StudyReport, view: View) -> Table:
         blocks=_blocks(
             {
                 "sample": ("items",),
-                f"effect seen with power {wished:g}": ("normal", "t-test"),
+                f"effect seen with power {required:g}": ("normal", "t-test"),
                 "power to see an effect of": names,
             }
         ),

@@ -66,7 +66,7 @@ class Power(Record):
     Attributes:
         n: items.
         level: of the two-sided test.
-        power: wished.
+        power: required.
         detectable: smallest standardised effect seen with that power, normal approximation (the papers').
         detectable_t: the same for the t-test, exactly.
         of: effect → power of the t-test to see it.
@@ -154,7 +154,7 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
     Args:
         n: items, at least 1.
         level: of the test, in (0, 1).
-        power: wished, in (0, 1).
+        power: required, in (0, 1).
     Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
     """
     return float((norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n))
@@ -166,7 +166,7 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
     Args:
         n: items, at least 3.
         level: of the test, in (0, 1).
-        power: wished, more than `level` and less than 1.
+        power: required, more than `level` and less than 1.
     Raises:
         MissingError: statsmodels is not installed.
     Source: docs/methods/evaluation.md §9.4: (z_{1−a/2} + z_{1−b}) / √n, by statsmodels, beside the exact one

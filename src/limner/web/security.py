@@ -75,7 +75,7 @@ class ProblemError(LimnerError):
 
 
 def answer(details: ProblemDetails, headers: dict[str, str] | None = None) -> JSONResponse:
-    """The response that tells a problem."""
+    """The response that states a problem."""
     return JSONResponse(details.model_dump(), details.status, headers, media_type=MEDIA_TYPE)
 
 

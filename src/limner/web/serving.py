@@ -1,4 +1,4 @@
-"""Start a server: bind first, so that the address is true before it is told, then serve until Ctrl-C.
+"""Start a server: bind first, so that the address is true before it is printed, then serve until Ctrl-C.
 
 The bind rule is here: beyond this machine only with a token.
 """
@@ -86,8 +86,8 @@ def bind(host: str, port: int | None, default: int = PORT) -> Bound:
         raise ConfigError(f"--port {port}: expected 0 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     both = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
-    wished = (default, 0) if port is None else (port,)
-    for number in wished:
+    ports = (default, 0) if port is None else (port,)
+    for number in ports:
         try:
             listener = socket.create_server((host, number), family=family, backlog=128, dualstack_ipv6=both)
             break
@@ -96,7 +96,7 @@ def bind(host: str, port: int | None, default: int = PORT) -> Bound:
     else:
         reason = (refused.strerror or str(refused)).partition(" (while")[0]
         raise ConfigError(
-            f"cannot listen on {host} port {wished[0]}: {reason};"
+            f"cannot listen on {host} port {ports[0]}: {reason};"
             " give another --host or --port (0 takes a free one)"
         ) from refused
     token = None if is_loopback(host) else secrets.token_urlsafe(32)
