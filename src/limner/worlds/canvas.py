@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from limner.worlds.world import Point, Style
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 RGB = tuple[int, int, int]
 Box = tuple[float, float, float, float]
@@ -137,8 +133,6 @@ class Canvas:
         self._phases = np.random.default_rng(style.seed).uniform(0, 6.283, 6)
         self.image: Image.Image | None = None
         if size_px:
-            from PIL import Image, ImageDraw
-
             self.image = Image.new("RGB", (self.side, self.side), (255, 255, 255))
             self._pen = ImageDraw.Draw(self.image, "RGBA")
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from xml.sax.saxutils import escape
 
 from PIL import Image, PngImagePlugin
@@ -21,9 +21,6 @@ from limner.worlds.drawing import draw, scene_graph
 from limner.worlds.tales import Setting, compose, tales
 from limner.worlds.wording import caption
 from limner.worlds.world import Scene
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 Carrier = Literal["none", "metadata", "exif", "xmp", "sidecar"]
 CARRIERS = ("none", "metadata", "exif", "xmp", "sidecar")

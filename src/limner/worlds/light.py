@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from limner.worlds.canvas import Canvas, Floats
 from limner.worlds.world import Scene, Style
-
-if TYPE_CHECKING:
-    from PIL import Image
 
 LIGHT: dict[str, tuple[float, float, float]] = {
     "morning": (1.0, 0.985, 0.95),

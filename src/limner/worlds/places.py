@@ -20,18 +20,6 @@ SKY: dict[str, tuple[RGB, RGB]] = {
     "sunset": ((146, 122, 184), (255, 182, 116)),
     "night": ((30, 40, 96), (96, 112, 176)),
 }
-
-
-def sky_colours(scene: Scene) -> tuple[RGB, RGB]:
-    """Top and bottom of the sky for the hour and weather."""
-    top, low = SKY[scene.time]
-    share = {"cloudy": 0.45, "rainy": 0.65, "snowy": 0.5}.get(scene.weather, 0.0)
-    grey: RGB = (70, 78, 110) if scene.time == "night" else (176, 184, 198)
-    return mix(top, darker(grey, 0.12) if scene.weather == "rainy" else grey, share), mix(
-        low, grey, share * 0.8
-    )
-
-
 # Ground of an open place: colour far away and near, and where it begins.
 GROUND: dict[str, tuple[RGB, RGB, float]] = {
     "forest": ((120, 170, 96), (96, 150, 84), HORIZON),
@@ -49,31 +37,37 @@ ROOMS: dict[str, tuple[RGB, RGB, Box]] = {
 
 def draw_place(c: Canvas, scene: Scene) -> None:
     """Draw the background of a scene; scenery gets boxes under its own names."""
-    places = drawings("places")
+    places, place = drawings("places"), scene.place
     high, low = sky_colours(scene)
     colours = {"high": high, "low": low, "pale": _pale(scene)}
-    facts = frozenset({scene.place, scene.weather, scene.time})
-    room = ROOMS.get(scene.place)
-    if room:
-        colours |= {"wall": room[0], "floor": room[1]}
+    facts = frozenset({place, scene.weather, scene.time})
     pen = Pen(c, lambda x, y: (x, y), 1.0, facts=facts, colours=colours)
-    if room:
-        c.gradient(0, 0.70, lighter(room[0], 0.15), room[0])
-        draw_shapes(pen, places["room"])
+    if place in ROOMS:
+        wall, floor, (x0, y0, x1, y1) = ROOMS[place]
+        c.gradient(0, 0.70, lighter(wall, 0.15), wall)
+        draw_shapes(replace(pen, colours={"wall": wall, "floor": floor}), places["room"])
+        draw_shapes(pen, places[f"{place} far"])
+        with c.part("window"):
+            glass = replace(pen, place=lambda u, v: (x0 + u * (x1 - x0), y0 + v * (y1 - y0)))
+            draw_shapes(glass, places["window"])
     else:
         c.gradient(0, HORIZON + 0.03, high, low)
         draw_shapes(pen, places["sky"])
-    draw_shapes(pen, places.get(f"{scene.place} far", ()))
-    if room:
-        with c.part("window"):
-            x0, y0, x1, y1 = room[2]
-            glass = replace(pen, place=lambda u, v: (x0 + u * (x1 - x0), y0 + v * (y1 - y0)))
-            draw_shapes(glass, places["window"])
-    if scene.place in GROUND:
-        _ground(c, scene, *GROUND[scene.place])
-    draw_shapes(pen, places[scene.place])
-    if scene.place in TUFTS:
-        _tufts(c, scene, TUFTS[scene.place])
+        draw_shapes(pen, places.get(f"{place} far", ()))
+    if place in GROUND:
+        _ground(c, scene, *GROUND[place])
+    draw_shapes(pen, places[place])
+    if place in TUFTS:
+        _tufts(c, scene, TUFTS[place])
+
+
+def sky_colours(scene: Scene) -> tuple[RGB, RGB]:
+    """Top and bottom of the sky for the hour and weather."""
+    top, low = SKY[scene.time]
+    share = {"cloudy": 0.45, "rainy": 0.65, "snowy": 0.5}.get(scene.weather, 0.0)
+    grey: RGB = (70, 78, 110) if scene.time == "night" else (176, 184, 198)
+    high = darker(grey, 0.12) if scene.weather == "rainy" else grey
+    return mix(top, high, share), mix(low, grey, share * 0.8)
 
 
 def _pale(scene: Scene) -> RGB:
