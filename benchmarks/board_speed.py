@@ -139,7 +139,7 @@ def make(home: Path, pictures: int) -> Path:
 def anew(home: Path, story: Story) -> None:
     """The storyboard as a command makes it: settings, encoders, vectors and moments are read for it."""
     catalogue._sentences.cache_clear()
-    Illustrator.open(home).board(story)
+    Illustrator(Library.open(home)).board(story)
 
 
 def encode(encoders: Sequence[TextEncoder], story: Story) -> None:
@@ -163,7 +163,7 @@ def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 def measured(home: Path, steps: int, runs: int) -> str:
     """One row of the table."""
-    opened, words = Illustrator.open(home), RecentTexts(text_encoder())
+    opened, words = Illustrator(Library.open(home)), RecentTexts(text_encoder())
     encoders = (words, text_encoder("base", sentences=words))
     board, alone, fresh = [], [], []
     for number in range(runs + 4):

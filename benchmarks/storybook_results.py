@@ -74,7 +74,7 @@ def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText
         return lambda unary: max_marginals(lattice(unary.astype(float), rows, pair, allow_repeats=True), name)
 
     def channel(name: str) -> Channel:
-        return calibration.channel(name, text, name)
+        return calibration.channel(name, text)
 
     size = len(task.ids)
     systems = {
@@ -135,7 +135,7 @@ def photographs_table(pictures: Pictures, text: CachedText) -> None:
         "captions shown: captions": ("captions",),
         "captions shown: captions + labels": ("captions", "labels"),
     }.items():
-        channels = [calibration.channel(name, text, name) for name in names]
+        channels = [calibration.channel(name, text) for name in names]
         encoded = [
             EncodedChannel(one.name, one.space, one.evidence, vectors[:, 0], one.beside) for one in channels
         ]

@@ -18,7 +18,7 @@ from ordinary.translated import LANGUAGES, Translated, read_translated
 from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, image_encoder, text_encoder
-from limner.storyboard.equipment import foreign
+from limner.storyboard.languages import foreign
 
 
 def ranks(texts: FloatArray, gallery: FloatArray, own: list[int]) -> np.ndarray:

@@ -24,9 +24,10 @@ from limner.library.store import PICTURES, PICTURES_SCHEMA, Settings, SpaceInfo
 from limner.library.write import CAPTION_SPACES
 from limner.records import BoardStep, Picture
 from limner.storyboard import calibration
-from limner.storyboard.equipment import channels_of, language_of_query, unread
+from limner.storyboard.equipment import channels_of
 from limner.storyboard.illustrate import step_texts
 from limner.storyboard.illustrator import Illustrator, kept
+from limner.storyboard.languages import language_of_query, unread
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 

@@ -48,7 +48,7 @@ def library(tmp_path_factory):
 
 
 def base_channel(folder):
-    (found,) = (one for one in Illustrator.open(folder).channels if one.name == "base")
+    (found,) = (one for one in Illustrator(Library.open(folder)).channels if one.name == "base")
     return found
 
 
@@ -69,7 +69,7 @@ def test_a_fit_counts_until_the_vectors_change_or_the_file_goes(library, capsys)
     held["base"]["fingerprint"] = "0" * 64
     (library / "calibration.json").write_text(json.dumps({"channels": held}), encoding="utf-8")
     assert base_channel(library).evidence == shipped
-    (note,) = Illustrator.open(library).notes
+    (note,) = Illustrator(Library.open(library)).notes
     assert "channel base: the calibration of this library was fitted on other vectors" in note
 
     (library / "calibration.json").write_text("{", encoding="utf-8")

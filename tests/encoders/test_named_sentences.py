@@ -10,6 +10,7 @@ from limner.cli.main import run
 from limner.encoders.catalogue import sentence_encoder
 from limner.encoders.sentences import NamedSentences
 from limner.errors import DataError, MissingError
+from limner.library.library import Library
 from limner.records import Step, Story
 from limner.storyboard.illustrator import Illustrator
 
@@ -73,7 +74,7 @@ def test_a_library_keeps_to_its_model(model, tmp_path, capsys):
     assert "no installed encoder" not in capsys.readouterr().out
     assert run(["index", str(pictures), *common]) == 0
     story = Story(id="text", steps=tuple(Step(text=t) for t in ("Paka amelala.", "Mtoto anakula.", "Mbwa.")))
-    opened = Illustrator.open(library)
+    opened = Illustrator(Library.open(library))
     assert [step.chosen.picture.path[-5] for step in opened.board(story).steps] == ["1", "2", "0"]
     assert opened.language_note(story) is None
 

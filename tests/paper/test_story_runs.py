@@ -80,12 +80,13 @@ def test_steps_hear_their_story(told, story_run):
 
 
 def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
-    asked = Illustrator.open(told, model=Run.for_library(story_run), metric=Run.for_library(metric_run))
+    model, metric = Run.for_library(story_run), Run.for_library(metric_run)
+    asked = Illustrator(Library.open(told), model=model, metric=metric)
     options = asked.options()
     assert options.pair_space == DOCUMENT
     assert options.pair_evidence == read_pull(metric_run)
     assert options.pair_weight == load().pairwise("visual").weight(options.decoder, (MODEL,)) > 0
-    assert Illustrator.open(told, model=Run.for_library(story_run)).options().pair_space == "colour"
+    assert Illustrator(Library.open(told), model=Run.for_library(story_run)).options().pair_space == "colour"
     assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
 
 
@@ -148,7 +149,7 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --metric"):
         run_channel(Run.for_library(metric_run), Library.open(told))
     with pytest.raises(DataError, match="--metric"):
-        Illustrator.open(library, metric=Run.for_library(metric_run)).options()
+        Illustrator(Library.open(library), metric=Run.for_library(metric_run)).options()
     assert limner(["measure", str(metric_run)]) != 0
     with redirect_stdout(StringIO()):
         train(METRIC, data="picturebook", to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)

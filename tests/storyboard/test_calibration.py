@@ -32,10 +32,10 @@ def test_the_strongest_channel_decides_how_much_pictures_say_for_each_other(ship
 
 
 def test_a_channel_comes_with_its_calibration(shipped):
-    labels = shipped.channel("labels", None, "labels")
+    labels = shipped.channel("labels", None)
     assert labels.evidence == shipped.channels["labels"]
     assert labels.beside == shipped.beside["labels"] < 1
-    assert shipped.channel("captions", None, "captions").context == shipped.context["captions"] > 0
+    assert shipped.channel("captions", None).context == shipped.context["captions"] > 0
 
 
 def test_a_better_match_is_always_more_evidence(shipped):
@@ -59,7 +59,7 @@ def test_suitability_goes_by_the_set_of_channels(shipped):
 
 def test_unknown_names_are_errors(shipped):
     with pytest.raises(ConfigError, match="did you mean 'captions'"):
-        shipped.channel("caption", None, "captions")
+        shipped.channel("caption", None)
     with pytest.raises(ConfigError, match="did you mean 'visual'"):
         shipped.pairwise("visuals")
     with pytest.raises(ConfigError, match="did you mean 'chain'"):

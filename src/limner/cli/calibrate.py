@@ -11,7 +11,6 @@ from limner.evaluation.fitting import FITTED, fit_channel
 from limner.library.library import Library
 from limner.storyboard import calibration
 from limner.storyboard.calibration import OwnCalibration, read_own, write_own
-from limner.storyboard.equipment import CHANNELS
 
 
 def calibrate(*, library: Path, channel: Many = ()) -> None:
@@ -30,7 +29,7 @@ def calibrate(*, library: Path, channel: Many = ()) -> None:
         clip, base or labels (repeatable); all that the library has unless given.
     """
     opened = Library.open(library)
-    names = channel or tuple(name for name in FITTED if CHANNELS[name] in opened.settings.spaces)
+    names = channel or tuple(name for name in FITTED if name in opened.settings.spaces)
     if not names:
         raise DataError(f"{library}: no channel that looks at pixels; run 'limner index' on it again")
     found = {name: fit_channel(opened, name, calibration.load()) for name in names}

@@ -35,7 +35,7 @@ from limner.records import Story
 from limner.storyboard.calibration import Calibration, calibrated
 from limner.storyboard.coherence import CosinePairwise
 from limner.storyboard.decode import max_marginals
-from limner.storyboard.equipment import CHANNELS, channels_of, pair_space
+from limner.storyboard.equipment import channels_of, pair_space
 from limner.storyboard.lattice import lattice
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
@@ -101,7 +101,7 @@ def evaluate(
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
     opened = Library.open(library)
-    calibration, stale = calibrated(opened, CHANNELS)
+    calibration, stale = calibrated(opened)
     for line in stale:
         say(line)
     # The data sets are English: a channel for other languages would only repeat what captions say.

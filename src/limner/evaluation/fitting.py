@@ -19,7 +19,7 @@ from limner.language import languages_of
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.library import Library
 from limner.storyboard.calibration import Calibration, OwnChannel
-from limner.storyboard.equipment import CHANNELS, channels_of
+from limner.storyboard.equipment import channels_of
 
 Form = Literal["slope", "z", "both"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -194,7 +194,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel
     )
     return OwnChannel(
         evidence=evidence,
-        fingerprint=library.settings.spaces[CHANNELS[name]].fingerprint,
+        fingerprint=library.settings.spaces[name].fingerprint,
         pairs=len(rows),
         cost=round(float(costs[form]), 4),
         cost_before=round(float(np.mean([cost(shipped.channels[name], half) for half in halves])), 4),

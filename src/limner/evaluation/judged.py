@@ -25,7 +25,7 @@ from limner.library.library import Library
 from limner.library.search import Index
 from limner.records import Record
 from limner.storyboard.calibration import calibrated
-from limner.storyboard.equipment import CHANNELS, channels_of
+from limner.storyboard.equipment import channels_of
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance: above 0 relevant, else judged not to be."""
@@ -251,7 +251,7 @@ def judged_search(
     """
     judged, words = read_qrels(qrels), read_topics(topics)
     opened = Library.open(library)
-    channels = channels_of(opened, channel, calibrated(opened, CHANNELS)[0])
+    channels = channels_of(opened, channel, calibrated(opened)[0])
     index = Index(opened.gallery(sorted({one.space for one in channels})))
     task = JudgedTask.of(judged, words, index.gallery.ids)
     rng, rows = np.random.default_rng(0), np.arange(task.size)

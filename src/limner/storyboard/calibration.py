@@ -260,22 +260,19 @@ class Calibration(Record):
                 raise ValueError(f"{name}: no entry '*'")
         return self
 
-    def channel(
-        self, name: str, encoder: TextEncoder, space: str, reads: frozenset[str] | None = None
-    ) -> Channel:
+    def channel(self, name: str, encoder: TextEncoder, reads: frozenset[str] | None = None) -> Channel:
         """A channel with its calibration.
 
         Args:
-            name: of the channel.
+            name: of the channel, and of its gallery space.
             encoder: of texts.
-            space: of the gallery.
             reads: as in `Channel`.
         Raises:
             ConfigError: the channel has none.
         """
         evidence = _entry(self.channels, name, "channel")
         return Channel(
-            name, encoder, space, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0), reads
+            name, encoder, name, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0), reads
         )
 
     def pairwise(self, space: str) -> PairCalibration:
@@ -374,19 +371,18 @@ def write_own(library: Library, own: OwnCalibration) -> Path:
     return path
 
 
-def calibrated(library: Library, spaces: dict[str, str]) -> tuple[Calibration, tuple[str, ...]]:
+def calibrated(library: Library) -> tuple[Calibration, tuple[str, ...]]:
     """The calibration to ask a library with, and a line for each fit of its own that no longer counts.
 
     Args:
         library: an opened library.
-        spaces: channel → gallery space.
     Raises:
         DataError: the library's file is damaged.
     """
     shipped = load()
     used, stale = {}, []
     for name, one in read_own(library).channels.items():
-        made_by = library.settings.spaces.get(spaces.get(name, ""))
+        made_by = library.settings.spaces.get(name)
         if made_by is not None and made_by.fingerprint == one.fingerprint:
             used[name] = one.evidence
         else:

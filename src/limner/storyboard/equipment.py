@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -26,14 +26,13 @@ from limner.encoders.catalogue import (
 from limner.encoders.text_cache import RecentTexts
 from limner.encoders.weights import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
-from limner.language import ENGLISH, MORE_LANGUAGES, Languages, language_name, languages_of
+from limner.language import ENGLISH
 from limner.library.channels import Channel
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.library.store import SETTINGS_FILE, Settings, read_settings
-from limner.records import Story
+from limner.library.store import SETTINGS_FILE, read_settings
 from limner.storyboard.calibration import Calibration
-from limner.storyboard.illustrate import step_texts
+from limner.storyboard.languages import foreign
 from limner.storyboard.trained import MODEL, TrainedRun
 
 if TYPE_CHECKING:
@@ -43,61 +42,11 @@ if TYPE_CHECKING:
     from limner.progress import Progress
 
 
-def languages_of_story(story: Story) -> Languages:
-    """The language of each step: the one that the source states, unless a step clearly differs."""
-    stated = story.language.partition("-")[0].lower()
-    return languages_of(step_texts(story), {stated: 1.0} if stated else None)
-
-
-def language_of_query(text: str, settings: Settings) -> str:
-    """ISO 639 code of words to search for; where they may be of several languages, of the library's.
-
-    Args:
-        text: the words.
-        settings: of the library.
-    """
-    shares = settings.languages
-    expected = shares if next(iter(shares), ENGLISH) != ENGLISH else None
-    return languages_of([text], expected).each[0].code
-
-
-def foreign(texts: Sequence[str]) -> list[bool]:
-    """Which texts are in another language than English."""
-    return [one.code != ENGLISH for one in languages_of(texts).each]
-
-
-def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
-    """Numbers, from 0, of the texts that no channel reads.
-
-    Args:
-        codes: ISO 639 code of each text.
-        channels: that take part.
-    """
-    reads = [channel.reads for channel in channels]
-    return [n for n, code in enumerate(codes) if all(own is not None and code not in own for own in reads)]
-
-
-def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None:
-    """One line about the steps that nothing reads, with what to install; None where there are none."""
-    steps = unread(codes, channels)
-    if not steps:
-        return None
-    names = ", ".join(dict.fromkeys(language_name(codes[n]) for n in steps))
-    part = "the text is" if len(steps) == len(codes) else f"{len(steps)} of {len(codes)} steps are"
-    return f"{part} in a language that no installed encoder reads: {names}; {MORE_LANGUAGES}"
-
-
 AUTO = "auto"
 DEFAULT = SHIPPED[0]
 DEFAULT_BACKBONE = "resnet50"
-# Channel → gallery space, the most telling first. Captions and class names are both sentences.
-CHANNELS: dict[str, str] = {
-    "captions": "captions",
-    "multilingual": "multilingual",
-    "clip": "clip",
-    "base": "base",
-    "labels": "labels",
-}
+# Channels, each a space of a library, the most telling first. Captions and class names are both sentences.
+CHANNELS = ("captions", "multilingual", "clip", "base", "labels")
 # Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
 # more about their story than how they look, where most of them have words.
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
@@ -267,8 +216,8 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
             raise ConfigError("--channel: a trained model is no channel to name; give its run with --model")
         if name not in CHANNELS:
             raise ConfigError("--channel: " + unknown("channel", name, CHANNELS))
-        if CHANNELS[name] not in spaces:
-            there = ", ".join(channel for channel, space in CHANNELS.items() if space in spaces) or "none"
+        if name not in spaces:
+            there = ", ".join(channel for channel in CHANNELS if channel in spaces) or "none"
             raise DataError(
                 f"{library.folder}: no vectors for channel {name!r} (there: {there});"
                 " index with an encoder for it"
@@ -276,7 +225,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     held = library.summary().vectors
     # Captions are asked for as one, in whatever language they are.
     named = {*names, *(["multilingual"] if "captions" in names and "multilingual" in spaces else [])}
-    chosen = [name for name, space in CHANNELS.items() if (name in named if names else held.get(space, 0))]
+    chosen = [name for name in CHANNELS if (name in named if names else held.get(name, 0))]
     if not chosen:
         raise DataError(
             f"{library.folder}: nothing in this library can be searched by words;"
@@ -287,7 +236,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     encoders: dict[str, TextEncoder] = {}
     channels = []
     for name in chosen:
-        made_by = spaces[CHANNELS[name]]
+        made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
         encoder = _loaded(kind, encoders)
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
@@ -303,7 +252,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
             reads = sentence_encoder(kind).reads
             if reads is not None and held.get("captions", 0) >= held.get("multilingual", 0):
                 reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
-        channels.append(calibration.channel(name, encoder, CHANNELS[name], reads))
+        channels.append(calibration.channel(name, encoder, reads))
     return channels
 
 
@@ -332,7 +281,6 @@ def pair_space(held: LibrarySummary, *, captions: bool = True) -> str | None:
         held: what the library holds.
         captions: whether they may be compared.
     """
-    spaces = [space for space in PAIR_SPACES if space in held.spaces]
-    if not captions or held.vectors.get("captions", 0) < CAPTIONED * held.pictures:
-        spaces = [space for space in spaces if space != "captions"]
-    return next(iter(spaces), None)
+    captioned = captions and held.vectors.get("captions", 0) >= CAPTIONED * held.pictures
+    spaces = (space for space in PAIR_SPACES if space in held.spaces)
+    return next((space for space in spaces if captioned or space != "captions"), None)

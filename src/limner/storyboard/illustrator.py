@@ -6,12 +6,10 @@ the calibration, a trained run. `limner.storyboard.illustrate` decides.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,24 +22,14 @@ from limner.library.browse import Catalogue
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.library import Library, LibrarySummary
 from limner.library.search import Index
-from limner.pictures.decode import decode, read_file
-from limner.pictures.hashes import phash
-from limner.pictures.metadata import Words, embedded, merge, words_of_name
-from limner.records import BoardStep, Candidate, Caption, Picture, Problem, Story, Storyboard
+from limner.records import Candidate, Problem, Story, Storyboard
 from limner.storyboard.calibration import Calibration, Suitability, calibrated
 from limner.storyboard.coherence import Coherence
-from limner.storyboard.equipment import (
-    CHANNELS,
-    PAIR_SPACES,
-    channels_of,
-    language_of_query,
-    languages_of_story,
-    pair_space,
-    unread,
-    unread_note,
-)
+from limner.storyboard.equipment import PAIR_SPACES, channels_of, pair_space
 from limner.storyboard.explain import matched
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
+from limner.storyboard.languages import language_of_query, languages_of_story, unread, unread_note
+from limner.storyboard.shown import Shown
 from limner.storyboard.trained import (
     DOCUMENT,
     MODEL,
@@ -53,80 +41,8 @@ from limner.storyboard.trained import (
     without_vectors,
 )
 
-
-@dataclass(frozen=True)
-class Shown:
-    """Pictures that a text shows itself.
-
-    Attributes:
-        inside: 0-based step → id of a picture of the library.
-        outside: 0-based step → a picture that is no part of the library.
-        notes: pictures named but not found, one line each.
-    """
-
-    inside: dict[int, str]
-    outside: dict[int, Picture]
-    notes: tuple[str, ...]
-
-
-def shown_by(story: Story, library: Library) -> Shown:
-    """Match the first picture of each step with the library, by content.
-
-    Raises:
-        DataError: a picture is there but cannot be opened.
-    """
-    inside: dict[int, str] = {}
-    outside: dict[int, Picture] = {}
-    notes = []
-    for position, step in enumerate(story.steps):
-        for ref in step.pictures[:1]:
-            if ref.path is None:
-                notes.append(
-                    f"step {position + 1} shows {ref.target}, which is not a file on this machine;"
-                    " a picture of the library is chosen instead"
-                )
-                continue
-            picture = picture_from(Path(ref.path), ref.alt)
-            try:
-                inside[position] = library.picture(picture.id).id
-            except DataError:
-                outside[position] = picture
-        if len(step.pictures) > 1:
-            notes.append(f"step {position + 1} shows {len(step.pictures)} pictures; the first is kept")
-    return Shown(inside, outside, tuple(notes))
-
-
-def picture_from(path: Path, alt: str = "") -> Picture:
-    """The record of a single file that is no part of a library.
-
-    Args:
-        path: a picture.
-        alt: words the text gives it, which go before those of its metadata.
-    Raises:
-        DataError: it cannot be opened as a picture.
-    """
-    raw = os.fsencode(path)
-    file = read_file(raw)
-    decoded = decode(file.data, suffix=path.suffix.lower())
-    written = Words(captions=(Caption(text=alt, source="metadata"),) if alt.strip() else ())
-    words = merge((written, embedded(decoded.loaded), words_of_name(raw)))
-    return Picture(
-        id=file.sha256,
-        paths=(str(path),),
-        width_px=decoded.width_px,
-        height_px=decoded.height_px,
-        format=decoded.format,
-        size_bytes=file.size,
-        phash=f"{phash(decoded.rgb):016x}",
-        group=file.sha256,
-        taken=words.taken,
-        captions=words.captions,
-        credit=words.credit,
-        license=words.license,
-    )
-
-
 NONE, LOOKS = "none", "visual"
+OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
 Value = TypeVar("Value")
 
 
@@ -184,27 +100,6 @@ class Illustrator:
         self._named = tuple(channels)
         self.lock = threading.RLock()
 
-    @classmethod
-    def open(
-        cls,
-        folder: str | os.PathLike[str],
-        *,
-        model: TrainedRun | None = None,
-        metric: TrainedRun | None = None,
-        channels: Sequence[str] = (),
-    ) -> Illustrator:
-        """The illustrator of a library's folder.
-
-        Args:
-            folder: of the library.
-            model: a trained run, or None.
-            metric: a trained same-document metric, or None.
-            channels: as in `Illustrator`.
-        Raises:
-            LimnerError: as `Library.open` and `Illustrator`.
-        """
-        return cls(Library.open(folder), model=model, metric=metric, channels=channels)
-
     @kept
     def index(self) -> Index:
         """All vectors that words or pictures are compared with.
@@ -231,7 +126,7 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            return tuple(channels_of(self.library, self._named, self._calibrated[0]))
+            return tuple(channels_of(self.library, self._named, self._calibration))
         own = run_channel(self.model, self.library)
         return (replace(own, encoder=RecentTexts(own.encoder)),)
 
@@ -241,16 +136,14 @@ class Illustrator:
             return None
         gallery = self.index.gallery
         reading = [one for one in self.channels if len(unread(codes, [one])) < len(codes)] or self.channels
-        telling = [one.name for one in reading if gallery.space(one.space).present.any()]
-        told: Calibration = self._calibrated[0]
-        return told.suitable(telling or [one.name for one in reading])
+        telling = [one for one in reading if gallery.space(one.space).present.any()] or reading
+        return self._calibration.suitable([one.name for one in telling])
 
     def coherence(self, options: BoardOptions) -> Coherence | None:
         """How much context and agreement count; None where a trained run or metric compares."""
         if self._runs:
             return None
-        told: Calibration = self._calibrated[0]
-        return told.coherent(options.pair_space if options.pair_weight != 0 else "*")
+        return self._calibration.coherent(options.pair_space if options.pair_weight != 0 else "*")
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -291,9 +184,8 @@ class Illustrator:
     ) -> BoardOptions:
         """Options of a storyboard from what people write; the calibration says the rest.
 
-        With a trained model, whose agreement with a pull is not calibrated, two pictures are compared by
-        their looks, and that counts as it does beside labels. How a metric weighs against a channel is not
-        calibrated either: it counts as looks do.
+        Beside a trained model, two pictures are compared by their looks, and that counts as it does beside
+        labels: nothing is calibrated for it. A metric counts as looks do.
 
         Args:
             values: settings of a file or of command-line options; `pins` and `bans` in it as people write
@@ -316,10 +208,13 @@ class Illustrator:
         named = chosen.pins | dict(pins or {})
         if min(named, default=1) < 1:
             raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
-        fixed = {step - 1: self._found_by_name(name) for step, name in named.items()}
-        banned = [self.library.find(name).id for name in (*chosen.bans, *bans)]
-        changes: dict[str, Any] = {"pins": fixed, "bans": tuple(dict.fromkeys(banned))}
-        return chosen.model_copy(update=changes | self._pull(chosen))
+        fixed = {
+            step - 1: None if name in (None, NONE) else self.library.find(name).id
+            for step, name in named.items()
+        }
+        banned = dict.fromkeys(self.library.find(name).id for name in (*chosen.bans, *bans))
+        changes: dict[str, Any] = {"pins": fixed, "bans": tuple(banned), **self._pairwise(chosen)}
+        return chosen.model_copy(update=changes)
 
     def board(
         self,
@@ -342,18 +237,19 @@ class Illustrator:
             LimnerError: as `index`, `channels` and `limner.storyboard.illustrate.choose_pictures`.
         """
         options = self.options() if options is None else options
-        shown = shown or Shown({}, {}, ())
+        shown = shown or Shown()
         outside = {step: picture for step, picture in shown.outside.items() if step not in options.pins}
         blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
         steps = range(len(story.steps))
-        asked = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
-        wanted = self._relation(len(steps), asked)  # what cannot be asked is said before anything is loaded
+        each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
+        # What cannot be asked is said before anything is loaded.
+        wanted = self._relation([each.get(step) for step in steps])
         channels = [*self.channels, *wanted]
-        told = languages_of_story(story)
-        codes = [one.code for one in told.each]
+        languages = languages_of_story(story)
+        codes = [one.code for one in languages.each]
         if not story.language:
-            runs = story.direction if story.direction == "rtl" else direction(told.main)
-            story = story.model_copy(update={"language": told.main, "direction": runs})
+            side = story.direction if story.direction == "rtl" else direction(languages.main)
+            story = story.model_copy(update={"language": languages.main, "direction": side})
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
             board = choose_pictures(
                 story,
@@ -367,19 +263,23 @@ class Illustrator:
                 languages=codes,
                 library=self.name,
             )
+            found = list(board.steps)
+            for step in unread(codes, channels):
+                if found[step].origin == "blank":
+                    reason = f"No installed encoder reads {language_name(codes[step])}."
+                    found[step] = found[step].model_copy(update={"reason": reason, "probability": None})
+            for step, picture in outside.items():
+                chosen = {
+                    "chosen": Candidate(picture=picture, score=0.0),
+                    "origin": "given",
+                    "reason": OUTSIDE,
+                }
+                found[step] = found[step].model_copy(update=chosen)
             settings = board.settings | {"pins": options.settings()["pins"]}
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}
-            given = [
-                _given(step, outside[step.position]) if step.position in outside else step
-                for step in board.steps
-            ]
-            for step in unread(codes, channels):
-                if given[step].origin == "blank":
-                    reason = f"No installed encoder reads {language_name(codes[step])}."
-                    given[step] = given[step].model_copy(update={"reason": reason, "probability": None})
-            board = board.model_copy(update={"steps": tuple(given), "settings": settings})
+            board = board.model_copy(update={"steps": tuple(found), "settings": settings})
             return board if self.model is None else predicted(board, self.model, self.index.gallery)
 
     def language_note(self, text: Story | str) -> str | None:
@@ -396,10 +296,6 @@ class Illustrator:
             codes = [one.code for one in languages_of_story(text).each]
         return unread_note(codes, self.channels)
 
-    def shown_by(self, story: Story) -> Shown:
-        """Pictures that a text shows itself; see `limner.storyboard.illustrator.shown_by`."""
-        return shown_by(story, self.library)
-
     def search(self, text: str, limit: int, relation: str | None = None) -> list[Candidate]:
         """Pictures for words, best first.
 
@@ -412,15 +308,12 @@ class Illustrator:
         Returns:
             None of them where nothing here reads the language of the words; see `language_note`.
         """
-        wanted = self._relation(1, {} if relation is None else {0: relation})
-        channels = [*self.channels, *wanted]
+        channels = [*self.channels, *self._relation([relation])]
         with self.lock:
             code = language_of_query(text, self.library.settings)
             encoded = [EncodedChannel.encode(one, [text], [code]) for one in channels]
         encoded = [one for one in encoded if one.texts.any()]
-        if not encoded:
-            return []
-        return self._found(encoded, limit, text=text)
+        return self._found(encoded, limit, text=text) if encoded else []
 
     def like(self, picture: str, limit: int) -> list[Candidate]:
         """Pictures like another one, best first: by all ways in which two pictures are compared.
@@ -432,15 +325,14 @@ class Illustrator:
             LimnerError: as `index`; there is no such picture, or no vector of it.
         """
         self.catalogue.pictures([picture])
-        index, shipped = self.index, self._calibrated[0]
-        row = index.gallery.ids.index(picture)
-        names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT)
+        gallery, calibration = self.index.gallery, self._calibration
+        row = gallery.ids.index(picture)
         looks = []
-        for name in names:
-            space = index.gallery.spaces.get(name)
+        for name in PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT):
+            space = gallery.spaces.get(name)
             if space is not None and space.present[row]:
                 vector = np.asarray(space.matrix[row : row + 1], dtype=np.float32)
-                evidence = shipped.pairwise(LOOKS if name == DOCUMENT else name).evidence
+                evidence = calibration.pairwise(LOOKS if name == DOCUMENT else name).evidence
                 looks.append(EncodedChannel(name, name, evidence, vector))
         if not looks:
             raise DataError(
@@ -455,43 +347,36 @@ class Illustrator:
     @kept
     def _calibrated(self) -> tuple[Calibration, tuple[str, ...]]:
         """How cosines become nats, with what the library itself was fitted on, and what of that is stale."""
-        return calibrated(self.library, CHANNELS)
+        return calibrated(self.library)
+
+    @property
+    def _calibration(self) -> Calibration:
+        found: Calibration = self._calibrated[0]
+        return found
 
     @kept
     def _held(self) -> LibrarySummary:
         return self.library.summary()
 
-    @kept
-    def _metric_evidence(self) -> dict[str, Any]:
-        """How a metric's cosine becomes nats, where a metric is."""
-        return {} if self.metric is None else {"pair_evidence": self.metric.pair_evidence}
-
-    def _pull(self, chosen: BoardOptions) -> dict[str, Any]:
-        """How pictures pull each other, where the options do not say."""
+    def _pairwise(self, chosen: BoardOptions) -> dict[str, Any]:
+        """How much pictures say for each other, where the options do not say."""
         said = chosen.model_fields_set
+        space: str | None = chosen.pair_space
         if self.metric is not None:
             check_run(self.metric, self.library)
-            space: str | None = DOCUMENT
-        elif "pair_space" in said:
-            space = chosen.pair_space
-        else:
+            space = DOCUMENT
+        elif "pair_space" not in said:
             space = pair_space(self._held, captions=self.model is None)
         if space is None or chosen.decoder == "off":
             return {"pair_weight": 0.0}
-        pull = self._calibrated[0].pairwise(LOOKS if self.metric is not None else space)
-        held = [space for space, count in self._held.vectors.items() if count]
+        pairs = self._calibration.pairwise(LOOKS if space == DOCUMENT else space)
+        held = [name for name, count in self._held.vectors.items() if count]
         channels = (MODEL,) if self.model is not None else self._named or held
-        strength = "pair_weight" if self._runs else "pinned_weight"
         found: dict[str, Any] = {
-            "pair_evidence": pull.evidence,
-            strength: pull.weight(chosen.decoder, channels),
-            **self._metric_evidence,
+            "pair_evidence": pairs.evidence if self.metric is None else self.metric.pair_evidence,
+            "pair_weight" if self._runs else "pinned_weight": pairs.weight(chosen.decoder, channels),
         }
         return {"pair_space": space} | {name: value for name, value in found.items() if name not in said}
-
-    def _found_by_name(self, name: str | None) -> str | None:
-        """Id of the picture a pin names; None for a step to keep blank."""
-        return None if name is None or name == NONE else self.library.find(name).id
 
     def _found(
         self,
@@ -508,25 +393,27 @@ class Illustrator:
         with self.lock:
             hits = index.search(encoded, limit, exclude=exclude)
         pictures = self.catalogue.pictures([index.gallery.ids[row] for row in hits.rows[0]])
-        found = []
-        for place, picture in enumerate(pictures):
-            shares = {
-                name: float(share[0, place])
-                for name, share in hits.shares.items()
-                if hits.present[name][0, place]
-            }
-            words = matched(text, [one.text for one in picture.captions]) if text else ()
-            found.append(
-                Candidate(picture=picture, score=float(hits.scores[0, place]), channels=shares, matched=words)
+        return [
+            Candidate(
+                picture=picture,
+                score=float(hits.scores[0, place]),
+                channels={
+                    name: float(share[0, place])
+                    for name, share in hits.shares.items()
+                    if hits.present[name][0, place]
+                },
+                matched=matched(text, [one.text for one in picture.captions]) if text else (),
             )
-        return found
+            for place, picture in enumerate(pictures)
+        ]
 
-    def _relation(self, steps: int, relations: Mapping[int, str]) -> list[Channel]:
-        if not relations:
+    def _relation(self, relations: Sequence[str | None]) -> list[Channel]:
+        """The channel of the relations that steps ask for, where some do."""
+        if all(one is None for one in relations):
             return []
         if self.model is None:
             raise ConfigError("--relation: only a trained run knows relations; give one with --model")
-        return [relation_channel(self.model, [relations.get(step) for step in range(steps)])]
+        return [relation_channel(self.model, relations)]
 
 
 def _written(relations: str | Mapping[int, str] | None) -> str | None:
@@ -534,14 +421,3 @@ def _written(relations: str | Mapping[int, str] | None) -> str | None:
     if relations is None or isinstance(relations, str):
         return relations
     return " ".join(f"{step + 1}={name}" for step, name in sorted(relations.items())) or None
-
-
-def _given(step: BoardStep, picture: Picture) -> BoardStep:
-    """A step that keeps the picture its text shows."""
-    return step.model_copy(
-        update={
-            "chosen": Candidate(picture=picture, score=0.0),
-            "origin": "given",
-            "reason": "The text shows this picture itself; it is not in the library and guides no other.",
-        }
-    )

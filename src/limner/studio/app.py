@@ -19,6 +19,7 @@ from starlette.types import Scope
 from limner.errors import DataError, MissingError
 from limner.pages import environment
 from limner.records import limner_version
+from limner.storyboard.shown import shown_by
 from limner.studio import routes
 from limner.studio.edits import TextFormat
 from limner.studio.engine import Engine
@@ -122,7 +123,7 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
     given = {}
     story = read_story_report(file).story
     if any(step.pictures for step in story.steps):
-        shown = workshop.engine.illustrator().shown_by(story)
+        shown = shown_by(story, workshop.engine.illustrator().library)
         given = shown.inside
         for line in shown.notes:
             note(f"{file.name}: {line}")

@@ -16,7 +16,8 @@ from limner.library.library import Library
 from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.decode import Decoder
 from limner.storyboard.illustrate import CANDIDATES, BoardOptions
-from limner.storyboard.illustrator import Illustrator, Shown
+from limner.storyboard.illustrator import Illustrator
+from limner.storyboard.shown import Shown
 from limner.storyboard.trained import TrainedRun
 from limner.studio.projects import Constraints, State
 
@@ -56,7 +57,7 @@ def made(
             "bans": bans,
         }
     )
-    return asked.board(story, chosen, shown=Shown(given, {}, ()), relations=constraints.relations)
+    return asked.board(story, chosen, shown=Shown(given), relations=constraints.relations)
 
 
 def strip_of(asked: Illustrator, board: Storyboard, state: State, step: int, limit: int) -> list[Candidate]:

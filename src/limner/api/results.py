@@ -1,0 +1,74 @@
+"""What the library answers: storyboards and found pictures, which a notebook shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import Field
+
+from limner import records
+from limner.api.arguments import AnyPath, as_path
+from limner.export import Exported, export, load
+from limner.export.fragment import board_fragment, hits_fragment
+from limner.records import Candidate
+
+
+class Storyboard(records.Storyboard):
+    """A storyboard that can be saved, and that a notebook shows.
+
+    Attributes:
+        notes: what a person should know of how the text was read and its pictures chosen, a line each.
+    """
+
+    notes: tuple[str, ...] = Field(default=(), exclude=True)
+
+    @classmethod
+    def load(cls, path: AnyPath) -> Storyboard:
+        """A storyboard that was saved as JSON.
+
+        Raises:
+            MissingError: there is no such file.
+            DataError: it holds no storyboard.
+        """
+        return cls(**dict(load(as_path(path, "load"))))
+
+    def save(self, out: AnyPath, *, overwrite: bool = False) -> Exported:
+        """Write the storyboard, whole or not at all.
+
+        Args:
+            out: a file; its suffix says what is written: .html (one page), .md (with copies of the pictures),
+                .json, .pptx or .pdf.
+            overwrite: whether a file that is there may be replaced.
+        Returns:
+            What was written, with what the reader of the file should know.
+        Raises:
+            ConfigError: an unknown suffix.
+            LimnerError: as `limner.export.export`.
+        """
+        return export(records.Storyboard(**self._fields()), as_path(out, "save"), overwrite=overwrite)
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: value for name, value in self if name != "notes"}
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return board_fragment(self, self.notes)
+
+
+class Hits(list[Candidate]):
+    """Pictures that were found, best first; a notebook shows them.
+
+    Attributes:
+        channels: ways in which they were compared.
+        notes: what a person should know of them, a line each.
+    """
+
+    def __init__(self, found: Sequence[Candidate], channels: Sequence[str], notes: Sequence[str]) -> None:
+        """Take what was found."""
+        super().__init__(found)
+        self.channels, self.notes = tuple(channels), tuple(notes)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return hits_fragment(self, self.notes)
