@@ -3,6 +3,7 @@
 Each function draws what it is given and returns the figure; a point without a result is not drawn.
 """
 
+import io
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from matplotlib.ticker import FormatStrFormatter, NullFormatter
 from numpy.typing import NDArray
 
 from limner.errors import ConfigError, DataError, MissingError, ShapeError
+from limner.files import write_bytes
 from limner.paper.table import Table
 
 if TYPE_CHECKING:
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
 
 
 # Okabe and Ito's colours: told apart with any colour vision, and in grey.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#777777"
+COLOURS = BLUE, ORANGE, GREEN, GREY = ("#0072B2", "#E69F00", "#009E73", "#777777")
 SUFFIXES = (".pdf", ".png", ".svg")
 _DPI = 200
+Values = NDArray[np.float64]
 
 
 def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
@@ -38,8 +41,9 @@ def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
     """
     figure, (axes,) = panels()
     x = np.linspace(0, 1, 201)
-    for strength, style in zip(strengths, _styles(len(strengths)), strict=True):
-        axes.plot(x, np.exp(strength * np.abs(x - 0.5)), label=f"λ = {strength:g}", **style)
+    for strength, colour, line in zip(strengths, COLOURS, ("-", "--", "-.", ":"), strict=False):
+        curve = np.exp(strength * np.abs(x - 0.5))
+        axes.plot(x, curve, label=f"λ = {strength:g}", color=colour, linestyle=line)
     axes.set(xlabel="probability of the relation, x", ylabel="confidence η(x)", xlim=(0, 1))
     axes.legend(frameon=False)
     return figure
@@ -93,36 +97,32 @@ def refinement_bars(table: Table) -> Figure:
         raise ConfigError(f"figure: table {table.name} has blocks {titles}, expected plain and refined")
     width = len(table.blocks[0].columns)
     place = table.blocks[0].columns.index("MedR")
-    rows = [
-        row
-        for row in table.rows
-        if any(row.cells[place + width * k].value is not None for k in (0, 1))
-        or any(row.cells[place + width * k].published is not None for k in (0, 1))
-    ]
-    if not rows:
+    shown = {row.name: (row.cells[place], row.cells[place + width]) for row in table.rows}
+    shown = {
+        name: cells
+        for name, cells in shown.items()
+        if any(cell.value is not None or cell.published is not None for cell in cells)
+    }
+    if not shown:
         raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
-    figure, (axes,) = panels(width=max(5.0, 0.62 * len(rows) + 1.5))
-    rings = False
+    figure, (axes,) = panels(width=max(5.0, 0.62 * len(shown) + 1.5))
+    label: str | None = "the paper's"
     for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
-        at = np.arange(len(rows)) + 0.4 * number - 0.2
-        cells = [row.cells[place + width * number] for row in rows]
-        there = [(x, c.value, c.low, c.high) for x, c in zip(at, cells, strict=True) if c.value is not None]
+        cells = [(at + 0.4 * number - 0.2, both[number]) for at, both in enumerate(shown.values())]
+        there = [(x, c.value, c.low, c.high) for x, c in cells if c.value is not None]
         if there:
-            x, value, low, high = (np.array(column, dtype=np.float64) for column in zip(*there, strict=True))
-            spread = np.abs(np.stack([value - low, high - value]))
+            x, value, spread = _spread(there)
             axes.bar(x, value, 0.38, yerr=spread, color=colour, label=stage, error_kw={"linewidth": 0.8})
-        rings_at = [(x, c.published) for x, c in zip(at, cells, strict=True) if c.published is not None]
-        if rings_at:
-            x, value = (np.array(column, dtype=np.float64) for column in zip(*rings_at, strict=True))
-            label = None if rings else "the paper's"
-            axes.scatter(x, value, facecolors="none", edgecolors=ORANGE, s=28, zorder=3, label=label)
-            rings = True
-    axes.set_xticks(np.arange(len(rows)), [row.name for row in rows], rotation=40, ha="right")
-    axes.set_xlim(-0.6, len(rows) - 0.4)
+        printed = [(x, c.published) for x, c in cells if c.published is not None]
+        if printed:
+            ring = {"facecolors": "none", "edgecolors": ORANGE, "s": 28, "zorder": 3}
+            axes.scatter(*zip(*printed, strict=True), label=label, **ring)
+            label = None
+    axes.set_xticks(np.arange(len(shown)), list(shown), rotation=40, ha="right")
+    axes.set_xlim(-0.6, len(shown) - 0.4)
     axes.set(ylabel="median rank", title=table.title)
     axes.title.set_fontsize(9)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False)
+    _legend(axes)
     return figure
 
 
@@ -145,15 +145,12 @@ def setting_curve(
         value, spread = [point[1] for point in published], [point[2] for point in published]
         axes.errorbar(at, value, spread, color=ORANGE, marker="o", mfc="none", label="the paper's")
     if measured:
-        ordered = sorted(measured)
-        at = [settings.index(point[0]) for point in ordered]
-        middle = np.array([point[1] for point in ordered])
-        sides = np.abs(np.array([[p[1] - p[2] for p in ordered], [p[3] - p[1] for p in ordered]]))
+        setting, middle, sides = _spread(sorted(measured))
+        at = [settings.index(one) for one in setting]
         axes.errorbar(at, middle, sides, color=BLUE, marker="s", label="limner, 95 % interval")
     axes.set_xticks(np.arange(len(settings)), [f"{setting:g}" for setting in settings])
     axes.set(xlabel=name, ylabel="median rank")
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False)
+    _legend(axes)
     return figure
 
 
@@ -169,8 +166,7 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
     if not points:
         raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
     figure, (axes,) = panels()
-    entropy, value, low, high = (np.array([p[n] for p in points], dtype=np.float64) for n in range(1, 5))
-    spread = np.abs(np.stack([value - low, high - value]))
+    entropy, value, spread = _spread([point[1:] for point in points])
     axes.errorbar(entropy, value, spread, color=BLUE, marker="o", linestyle="none", elinewidth=0.8)
     for place, (name, *_) in enumerate(points):
         left = entropy[place] > (entropy.min() + entropy.max()) / 2  # towards the middle, so that none is cut
@@ -191,14 +187,13 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
     return figure
 
 
-def write(path: Path, make: Callable[..., Figure], *arguments: Any, **options: Any) -> None:  # noqa: ANN401
-    """Draw a figure in one style, whatever the user's settings of matplotlib are, and write it.
+def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # noqa: ANN401
+    """Draw a figure and write it, whole or not at all.
 
     Args:
         path: PDF, PNG or SVG by its suffix; the same figure is the same file.
         make: one of the functions here.
         arguments: of it.
-        options: of it.
     Raises:
         ConfigError: another suffix.
         MissingError: the folder is not there.
@@ -209,13 +204,33 @@ def write(path: Path, make: Callable[..., Figure], *arguments: Any, **options: A
         )
     if not path.parent.is_dir():
         raise MissingError(f"figure: {path.parent} is not a folder; make it first")
-    dated = {".pdf": "CreationDate", ".svg": "Date"}.get(path.suffix.lower())
+    write_bytes(path, drawn(path.suffix.lower(), make, *arguments))
+
+
+def drawn(suffix: str, make: Callable[..., Figure], *arguments: Any) -> bytes:  # noqa: ANN401
+    """A figure as a file, drawn in one style, whatever the user's settings of matplotlib are; see `write`."""
+    dated = {".pdf": "CreationDate", ".svg": "Date"}.get(suffix)
+    out = io.BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rc("font", family="DejaVu Sans", size=9)
         matplotlib.rc("svg", fonttype="none", hashsalt="limner")
         matplotlib.rc("text", parse_math=False)  # a caption may hold dollar signs
-        make(*arguments, **options).savefig(path, dpi=_DPI, metadata={dated: None} if dated else None)
+        metadata = {dated: None} if dated else None
+        make(*arguments).savefig(out, format=suffix[1:], dpi=_DPI, metadata=metadata)
+    return out.getvalue()
+
+
+def _spread(points: Sequence[Sequence[float | None]]) -> tuple[Values, Values, Values]:
+    """(N,) places and (N,) values of points (place, value, low, high), and (2, N) how far intervals reach."""
+    place, value, low, high = np.array(points, dtype=np.float64).T
+    return place, value, np.abs(np.stack([value - low, high - value]))
+
+
+def _legend(axes: "Axes") -> None:
+    """A legend where anything is named."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False)
 
 
 def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Figure, list[Any]]:
@@ -231,11 +246,6 @@ def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Fig
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
     return figure, axes
-
-
-def _styles(count: int) -> list[dict[str, Any]]:
-    colours, lines = (BLUE, ORANGE, GREEN, GREY), ("-", "--", "-.", ":")
-    return [{"color": colours[n % len(colours)], "linestyle": lines[n % len(lines)]} for n in range(count)]
 
 
 TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows

@@ -13,7 +13,8 @@ import numpy as np
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
 from limner.evaluation.sequences import steps_of
-from limner.paper.gallery import Example, Group, Pictures, open_pictures, write_page
+from limner.paper.gallery import Pictures, open_pictures
+from limner.paper.page import Example, Group, write_page
 from limner.runs.run import Run
 from limner.systems.vrss import Vrss
 

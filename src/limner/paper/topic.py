@@ -4,12 +4,10 @@ Validation stories are the background and their pictures the gallery, so that no
 trains and measures nothing.
 """
 
-import base64
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -23,7 +21,9 @@ from limner.evaluation.sequences import steps_of, told
 from limner.losses.generative import gaussian_kl
 from limner.paper import figures
 from limner.paper.figures import GREY, panels
-from limner.paper.gallery import Example, Pictures, check_page, write_page
+from limner.paper.gallery import Pictures, best_of, knows
+from limner.paper.page import Example, check_page, write_page
+from limner.pictures.thumbnails import Copy
 from limner.runs.run import Run
 from limner.runs.validation import vectors
 from limner.storyboard.illustrate import step_texts
@@ -33,12 +33,6 @@ from limner.training.corpus import rows_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from limner.arrays import FloatArray
-    from limner.datasets.pairs import Pair
-    from limner.evaluation.sequences import Steps
-    from limner.paper.gallery import Pictures
-
 
 NUMBERED_STEPS = 24
 """More steps than these are small dots, of which every fifth bears its number."""
@@ -169,8 +163,7 @@ def _checked(latents: NDArray[np.floating]) -> NDArray[np.float64]:
     return own
 
 
-@dataclass(frozen=True)
-class Measured:
+class Bar(NamedTuple):
     """A number of a step, drawn as a bar.
 
     Attributes:
@@ -201,13 +194,12 @@ class TopicStep:
 
     number: int
     text: str
-    measured: tuple[Measured, ...]
-    found: tuple[Example, ...]
+    measured: list[Bar]
+    found: list[Example]
     own: "Image | None"
-    remarks: tuple[str, ...] = ()
+    remarks: list[str]
 
 
-TOP = 5
 NOTE = (
     "Every step of a text moves the latent topic, and its picture is generated from where the topic was and"
     " where it went. Moved is the distance between both. KL, in nats, says how far the topic heard in the"
@@ -216,21 +208,7 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Told:
-    """One story as the run hears it.
-
-    Attributes:
-        texts: T steps.
-        relevant: columns of the steps' own pictures; None where none are known.
-    """
-
-    texts: tuple[str, ...]
-    relevant: tuple[tuple[int, ...], ...] | None
-
-
-@dataclass(frozen=True)
-class Heard:
+class Moves(NamedTuple):
     """What a run makes of one story.
 
     Attributes:
@@ -242,21 +220,6 @@ class Heard:
     latents: NDArray[np.float64]
     moved: NDArray[np.float64]
     surprise: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Shelf:
-    """The pictures that are searched.
-
-    Attributes:
-        scores: (T, M) of the story's steps.
-        names: (M,) `Pair.id` of a row with each picture.
-        picture: opens them.
-    """
-
-    scores: "FloatArray"
-    names: Sequence[str]
-    picture: "Pictures"
 
 
 def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | None = None) -> None:
@@ -284,133 +247,96 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
     if not told(pairs):
         raise DataError(f"figure: {config.data.set} has no steps of stories to validate on; name another run")
     steps = steps_of(pairs)
-    stories = stories_told(pairs, steps)
-    title, chosen = choose(stories, texts[0] if texts else None)
-    every = [hear(model, story.texts) for story in stories.values()]
-    heard = hear(model, chosen.texts)
+    stories: dict[str, list[int]] = {}
+    for place, story in enumerate(steps.stories):
+        stories.setdefault(story, []).append(place)
+    words = [pairs[row].text for row in steps.rows]
+    title, own = choose(stories, texts[0] if texts else None)
+    places = stories.get(title) if own is None else None
+    own = own or [words[place] for place in stories[title]]
+    every = [moves_of(model, [words[place] for place in some]) for some in stories.values()]
+    moves = moves_of(model, own)
+    flat = plane(np.concatenate([one.latents for one in every]), moves.latents)
     _, images, _ = vectors(model, rows, rows_of(pairs, rows, ()), opened.can)
-    scores = model.score(model.encode_stories([chosen.texts])[0], images)
-    shelf = Shelf(scores, steps.names, Pictures(data, rows))
-    flat = plane(np.concatenate([one.latents for one in every]), heard.latents)
-    usual = [
-        float(np.median(np.concatenate([getattr(one, key) for one in every])))
-        for key in ("moved", "surprise")
-    ]
+    scores = model.score(model.encode_stories([own])[0], images)
+    relevant = None if places is None else [steps.relevant[place] for place in places]
+    ranks = None if relevant is None else rank(scores, relevant).ranks()
+    bars = _bars(moves, every)
+    picture = Pictures(data, rows)
+
+    def shown() -> Iterator[TopicStep]:
+        for place, text in enumerate(own):
+            right = () if relevant is None else relevant[place]
+            best = best_of(scores[place], steps.names)
+            found = [
+                Example(
+                    picture(steps.names[column]),
+                    text,
+                    (f"{at}: {scores[place, column]:.2f}".replace("-", "−"),),
+                    right=column in right,
+                )
+                for at, column in enumerate(best, start=1)
+            ]
+            remarks = [] if knows(model, text) else ["None of these words was in the training texts."]
+            missed = None
+            if ranks is not None:
+                remarks.append(f"Its own picture is at place {ranks[place]:g} of {scores.shape[1]}.")
+                missed = None if set(best) & set(right) else picture(steps.names[right[0]])
+            yield TopicStep(place + 1, text, bars[place], found, missed, remarks)
+
     write_page(
         to,
         "topic",
         f"The latent topic of {title}",
         NOTE,
-        drawing=f"data:image/svg+xml;base64,{base64.b64encode(drawn(flat)).decode('ascii')}",
-        path_alt=f"Path of the latent topic through {_steps_in(len(chosen.texts))};"
-        " the list says how far each moves.",
+        drawing=Copy(figures.drawn(".svg", topic_path, flat), "image/svg+xml", 0, 0).uri,
+        path_alt=f"Path of the latent topic through {_steps_in(len(own))}; the list says how far each moves.",
         caption=f"Posterior means of {name}, projected on the two main components of"
         f" {_steps_in(len(flat.background))} of {len(every)} validation stories, which explain"
         f" {100 * flat.shares.sum():.0f} % of their variance. What moves along the others is not seen here,"
         " so go by the numbers of the steps.",
-        steps=_steps(model, chosen, heard, usual, shelf),
+        steps=shown(),
     )
 
 
-def stories_told(pairs: "Sequence[Pair]", steps: "Steps") -> dict[str, Told]:
-    """The stories of some pairs by name, in order."""
-    places: dict[str, list[int]] = {}
-    for place, story in enumerate(steps.stories):
-        places.setdefault(story, []).append(place)
-    rows = steps.rows.tolist()
-    return {
-        story: Told(
-            tuple(pairs[rows[place]].text for place in own), tuple(steps.relevant[place] for place in own)
-        )
-        for story, own in places.items()
-    }
-
-
-def choose(stories: dict[str, Told], text: str | None) -> tuple[str, Told]:
-    """A title and what is told: a story by name, a text file, or the first story of more than one step.
+def choose(stories: dict[str, list[int]], text: str | None) -> tuple[str, list[str] | None]:
+    """The title of a story, or of a text file with its steps; None is the first story of more than one step.
 
     Raises:
         ConfigError: neither a story nor a file.
         DataError, MissingError: the file is no text.
     """
     if text is None:
-        return next((name, one) for name, one in stories.items() if len(one.texts) > 1)
+        return next(name for name, places in stories.items() if len(places) > 1), None
     if text in stories:
-        return text, stories[text]
+        return text, None
     path = Path(text).expanduser()
     if not path.is_file():
         raise ConfigError(f"figure: no file {text!r}, and {unknown('validation story', text, stories)}")
     story = read_story_report(path).story
-    return story.title or path.stem, Told(tuple(step_texts(story)), None)
+    return story.title or path.stem, list(step_texts(story))
 
 
-def hear(model: Any, texts: Sequence[str]) -> Heard:  # noqa: ANN401
+def moves_of(model: Any, texts: Sequence[str]) -> Moves:  # noqa: ANN401
     """Latents of one story of at least one step, and what they cost."""
     made = model.story(texts)
     surprise = gaussian_kl(*(part.double() for part in (*made.posterior, *made.prior)))
     latents = made.latents.double().cpu().numpy()
-    return Heard(latents, moved(latents), surprise.cpu().numpy())
+    return Moves(latents, moved(latents), surprise.cpu().numpy())
 
 
-def drawn(flat: Plane) -> bytes:
-    """The path as an SVG file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "path.svg"
-        figures.write(path, topic_path, flat)
-        return path.read_bytes()
-
-
-def _steps(
-    model: Any,  # noqa: ANN401
-    chosen: Told,
-    heard: Heard,
-    usual: Sequence[float],
-    shelf: Shelf,
-) -> Iterator[TopicStep]:
-    scores, names, picture = shelf.scores, shelf.names, shelf.picture
-    ranks = None if chosen.relevant is None else rank(scores, chosen.relevant).ranks()
-    longest = [
-        max(float(own.max()), middle)
-        for own, middle in zip((heard.moved, heard.surprise), usual, strict=True)
-    ]
-    size = scores.shape[1]
-    for place, text in enumerate(chosen.texts):
-        numbers = (float(heard.moved[place]), float(heard.surprise[place]))
-        words = (f"{numbers[0]:.2f}", f"{numbers[1]:.2f} nats")
-        bars = tuple(
-            Measured(name, word, _part(number, most), _part(middle, most))
-            for name, word, number, middle, most in zip(
-                ("moved", "KL"), words, numbers, usual, longest, strict=True
-            )
-        )
-        own = () if chosen.relevant is None else chosen.relevant[place]
-        best = np.argsort(-scores[place], kind="stable")[:TOP].tolist()
-        found = tuple(
-            Example(
-                picture(names[column]),
-                text,
-                (f"{at}: {scores[place, column]:.2f}".replace("-", "−"),),
-                right=column in own,
-            )
-            for at, column in enumerate(best, start=1)
-        )
-        remarks = [] if _knows(model, text) else ["None of these words was in the training texts."]
-        missed = None
-        if ranks is not None:
-            remarks.append(f"Its own picture is at place {ranks[place]:g} of {size}.")
-            missed = None if set(best) & set(own) else picture(names[own[0]])
-        yield TopicStep(place + 1, text, bars, found, missed, tuple(remarks))
+def _bars(moves: Moves, every: Sequence[Moves]) -> list[list[Bar]]:
+    """Per step both of its numbers, on scales that end at the greatest of this story or the usual one."""
+    columns = []
+    for name, unit, own, others in (
+        ("moved", "", moves.moved, [one.moved for one in every]),
+        ("KL", " nats", moves.surprise, [one.surprise for one in every]),
+    ):
+        usual = float(np.median(np.concatenate(others)))
+        most = max(float(own.max()), usual) or 1.0
+        columns.append([Bar(name, f"{one:.2f}{unit}", one / most, usual / most) for one in own.tolist()])
+    return [list(both) for both in zip(*columns, strict=True)]
 
 
 def _steps_in(count: int) -> str:
     return f"{count} step" if count == 1 else f"{count} steps"
-
-
-def _part(number: float, most: float) -> float:
-    return number / most if most else 0.0
-
-
-def _knows(model: Any, text: str) -> bool:  # noqa: ANN401  (Vrss, whose module is heavy)
-    """Whether a run learned any word of a text; a full stop is none, and frozen encoders know all."""
-    words = model.vocabulary
-    return words is None or any(word in words and word[:1].isalnum() for word in words.tokens(text))
