@@ -1,6 +1,6 @@
 """Every published figure by its name: what it shows is collected from measured runs here, and drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,9 @@ from limner.paper.gallery import open_pictures, write_found
 from limner.paper.strips import draw_attention, write_galleries, write_story_strips
 from limner.paper.table import reference
 from limner.paper.topic import write_topic_path
-from limner.paper.weights import draw, draw_gains, write_weighted_pairs
+from limner.paper.weights import draw_agreement, draw_gains, draw_scores, draw_training, write_weighted_pairs
 from limner.runs.run import Run
 from limner.training.settings import NAMES_AND_PLACES, flat
-
-NAMES = (
-    "cmcm-3a", "cmcm-3b", "cmcm-5", "cmcm-6", "cmcm-7", "cmcm-8", "cmcm-8-length", "cmcm-entropy",
-    "complementary-scores", "complementary-agreement", "complementary-weights", "complementary-variance",
-    "complementary-3", "complementary-4", "vrss-attention", "vrss-galleries", "vrss-topic",
-    "gsda-strips",
-)  # fmt: skip
 
 
 def draw_figure(
@@ -46,7 +39,7 @@ def draw_figure(
     """Draw a figure, or write a page.
 
     Args:
-        name: one of `NAMES`.
+        name: as `limner figure` names them.
         to: file to write.
         runs: folder that holds measured runs.
         run: folders of the runs to show.
@@ -62,66 +55,52 @@ def draw_figure(
         ConfigError: an unknown figure, or runs that it does not take.
         LimnerError: as the function that draws it.
     """
-    if name not in NAMES:
-        raise ConfigError(unknown("figure", name, NAMES))
-    pages = {
+
+    def one() -> Path:
+        if len(run) != 1:
+            raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
+        return run[0]
+
+    def measured() -> Path:
+        if runs is None:
+            raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
+        return runs
+
+    def results(*, variants: bool = False) -> list[Result]:
+        """Measured test results of one data set and split."""
+        read = Result.read_all(measured(), variants=variants)
+        found = [r for r in read if (r.about.part, r.about.data, r.about.split) == ("test", data, split)]
+        if not found:
+            raise DataError(
+                f"figure: no result on {data} ({split} split) below {runs}; run 'limner measure' first"
+            )
+        return found
+
+    drawn: dict[str, Callable[[], None]] = {
+        "cmcm-3a": lambda: figures.write(to, figures.confidence_curves),
+        "cmcm-3b": lambda: _scatter(to, one()),
+        "cmcm-5": lambda: _bars(to, results(), data, split, resamples),
+        "cmcm-6": lambda: _gallery(to, run, texts, count),
+        "cmcm-7": lambda: _attention(to, one(), texts, count),
+        "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
+        "cmcm-8-length": lambda: _curve(to, results(variants=True), row, "data.max_length", resamples),
+        "cmcm-entropy": lambda: _entropy(to, results(), resamples),
+        "complementary-scores": lambda: draw_scores(one(), to),
+        "complementary-agreement": lambda: draw_agreement(one(), to),
+        "complementary-weights": lambda: draw_training(one(), to),
+        "complementary-variance": lambda: draw_gains(measured(), split, to),
         "complementary-3": lambda: write_found(
             run, to, texts=texts, pictures=pictures, count=count, weights=weights
         ),
-        "complementary-4": lambda: write_weighted_pairs(_one(name, run), to, count),
+        "complementary-4": lambda: write_weighted_pairs(one(), to, count),
+        "vrss-attention": lambda: draw_attention(to, one(), texts, count),
         "vrss-galleries": lambda: write_galleries(run, to, count),
-        "vrss-topic": lambda: write_topic_path(_one(name, run), to, texts, weights),
+        "vrss-topic": lambda: write_topic_path(one(), to, texts, weights),
         "gsda-strips": lambda: write_story_strips(run, to, texts, count),
     }
-    if name in pages:
-        pages[name]()
-    elif name == "cmcm-3a":
-        figures.write(to, figures.confidence_curves)
-    elif name == "cmcm-3b":
-        _scatter(to, _one(name, run))
-    elif name == "cmcm-5":
-        _bars(to, runs, data, split, resamples)
-    elif name == "cmcm-6":
-        _gallery(to, run, texts, count)
-    elif name in ("cmcm-7", "vrss-attention"):
-        (_attention if name == "cmcm-7" else draw_attention)(to, _one(name, run), texts, count)
-    elif name == "complementary-variance":
-        if runs is None:
-            raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
-        draw_gains(runs, split, to)
-    elif name.startswith("complementary"):
-        draw(name, _one(name, run), to)
-    elif name == "cmcm-entropy":
-        _entropy(to, _results(name, runs, data, split), resamples)
-    else:
-        _curve(
-            to,
-            name,
-            [one for one in _results(name, runs, data, split) if one.about.system == row],
-            row,
-            resamples,
-        )
-
-
-def _one(name: str, run: Sequence[Path]) -> Path:
-    if len(run) != 1:
-        raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
-    return run[0]
-
-
-def _results(name: str, runs: Path | None, data: str, split: str) -> list[Result]:
-    """Measured test results of one data set and split."""
-    if runs is None:
-        raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
-    found = [
-        r for r in Result.read_all(runs, variants=name.startswith("cmcm-8"))
-        if (r.about.part, r.about.data, r.about.split) == ("test", data, split)
-    ]  # fmt: skip
-    if not found:
-        raise DataError(
-            f"figure: no result on {data} ({split} split) below {runs}; run 'limner measure' first"
-        )
-    return found
+    if name not in drawn:
+        raise ConfigError(unknown("figure", name, drawn))
+    drawn[name]()
 
 
 def _scatter(to: Path, run: Path) -> None:
@@ -133,40 +112,40 @@ def _scatter(to: Path, run: Path) -> None:
     figures.write(to, figures.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
 
 
-def _bars(to: Path, runs: Path | None, data: str, split: str, resamples: int) -> None:
-    found = _results("cmcm-5", runs, data, split)
+def _bars(to: Path, found: Sequence[Result], data: str, split: str, resamples: int) -> None:
     table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
     own = [one for one in table if f"{split} split" in one.title]
     figures.write(to, figures.refinement_bars, own[0])
 
 
-def _curve(to: Path, name: str, found: Sequence[Result], row: str, resamples: int) -> None:
+def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples: int) -> None:
     """Median rank of one row over λ_cls or the length of texts, of runs that differ in nothing else.
 
     Raises:
         DataError: no run of the row, or runs that differ in another setting than that and the seed.
     """
+    table, _, key = setting.partition(".")
+    found = [one for one in every if one.about.system == row]
     if not found:
         raise DataError(f"figure: no run of {row} among these results; name another with --row")
-    table, key = ("data", "max_length") if name.endswith("length") else ("loss", "relation_weight")
-    by_setting: dict[float, list[Result]] = {}
+    by_value: dict[float, list[Result]] = {}
     for result in found:
         if result.full is not None and key in result.about.config.get(table, {}):
-            by_setting.setdefault(float(result.about.config[table][key]), []).append(result)
-    apart = {f"{table}.{key}", "loop.seed", *NAMES_AND_PLACES}
+            by_value.setdefault(float(result.about.config[table][key]), []).append(result)
+    apart = {setting, "loop.seed", *NAMES_AND_PLACES}
     first, *rest = (flat(one.about.config) for one in found)
     for other in rest:
         differs = [name for name in sorted({*first, *other} - apart) if first.get(name) != other.get(name)]
         if differs:
             raise DataError(
                 f"figure: runs of {row} differ in {differs[0]} ({first.get(differs[0])} and"
-                f" {other.get(differs[0])}); give a folder of runs that differ in {table}.{key} alone"
+                f" {other.get(differs[0])}); give a folder of runs that differ in {setting} alone"
             )
-    points = []
-    for setting, some in sorted(by_setting.items()):
-        found_rank = _median(some, resamples)
-        if found_rank is not None:
-            points.append((setting, *found_rank))
+    points = [
+        (value, *median)
+        for value, some in sorted(by_value.items())
+        if (median := _median(some, resamples)) is not None
+    ]
     curves = reference()["cmcm-8-curves"]
     data = found[0].about.data
     published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []

@@ -6,7 +6,6 @@ seeds; their spread stands beside it, so that a choice within the noise is seen 
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
@@ -52,6 +51,15 @@ class Point(Record):
     def name(self) -> str:
         """Its settings in one line, keys without their tables."""
         return name_of(self.settings)
+
+
+class Done(Record):
+    """A training of a sweep that ended, with its settings as resolved."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    config: dict[str, Any]
+    point: Point
 
 
 def name_of(settings: Mapping[str, str]) -> str:
@@ -167,25 +175,19 @@ def sweep(
                     f"sweep: these trainings measure no {metric!r} on validation, only {', '.join(figures)};"
                     f" choose one of them, or train with --set loop.metric={metric}"
                 )
-            plain = (read.smoke() if smoke else read).model_dump(mode="json")
-            due.append((settings, seed, words, plain))
-    for settings, seed, words, resolved in due:
+            due.append((settings, seed, read.smoke() if smoke else read))
+    for settings, seed, whole in due:
         folder = to / folder_name(settings, seed)
+        resolved = whole.model_dump(mode="json")
         point = _done(folder / POINT, resolved)
         report(folder.name, point is not None)
         if point is None:
             with progress() as watch:
-                train(
-                    config,
-                    to=folder,
-                    data=data,
-                    overrides=words,
-                    smoke=smoke,
-                    weights=weights,
-                    device=device,
-                    progress=watch,
-                )
-            point = _finished(folder, settings, seed, resolved)
+                train(whole, to=folder, weights=weights, device=device, progress=watch)
+            _, state = checkpoint.load(folder / BEST)
+            ended = {"epoch": state["epoch"], "validation": state["validation"]}
+            point = Point(settings=settings, seed=seed, **ended)
+            write_text(folder / POINT, Done(config=resolved, point=point).model_dump_json() + "\n")
         yield point
 
 
@@ -201,22 +203,14 @@ def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
     if not file.is_file():
         return None
     try:
-        saved = json.loads(file.read_text(encoding="utf-8"))
-        config, point = saved["config"], Point.model_validate(saved["point"])
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        raise DataError(f"{file}: not a finished training of a sweep ({error}); remove its folder") from error
-    if config != resolved:
+        done = Done.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise DataError(
+            f"{file}: not a finished training of a sweep ({error.errors()[0]['msg']}); remove its folder"
+        ) from error
+    if done.config != resolved:
         raise DataError(f"{file.parent}: was trained with other settings; sweep into another folder")
-    return point
-
-
-def _finished(folder: Path, settings: dict[str, str], seed: int, resolved: dict[str, Any]) -> Point:
-    """Read the best epoch of a training and note that it ended."""
-    _, state = checkpoint.load(folder / BEST)
-    found = Point(settings=settings, seed=seed, epoch=state["epoch"], validation=state["validation"])
-    done = {"config": resolved, "point": found.model_dump(mode="json")}
-    write_text(folder / POINT, json.dumps(done) + "\n")
-    return found
+    return done.point
 
 
 def by_setting(points: Sequence[Point], metric: str) -> dict[str, list[float]]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
-from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError, unknown
+from limner.errors import DataError, MissingError, NumericsError
 from limner.evaluation.results import ChoiceResult
 from limner.losses.weighting import batch_weights, z_scores
 from limner.paper.complementary import MEASURES, questions_of
-from limner.paper.figures import BLUE, GREEN, GREY, ORANGE, panels, write
+from limner.paper.figures import BLUE, COLOURS, GREY, ORANGE, panels, write
 from limner.paper.gallery import open_pictures
 from limner.paper.page import Example, Group, write_page
 from limner.paper.sweeps import Point, by_setting, kind_of
@@ -25,29 +25,29 @@ from limner.paper.table import reference
 from limner.runs.run import Run
 from limner.training.loop import HISTORY
 
-_COLOURS = (BLUE, ORANGE, GREEN, GREY)
-_MOST_POINTS = 5000
+_MOST_POINTS, _BINS = 5000, 40
 Scores = NDArray[np.floating]
 
 
-def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40) -> Figure:
+def score_histograms(scores: Mapping[str, Mapping[str, Scores]]) -> Figure:
     """One panel per measure, one outline per modality, with mean and deviation in the legend.
 
     Args:
         scores: measure → modality → (n,) raw scores, before Γ.
-        bins: per panel, the same for all its outlines.
     Raises:
         DataError: nothing to draw.
         NumericsError: a score is not finite.
     Source: docs/methods/complementary.md §9.2.
     """
-    if not scores or any(not part or not all(len(v) for v in part.values()) for part in scores.values()):
+    every = [values for part in scores.values() for values in part.values()]
+    if not every or not all(len(values) for values in every):
         raise DataError("figure: no scores; train with weights from neighbourhoods first")
+    if not all(np.isfinite(values).all() for values in every):
+        raise NumericsError("figure: a score is not finite; train the run again")
     figure, places = panels(len(scores), 4.2 * len(scores))
     for axes, (measure, by_modality) in zip(places, scores.items(), strict=True):
-        values = [_finite(f"{measure} of {name}", some) for name, some in by_modality.items()]
-        edges = np.histogram_bin_edges(np.concatenate(values), bins)
-        for name, some, colour in zip(by_modality, values, _COLOURS, strict=False):
+        edges = np.histogram_bin_edges(np.concatenate(list(by_modality.values())), _BINS)
+        for (name, some), colour in zip(by_modality.items(), COLOURS, strict=False):
             label = f"{name}: μ {some.mean():.4f}, σ {some.std():.4f}"
             axes.hist(some, edges, histtype="step", color=colour, linewidth=1.4, label=label)
         axes.set(title=measure, xlabel="score", ylabel="training pairs")
@@ -55,9 +55,7 @@ def score_histograms(scores: Mapping[str, Mapping[str, Scores]], bins: int = 40)
     return figure
 
 
-def agreement(
-    first: Scores, second: Scores, names: tuple[str, str], published: float | None = None
-) -> Figure:
+def agreement(first: Scores, second: Scores, names: Sequence[str], published: float) -> Figure:
     """Every pair by its two scores, with Spearman's correlation in the title.
 
     Args:
@@ -65,18 +63,15 @@ def agreement(
         second: (n,) of the other, in the same order.
         names: of the measures.
         published: the paper's correlation.
-    Raises:
-        ShapeError: lengths differ.
-        DataError, NumericsError: too few scores, or one is not finite.
     Source: docs/methods/complementary.md §9.2.
     """
     correlation = spearman(first, second)
     figure, (axes,) = panels(1, 4.2, 3.6)
     step = max(1, len(first) // _MOST_POINTS)  # evenly spread rows: a larger file would show no more
     axes.scatter(first[::step], second[::step], s=5, alpha=0.4, color=BLUE, linewidths=0)
-    tail = "" if published is None else f" (the paper's {published:.4f})"
     shown = "undefined" if np.isnan(correlation) else f"{correlation:.4f}"
-    axes.set(xlabel=names[0], ylabel=names[1], title=f"Spearman {shown}{tail}, n = {len(first)}")
+    title = f"Spearman {shown} (the paper's {published:.4f}), n = {len(first)}"
+    axes.set(xlabel=names[0], ylabel=names[1], title=title)
     axes.title.set_fontsize(9)
     return figure
 
@@ -85,20 +80,11 @@ def spearman(first: Scores, second: Scores) -> float:
     """Spearman's rank correlation, ties counted by mean rank; NaN where either is constant.
 
     Args:
-        first: (n,).
-        second: (n,).
-    Raises:
-        ShapeError: lengths differ.
-        DataError, NumericsError: fewer than two values, or one is not finite.
+        first: (n,), finite, n of at least 2.
+        second: (n,), likewise.
     """
-    if first.shape != second.shape or first.ndim != 1:
-        raise ShapeError(f"spearman: shapes {first.shape} and {second.shape}, expected (n,) twice")
-    if len(first) < 2:
-        raise DataError(f"spearman: {len(first)} values, expected at least 2")
-    ranks = [rankdata(_finite("spearman", values)) for values in (first, second)]
-    centred = [rank - rank.mean() for rank in ranks]
-    scale = float(np.sqrt((centred[0] ** 2).sum() * (centred[1] ** 2).sum()))
-    return float((centred[0] * centred[1]).sum()) / scale if scale else float("nan")
+    with np.errstate(invalid="ignore"):  # of a constant
+        return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
 @dataclass(frozen=True)
@@ -133,7 +119,7 @@ def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
         raise DataError("figure: no gains; measure runs with --choices that left pair scores")
     figure, (axes,) = panels(1, 5.0, 3.6)
     axes.axhline(0, color=GREY, linewidth=0.8)
-    for measure, colour in zip(dict.fromkeys(one.measure for one in gains), _COLOURS, strict=False):
+    for measure, colour in zip(dict.fromkeys(one.measure for one in gains), COLOURS, strict=False):
         for published in (False, True):
             some = [one for one in gains if (one.measure, one.published) == (measure, published)]
             if not some:
@@ -213,47 +199,52 @@ def _numbers(points: Sequence[Point]) -> dict[str, float]:
         return {}
 
 
-def _finite(what: str, values: Scores) -> Scores:
-    if not np.isfinite(values).all():
-        raise NumericsError(f"{what}: value {int(np.argmin(np.isfinite(values)))} is not finite")
-    return values
-
-
-NAMES = ("complementary-scores", "complementary-agreement", "complementary-weights")
 LOGGED = "weights/"
 
 
-def draw(name: str, run: Path, to: Path) -> None:
-    """Draw one of `NAMES`.
+def draw_scores(run: Path, to: Path) -> None:
+    """Draw histograms of both measures.
 
     Args:
-        name: scores (histograms of both measures), agreement (one measure against the other, with Spearman's
-            correlation) or weights (what was logged of them by epoch).
         run: folder of a run that weighed its pairs.
         to: file to write.
     Raises:
-        ConfigError: no such figure.
+        MissingError, DataError: the run left no scores.
+    """
+    write(to, score_histograms, read_pair_scores(run).measures())
+
+
+def draw_agreement(run: Path, to: Path) -> None:
+    """Draw one measure against the other, with Spearman's correlation.
+
+    Args:
+        run: folder of a run that weighed its pairs.
+        to: file to write.
+    Raises:
         MissingError, DataError: the run left no scores, or not those of two measures.
     """
-    if name not in NAMES:
-        raise ConfigError(unknown("figure", name, NAMES))
-    if name == "complementary-weights":
-        write(to, training_of_weights, _logged(run))
-        return
     measures = read_pair_scores(run).measures()
-    if name == "complementary-scores":
-        write(to, score_histograms, measures)
-        return
     if len(measures) != 2 or len({tuple(part) for part in measures.values()}) != 1:
         raise DataError(
             f"{run}: its scores are of {', '.join(measures) or 'nothing'}; agreement needs both measures"
             " of the same modalities"
         )
     # Υ of a pair joins its modalities, so the measures are compared by their mean over them
-    names = tuple(sorted(measures, reverse=True))
+    names = sorted(measures, reverse=True)
     first, second = (sum(measures[one].values()) / len(measures[one]) for one in names)
-    published = reference()["scores"]["spearman"]
-    write(to, agreement, first, second, names, published)
+    write(to, agreement, first, second, names, reference()["scores"]["spearman"])
+
+
+def draw_training(run: Path, to: Path) -> None:
+    """Draw what was logged of the weights by epoch.
+
+    Args:
+        run: folder of a run that weighed its pairs.
+        to: file to write.
+    Raises:
+        MissingError, DataError: the folder holds no history of a run.
+    """
+    write(to, training_of_weights, _logged(run))
 
 
 def draw_gains(runs: Path, split: str, to: Path) -> None:
@@ -275,7 +266,7 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
     write(to, gain_against_deviation, [*own, *_published_gains()])
 
 
-def _gains(runs: Path, split: str) -> "list[Gain]":
+def _gains(runs: Path, split: str) -> list[Gain]:
     """A gain per data set, number of options and measure that was measured beside PVSE."""
     deviations: dict[tuple[str, str], list[float]] = {}
     for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
@@ -299,7 +290,7 @@ def _gains(runs: Path, split: str) -> "list[Gain]":
     return found
 
 
-def _published_gains() -> "list[Gain]":
+def _published_gains() -> list[Gain]:
 
     rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
     return [
@@ -365,14 +356,19 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
     def groups() -> Iterator[Group]:
         for measure, sides in scores.measures().items():
             weights = shares(sides, config)
-            order = _one_of_each(np.argsort(-weights, kind="stable"), scores.ids, texts, picture)
+            # without pairs whose text and picture were there already
+            different: dict[tuple[str, str], int] = {}
+            for place in np.argsort(-weights, kind="stable").tolist():
+                name = scores.ids[place]
+                different.setdefault((texts[name], picture.identity(name)), place)
+            order = list(different.values())
             for end, chosen in (("highest", order[:count]), ("lowest", order[::-1][:count])):
-                found = [
-                    Example(
-                        picture(scores.ids[place]), texts[scores.ids[place]], _facts(weights, sides, place)
-                    )
-                    for place in chosen
-                ]
+                found = []
+                for place in chosen:
+                    among = ", ".join(f"{side}s {values[place]:.3f}" for side, values in sides.items())
+                    facts = (f"weight × {weights[place]:.3g}", f"among {among}".replace("-", "−"))
+                    name = scores.ids[place]
+                    found.append(Example(picture(name), texts[name], facts))
                 yield Group(f"{measure}: {end} weights", found)
 
     named = Path(config.data.annotations).name or config.data.set
@@ -405,28 +401,3 @@ def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.
     )
     found: NDArray[np.float32] = (weights / weights.mean()).numpy()
     return found
-
-
-def _one_of_each(
-    order: NDArray[np.int64],
-    ids: tuple[str, ...],
-    texts: Mapping[str, str],
-    picture: Any,  # noqa: ANN401
-) -> list[int]:
-    """Without pairs whose text and picture were there already."""
-    known: set[tuple[str, str]] = set()
-    kept = []
-    for place in order.tolist():
-        name = ids[place]
-        same = (texts[name], picture.identity(name))
-        if same not in known:
-            known.add(same)
-            kept.append(place)
-    return kept
-
-
-def _facts(
-    weights: NDArray[np.float32], sides: Mapping[str, NDArray[np.float32]], place: int
-) -> tuple[str, ...]:
-    among = ", ".join(f"{side}s {values[place]:.3f}" for side, values in sides.items())
-    return (f"weight × {weights[place]:.3g}", f"among {among}".replace("-", "−"))
