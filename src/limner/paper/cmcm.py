@@ -136,15 +136,13 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         )
     paired = "Refined minus plain: paired, its marks against no difference, in the same correction."
     return compared(
+        scene.name,
+        scene.title(tail),
         lines,
         cohort.size,
         scene.resamples,
-        name=scene.name,
-        title=scene.title(tail),
-        corner="model",
         blocks=dict.fromkeys([*stages, *(["refined minus plain"] if refines else [])], METRICS),
         notes=[intervals],
-        control=f"{CONTROL} (plain) on the same pools",
         more=[paired] if refines else [],
     )
 
@@ -182,15 +180,12 @@ def per_relation(scene: Scene) -> Table:
             name = relation if holds else f"not {relation}"
             lines.append(Line(name, [*first, *versus(rest, 2 * first)], f"{count} queries"))
     return compared(
+        scene.name,
+        scene.title(", all pictures"),
         lines,
         cohort.size,
         scene.resamples,
-        name=scene.name,
-        title=scene.title(", all pictures"),
-        corner="relation",
         blocks=dict.fromkeys(columns, METRICS),
-        notes=["Brackets: 95 % bootstrap interval by duplicate group. Parentheses: the paper's figure."],
-        control=f"{CONTROL} on the same queries",
     )
 
 
@@ -232,17 +227,12 @@ def precisions(scene: Scene) -> Table:
             ceiling = tuple(Cell(value=value, kind="precision") for value in top)
             lines.append(Row(name="ceiling (annotators disagree on repeated pairs)", cells=ceiling))
     return compared(
+        scene.name,
+        scene.title(),
         lines,
         cohort.size,
         scene.resamples,
-        name=scene.name,
-        title=scene.title(),
-        corner="model",
         blocks={"average precision": relations},
-        notes=[
-            "Brackets: 95 % bootstrap interval by duplicate group. Parentheses: the paper's figure (released"
-            " split)."
-        ],
         control=f"the row '{controls[0]}'",
     )
 

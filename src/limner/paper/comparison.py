@@ -5,7 +5,7 @@ All figures see the same draws of groups, so that differences are paired, and on
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from limner.evaluation.uncertainty import (
     interval_of,
     weighted_median,
 )
-from limner.paper.table import Block, Cell, Kind, Mark, Row, Table
+from limner.paper.table import Block, Cell, Kind, Mark, Row, Table, reference
 
 LEVEL = 0.05
 FEWEST_GROUPS = 10
@@ -34,7 +34,6 @@ Statistic = Callable[[Weights], Values]
 """Counts of every group, (R, G) → (R,)."""
 Ranked = tuple[NDArray[np.int64], Values]
 """Rows of the queries of one pool and their ranks."""
-Unit = Literal["duplicate group", "story"]
 R = TypeVar("R", Result, ChoiceResult, SequenceResult)
 
 
@@ -337,33 +336,29 @@ def compare(
 
 
 def compared(
+    table: str,
+    title: str,
     lines: Sequence[Line | Row],
     size: tuple[int, int],
     resamples: int,
     *,
-    name: str,
-    title: str,
-    corner: str,
     blocks: Mapping[str, Sequence[str]],
-    notes: Sequence[str],
-    control: str,
-    unit: Unit = "duplicate group",
+    notes: Sequence[str] = (),
+    control: str = "",
     more: Sequence[str] = (),
 ) -> Table:
     """A table whose figures are resampled together; see `compare`.
 
     Args:
+        table: its entry in ``reference/tables.toml``.
+        title: one line.
         lines: from top to bottom; rows that are finished stay as they are.
         size: rows and groups, as in `compare`.
         resamples: as in `compare`.
-        name: as in `Table`.
-        title: as in `Table`.
-        corner: as in `Table`.
         blocks: title → columns.
-        notes: above the note on the marks.
-        control: name of what all others are compared with.
-        unit: what the bootstrap draws.
-        more: notes below it.
+        notes: above those of the entry.
+        control: name of what all others are compared with, unless the entry has it.
+        more: notes below that on the marks.
     """
     figures = [figure for line in lines if isinstance(line, Line) for figure in line.figures]
     cells, count = compare(figures, *size, resamples=resamples)
@@ -375,22 +370,42 @@ def compared(
             rows.append(Row(name=line.name, remark=line.remark, cells=own))
         else:
             rows.append(line)
+    entry = reference()["tables"][table]
+    marks = _marks(control or entry["control"], count, resamples, entry.get("unit", "duplicate group"))
+    return framed(table, title, rows, blocks=blocks, above=notes, below=(marks, *more))
+
+
+def framed(
+    table: str,
+    title: str,
+    rows: Sequence[Row],
+    *,
+    blocks: Mapping[str, Sequence[str]],
+    above: Sequence[str] = (),
+    below: Sequence[str] = (),
+) -> Table:
+    """Finished rows as a table.
+
+    Args:
+        table: as in `compared`.
+        title: one line.
+        rows: from top to bottom.
+        blocks: title → columns.
+        above: notes before those of the entry.
+        below: notes after them.
+    """
+    entry = reference()["tables"][table]
     return Table(
-        name=name,
+        name=entry.get("name", table),
         title=title,
-        corner=corner,
-        blocks=blocks_of(blocks),
+        corner=entry["corner"],
+        blocks=tuple(Block(title=head, columns=tuple(own)) for head, own in blocks.items()),
         rows=tuple(rows),
-        notes=(*notes, _marks(control, count, resamples, unit), *more),
+        notes=(*above, *entry.get("notes", ()), *below),
     )
 
 
-def blocks_of(columns: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
-    """Blocks of columns by their titles."""
-    return tuple(Block(title=title, columns=tuple(own)) for title, own in columns.items())
-
-
-def _marks(control: str, count: int, resamples: int, unit: Unit) -> str:
+def _marks(control: str, count: int, resamples: int, unit: str) -> str:
     """What the marks of a table mean."""
     if not count:
         units = "stories" if unit == "story" else "duplicate groups"

@@ -21,11 +21,11 @@ from limner.paper.comparison import (
     Line,
     Statistic,
     average,
-    blocks_of,
     by_system,
     check_alike,
     compared,
     difference,
+    framed,
     lines_of,
 )
 from limner.paper.table import Cell, Row, Table, reference
@@ -194,6 +194,7 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
                 comparable=all(one.comparable for one in means),
             )
         )
+    chance = "; ".join(f"{one.title} {100 / one.c:.1f}" for one in found)
     rest = [one for one in sets if all(c.data != one for c in found)]
     blocks: dict[str, Sequence[str]] = {one.title: DIRECTIONS for one in found} | {"all": ("mean",)}
     lines = lines_of(figures, control, lambda name: [one.runs(name) for one in found])
@@ -202,21 +203,16 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
         blocks["the paper's"] = (*columns, "mean of its 8")
         lines = [replace(line, more=_papers(published.get(line.name, {}), rest)) for line in lines]
     return compared(
+        "complementary-2",
+        f"{entry['title']} ({where})",
         lines,
         _size(found),
         resamples,
-        name="complementary-2",
-        title=f"{entry['title']} ({where})",
-        corner="system",
         blocks=blocks,
         notes=[
-            "I→T: the picture is given; T→I: the text is given. Chance: "
-            + "; ".join(f"{one.title} {100 / one.c:.1f}" for one in found)
-            + ". Options that tie for the best share the credit.",
-            "Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. Parentheses: the"
-            " paper's figure, of one training.",
+            f"I→T: the picture is given; T→I: the text is given. Chance: {chance}. Options that tie for the"
+            " best share the credit."
         ],
-        control=control,
     )
 
 
@@ -234,19 +230,11 @@ def _seeds(found: Sequence[Questions], where: str) -> Table:
             cells.append(Cell(value=spread, applies=spread is not None))
         if any(cell.applies for cell in cells):
             rows.append(Row(name=name, cells=tuple(cells)))
-    return Table(
-        name="complementary-2",
-        title=f"c-way accuracy by training seed, mean of both directions ({where})",
-        corner="system",
-        blocks=blocks_of(
-            {
-                one.title: [*(f"seed {seed}" for seed in own), "sd"]
-                for one, own in zip(found, trained, strict=True)
-            }
-        ),
-        rows=tuple(rows),
-        notes=("sd: sample standard deviation over the seeds. The paper repeats no training.",),
-    )
+    title = f"c-way accuracy by training seed, mean of both directions ({where})"
+    blocks = {
+        one.title: [*(f"seed {seed}" for seed in own), "sd"] for one, own in zip(found, trained, strict=True)
+    }
+    return framed("complementary-2-seeds", title, rows, blocks=blocks)
 
 
 def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
@@ -267,18 +255,12 @@ def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
         if any(figure.statistic for figure in figures):
             lines.append(Line(f"{first} − {second}", figures))
     return compared(
+        "complementary-2-differences",
+        f"Differences in c-way accuracy, points, mean of both directions ({where})",
         lines,
         _size(found),
         resamples,
-        name="complementary-2",
-        title=f"Differences in c-way accuracy, points, mean of both directions ({where})",
-        corner="difference",
         blocks={"": [one.title for one in found]},
-        notes=[
-            "Brackets: 95 % paired bootstrap interval by duplicate group of the mean over seeds. Parentheses:"
-            " the paper's."
-        ],
-        control="no difference",
     )
 
 
@@ -306,19 +288,12 @@ def _ablation(one: Questions, where: str, resamples: int) -> Table:
             for direction in range(2)
         ]
     return compared(
+        "complementary-3",
+        f"{entry['title']} ({one.title}, {where})",
         lines_of(figures, entry["control"], lambda row: [one.runs(name) for name in shown[row]]),
         _size([one]),
         resamples,
-        name="complementary-3",
-        title=f"{entry['title']} ({one.title}, {where})",
-        corner="weights",
         blocks=dict.fromkeys(MEASURES, DIRECTIONS),
-        notes=[
-            "Γ = −1 and |α_X − α_Y| are the same runs, the paper's choice; Γ = 0 weighs all pairs λ/B."
-            " Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. Parentheses:"
-            f" the paper's figure ({reference()['sets'][entry['data']]['title']}).",
-        ],
-        control="Γ = 0",
     )
 
 
@@ -394,16 +369,10 @@ def _ranks(where: str, results: Sequence[Result], resamples: int) -> Table:
         figures[name] = [cohort.ranked(metric, pools) for metric in METRICS]
     size = next(result.full.pictures for result in results if result.full is not None)
     return compared(
+        "complementary-2-ranks",
+        f"Text to picture, all {size} pictures ({where})",
         lines_of(figures, entry["control"], lambda name: [cohort.runs(name)]),
         cohort.size,
         resamples,
-        name="complementary-2",
-        title=f"Text to picture, all {size} pictures ({where})",
-        corner="system",
         blocks={"": METRICS},
-        notes=[
-            "Brackets: 95 % bootstrap interval by duplicate group of the mean over seeds. The paper gives no"
-            " ranks."
-        ],
-        control=entry["control"],
     )

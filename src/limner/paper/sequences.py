@@ -12,7 +12,7 @@ from limner.errors import DataError
 from limner.evaluation.caption_scores import TextScores
 from limner.evaluation.results import CUTS, Decoding, Found, Pictures, SequenceResult, Told
 from limner.evaluation.uncertainty import RESAMPLES, Values, Weights
-from limner.paper.comparison import Cohort, Figure, Statistic, average, blocks_of, compared, lines_of
+from limner.paper.comparison import Cohort, Figure, Statistic, average, compared, framed, lines_of
 from limner.paper.table import Cell, Kind, Row, Table, reference
 
 
@@ -155,16 +155,14 @@ def caption_table(scene: Scene, generated: Mapping[str, Sequence[Told]]) -> Tabl
     }
     lines = lines_of(figures, control if alike else "", lambda name: [generated[name]])
     return compared(
+        "gsda-1-captions",
+        f"Stories told back ({scene.where})",
         [replace(line, more=_scores(generated[line.name])) for line in lines],
         cohort.size,
         scene.resamples,
-        name="gsda-1-captions",
-        title=f"Stories told back ({scene.where})",
-        corner="system",
         blocks={"perplexity": list(_PICTURES.values()), "told from true pictures": list(_SCORES)},
         notes=_caption_notes(every, alike),
         control=control,
-        unit="story",
     )
 
 
@@ -263,16 +261,14 @@ def _table(scene: Scene, decoding: Decoding) -> Table:
     }
     results = [run for runs in cohort.systems.values() for run in runs]
     return compared(
+        scene.name,
+        f"{entry['title']} ({scene.where}, {DECODINGS[decoding]})",
         lines_of(figures, control, lambda name: [cohort.runs(name)]),
         cohort.size,
         scene.resamples,
-        name=scene.name,
-        title=f"{entry['title']} ({scene.where}, {DECODINGS[decoding]})",
-        corner="system",
         blocks=scene.blocks,
         notes=_notes(scene.name, results, decoding),
         control=control,
-        unit="story",
     )
 
 
@@ -302,14 +298,8 @@ def _seeds(scene: Scene, decoding: Decoding) -> Table:
             add(
                 f"{name}, deviation", (None if None in own else float(np.std(own, ddof=1)) for own in columns)
             )
-    return Table(
-        name=f"{scene.name}-seeds",
-        title=f"Single runs ({scene.where}, {DECODINGS[decoding]})",
-        corner="run",
-        blocks=blocks_of(scene.blocks),
-        rows=tuple(rows),
-        notes=("Deviation: of the seeds, with n − 1.",),
-    )
+    title = f"Single runs ({scene.where}, {DECODINGS[decoding]})"
+    return framed(f"{scene.name}-seeds", title, rows, blocks=scene.blocks)
 
 
 def _single(column: Column, run: SequenceResult, decoding: Decoding) -> float | None:
@@ -320,8 +310,8 @@ def _single(column: Column, run: SequenceResult, decoding: Decoding) -> float | 
     return float((np.nanmedian if column.kind == "rank" else np.nanmean)(values))
 
 
-def _notes(table: str, results: Sequence[SequenceResult], decoding: Decoding) -> tuple[str, ...]:
-    """Sizes, chance, and what cells mean."""
+def _notes(table: str, results: Sequence[SequenceResult], decoding: Decoding) -> list[str]:
+    """Sizes and chance."""
     notes = []
     for first in results[:1]:
         groups = len(set(first.stories))
@@ -331,22 +321,7 @@ def _notes(table: str, results: Sequence[SequenceResult], decoding: Decoding) ->
             notes.append(f"What pictures look like is asked of {first.features}.")
     if decoding == "distinct":
         notes.append("A picture that an earlier step of the story puts first ranks behind all others.")
-    if table == "vrss-1":
-        notes.append(
-            "VSR: a noun of the step's text (nouns) or its story (stories) is among the k labels that a"
-            " linear model of the test pictures, five-fold, thinks likeliest for the first picture."
-        )
-    else:
-        notes += [
-            "Coherence: mean cosine of the features of pictures found for consecutive steps; a picture found"
-            " twice in a row counts as 1, so more is not better beyond that of the right pictures.",
-            'The paper\'s "Med r" cannot be a median rank: it rises with recall.',
-        ]
-    return (
-        *notes,
-        "Brackets: 95 % bootstrap interval by story of the mean over seeds. Parentheses: the paper's figure,"
-        f" on its own {reference()[table]['data']}; for ordering only.",
-    )
+    return notes
 
 
 def _looks(first: SequenceResult) -> Iterator[str]:
