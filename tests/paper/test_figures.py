@@ -26,8 +26,8 @@ def table(value=4.0):
 
 
 def test_confidence_curves_have_their_value_and_bounds():
-    axes = figures.confidence_curves((0.1, 1.0)).axes[0]
-    for line, strength in zip(axes.lines, (0.1, 1.0), strict=True):
+    axes = figures.confidence_curves().axes[0]
+    for line, strength in zip(axes.lines, (0.01, 0.1, 1.0), strict=True):
         x, y = line.get_data()
         assert y == pytest.approx([np.exp(strength * abs(v - 0.5)) for v in x])
         assert (min(y), max(y)) == (1.0, pytest.approx(np.exp(strength / 2)))
@@ -66,7 +66,7 @@ def test_curves_share_an_axis_of_settings():
     paper, own = (container[0] for container in axes.containers)
     assert (list(paper.get_xdata()), list(paper.get_ydata())) == ([0, 1], [5.9, 4.5])
     assert (list(own.get_xdata()), list(own.get_ydata())) == ([0, 2], [6, 5])
-    assert figures.setting_curve("λ", []).axes[0].containers == []
+    assert figures.setting_curve("λ", [], []).axes[0].containers == []
 
 
 def test_entropy_has_a_point_per_relation_and_the_line_of_least_squares():

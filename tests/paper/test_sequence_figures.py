@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limner.errors import DataError, ShapeError
+from limner.errors import DataError
 from limner.paper.figures import Attended, attention_maps
 
 
@@ -60,5 +60,3 @@ def test_what_cannot_be_drawn_is_refused():
         attention_maps([])
     with pytest.raises(DataError, match="without steps"):
         attention_maps([Attended("x", [], np.zeros((0, 0)))])
-    with pytest.raises(ShapeError, match=r"The Hare: attention has shape \(2, 2\), expected \(3, 3\)"):
-        attention_maps([Attended("The Hare", ["a", "b", "c"], np.ones((2, 2)))])

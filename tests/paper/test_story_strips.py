@@ -4,6 +4,7 @@ import re
 import shutil
 from contextlib import redirect_stdout
 from io import StringIO
+from typing import get_args
 
 import pytest
 
@@ -12,7 +13,7 @@ from limner.cli.measure import measure
 from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.evaluation.results import SequenceResult
 from limner.paper.gallery import open_pictures
-from limner.paper.strips import MARKS, MOST_STEPS
+from limner.paper.strips import MOST_STEPS, Mark
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +65,7 @@ def test_every_mark_agrees_with_the_measured_rank(runs, tmp_path):
                 assert mark == due
                 assert (f"at place {rank:g}" in words) == (mark != "right")
                 assert ("✓" in words, "✗" in words) == (mark == "right", mark != "right")
-    assert {mark for _, rows in found for _, row in rows for mark, _ in row} <= set(MARKS)
+    assert {mark for _, rows in found for _, row in rows for mark, _ in row} <= set(get_args(Mark))
 
 
 def test_stories_can_be_named(runs, tmp_path):

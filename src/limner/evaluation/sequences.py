@@ -78,6 +78,14 @@ def steps_of(pairs: Sequence[Pair]) -> Steps:
     )
 
 
+def by_story(stories: Sequence[str]) -> dict[str, list[int]]:
+    """Story → its places among these, in order."""
+    found: dict[str, list[int]] = {}
+    for place, story in enumerate(stories):
+        found.setdefault(story, []).append(place)
+    return found
+
+
 def measure_sequences(
     about: About,
     pairs: Sequence[Pair],

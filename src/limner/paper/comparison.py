@@ -25,7 +25,7 @@ from limner.evaluation.uncertainty import (
     interval_of,
     weighted_median,
 )
-from limner.paper.table import Block, Cell, Kind, Mark, Row, Table, reference
+from limner.paper.table import Block, Cell, Kind, Row, Table, reference
 
 LEVEL = 0.05
 FEWEST_GROUPS = 10
@@ -313,9 +313,8 @@ def compare(
             return None
         return drawn[figure.statistic] - (drawn[figure.minus] if figure.minus else 0.0)
 
-    p_values: dict[int, float] = {}
-    better: dict[int, bool] = {}
     cells = []
+    tested: list[tuple[int, bool, float]] = []
     for place, figure in enumerate(figures):
         own = values_of(figure)
         if own is None:
@@ -324,15 +323,15 @@ def compare(
         control = values_of(figure.against) if figure.against else None
         if groups >= FEWEST_GROUPS and control is not None:
             gaps = own - control
-            p_values[place] = difference_of(gaps[0], gaps[1:], groups).p_value
-            better[place] = (gaps[0] > 0) == figure.higher_is_better
+            better = (gaps[0] > 0) == figure.higher_is_better
+            tested.append((place, better, difference_of(gaps[0], gaps[1:], groups).p_value))
         span = interval_of(float(own[0]), own[1:], groups)
         cells.append(Cell(value=span.value, low=span.low, high=span.high, **given(figure)))
-    for place, corrected in zip(p_values, holm(list(p_values.values())), strict=True):
-        if corrected < LEVEL:
-            mark: Mark = "*" if better[place] else "†"
-            cells[place] = cells[place].model_copy(update={"mark": mark})
-    return cells, len(p_values)
+    corrected = holm([p_value for *_, p_value in tested])
+    for (place, better, _), p_value in zip(tested, corrected, strict=True):
+        if p_value < LEVEL:
+            cells[place] = cells[place].model_copy(update={"mark": "*" if better else "†"})
+    return cells, len(tested)
 
 
 def compared(

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from limner.errors import ConfigError, DataError, MissingError, ShapeError
+from limner.errors import ConfigError, DataError, MissingError
 from limner.files import write_bytes
 from limner.paper.table import Table
 
@@ -32,16 +32,14 @@ _DPI = 200
 Values = NDArray[np.float64]
 
 
-def confidence_curves(strengths: Sequence[float] = (0.01, 0.1, 1.0)) -> Figure:
+def confidence_curves() -> Figure:
     """η(x) = exp(λ |x − ½|) of one relation's probability x (Figure 3a).
 
-    Args:
-        strengths: λ of every curve.
     Source: CMCM 2022, Eq. 4; docs/methods/cmcm.md §4.1.
     """
     figure, (axes,) = panels()
     x = np.linspace(0, 1, 201)
-    for strength, colour, line in zip(strengths, COLOURS, ("-", "--", "-.", ":"), strict=False):
+    for strength, colour, line in ((0.01, BLUE, "-"), (0.1, ORANGE, "--"), (1.0, GREEN, "-.")):
         curve = np.exp(strength * np.abs(x - 0.5))
         axes.plot(x, curve, label=f"λ = {strength:g}", color=colour, linestyle=line)
     axes.set(xlabel="probability of the relation, x", ylabel="confidence η(x)", xlim=(0, 1))
@@ -129,7 +127,7 @@ def refinement_bars(table: Table) -> Figure:
 def setting_curve(
     name: str,
     measured: Sequence[tuple[float, float, float, float]],
-    published: Sequence[Sequence[float]] = (),
+    published: Sequence[Sequence[float]],
 ) -> Figure:
     """Median rank against a setting, ours and the published curve (Figure 8).
 
@@ -334,9 +332,9 @@ def _draw(axes: "Axes", picture: "Image", colour: str | None, width: float) -> N
         spine.set(visible=colour is not None, color=colour or GREY, linewidth=width)
 
 
-def _short(text: str, most: int = 150, line: int = 75) -> str:
+def _short(text: str) -> str:
     cut = _plain(" ".join(text.split()))
-    return "\n".join(textwrap.wrap(cut if len(cut) <= most else cut[: most - 1] + "…", line))
+    return "\n".join(textwrap.wrap(cut if len(cut) <= 150 else cut[:149] + "…", 75))
 
 
 LABEL_CHARACTERS = 44
@@ -353,7 +351,7 @@ class Attended:
     Attributes:
         title: such as its name.
         steps: T texts.
-        shares: (T, T) rows are steps, columns what they hear; rows sum to 1.
+        shares: (T, T) rows are steps, columns the steps they attend to; rows sum to 1.
     """
 
     title: str
@@ -371,17 +369,10 @@ def attention_maps(stories: Sequence[Attended]) -> Figure:
         stories: at least one.
     Raises:
         DataError: no story, or one without steps.
-        ShapeError: shares do not fit the steps.
     Source: docs/methods/vrss.md §7.
     """
     if not stories or not all(story.steps for story in stories):
         raise DataError("figure: no story, or one without steps, has no attention to draw; name another")
-    for story in stories:
-        due = (len(story.steps), len(story.steps))
-        if story.shares.shape != due:
-            raise ShapeError(
-                f"figure: {story.title}: attention has shape {story.shares.shape}, expected {due}"
-            )
     # Placed by hand: a layout engine would give cells of one size to no two stories.
     heights = [_CELL_IN * len(story.steps) + _MARGIN_IN for story in stories]
     most = max(len(story.steps) for story in stories)

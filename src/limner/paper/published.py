@@ -97,18 +97,18 @@ def build(
             return [result for one in measured for result in of(one)]
         return [] if place is None else kind.read_all(place)
 
-    kind = name.partition("-")[0]
-    if kind == "cmcm":
+    if name.startswith("cmcm"):
         results = found(Result, lambda one: (one.result,))
         chosen = results[0].about.data if measured else data
-        return Tables(name=name, tables=tuple(cmcm.build(name, results, data=chosen, resamples=resamples)))
-    if kind == "complementary":
-        answers = found(ChoiceResult, lambda one: one.choices)
-        answers = [answer for answer in answers if data in (None, answer.about.data)]
+        tables = cmcm.build(name, results, data=chosen, resamples=resamples)
+    elif name.startswith("complementary"):
+        every = found(ChoiceResult, lambda one: one.choices)
+        answers = [answer for answer in every if data in (None, answer.about.data)]
         tables = complementary.build(name, answers, data=data, resamples=resamples)
         if name == "complementary-2":
             ranked = found(Result, lambda one: (one.result,))
             tables += complementary.rank_tables(ranked, answers, resamples=resamples)
-        return Tables(name=name, tables=tuple(tables))
-    stories = found(SequenceResult, lambda one: () if one.sequences is None else (one.sequences,))
-    return Tables(name=name, tables=tuple(sequences.build(name, stories, data=data, resamples=resamples)))
+    else:
+        stories = found(SequenceResult, lambda one: () if one.sequences is None else (one.sequences,))
+        tables = sequences.build(name, stories, data=data, resamples=resamples)
+    return Tables(name=name, tables=tuple(tables))

@@ -6,13 +6,14 @@ It reads runs and their measured steps; nothing is trained or measured here, and
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
-from limner.evaluation.sequences import steps_of
+from limner.evaluation.sequences import by_story, steps_of
+from limner.paper.figures import Attended, attention_maps, write
 from limner.paper.gallery import Pictures, open_pictures
 from limner.paper.page import Example, Group, write_page
 from limner.runs.run import Run
@@ -26,7 +27,7 @@ FIRST = 10
 
 
 def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> None:
-    """Draw how much the steps of test stories hear each other.
+    """Draw how much the steps of test stories attend to each other.
 
     Args:
         to: .pdf, .png or .svg.
@@ -37,29 +38,25 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
         ConfigError: the model does not attend to stories, or there is no such story.
         DataError: the test part has no stories.
     """
-    from limner.paper import figures
-    from limner.paper.figures import Attended, attention_maps
-
     opened = Run.open(run)
     data, _ = opened.data(files=True)
     pairs = data.split("test")
-    told: dict[str, list[str]] = {}
     steps = steps_of(pairs)
-    for row, story in zip(steps.rows.tolist(), steps.stories, strict=True):
-        told.setdefault(story, []).append(pairs[row].text)
-    chosen = list(stories) or [story for story, texts in told.items() if len(texts) > 1][:count]
+    places = by_story(steps.stories)
+    chosen = list(stories) or [story for story, own in places.items() if len(own) > 1][:count]
     shown = []
     for name in chosen:
-        if name not in told:
-            raise ConfigError("figure: " + unknown("test story", name, told))
-        made = opened.model.story(told[name]) if isinstance(opened.model, Vrss) else None
+        if name not in places:
+            raise ConfigError("figure: " + unknown("test story", name, places))
+        texts = [pairs[steps.rows[place]].text for place in places[name]]
+        made = opened.model.story(texts) if isinstance(opened.model, Vrss) else None
         if made is None or made.attention is None:
             raise ConfigError(
                 f"figure: {opened.name} does not attend to the steps of a story; name a run"
                 " of VRSS with model.context=true"
             )
-        shown.append(Attended(name, told[name], made.attention[0].float().cpu().numpy()))
-    figures.write(to, attention_maps, shown)
+        shown.append(Attended(name, texts, made.attention[0].float().cpu().numpy()))
+    write(to, attention_maps, shown)
 
 
 def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
@@ -82,7 +79,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
         )
     (one, other), texts, picture = _measured_alike(runs, "test")
     names = names_of(runs, (one, other))
-    places = _places(one)
+    numbers = {place: n for own in by_story(one.stories).values() for n, place in enumerate(own, start=1)}
 
     def groups() -> Iterator[Group]:
         for title, members in parted(one, other, names).items():
@@ -90,7 +87,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
             for step in spread(members, count):
                 own = one.ids[step]
                 lead = Example(picture(own), texts[own])
-                yield Group(f"{one.stories[step]}, step {places[step]}", (), level=3, lead=lead)
+                yield Group(f"{one.stories[step]}, step {numbers[step]}", (), level=3, lead=lead)
                 for name, result in zip(names, (one, other), strict=True):
                     yield _row(name, result, step, picture)
 
@@ -148,16 +145,6 @@ def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Gro
     return Group(f"{name}: its own at place {found.own[step]:g}", shown, level=3)
 
 
-def _places(result: SequenceResult) -> list[int]:
-    """Place of every step among those of its story, from 1."""
-    counts: dict[str, int] = {}
-    places = []
-    for story in result.stories:
-        counts[story] = counts.get(story, 0) + 1
-        places.append(counts[story])
-    return places
-
-
 def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[str]:
     """Names of systems, with their folders where two are alike."""
     names = [result.about.system for result in results]
@@ -168,7 +155,6 @@ def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[st
 
 
 Mark = Literal["right", "story", "wrong", "true"]
-MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
 @dataclass(frozen=True)
@@ -227,9 +213,7 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
         raise ConfigError("figure: gsda-strips compares runs; pass --run FOLDER once per run")
     results, texts, picture = _measured_alike(runs, "val")
     first = results[0]
-    steps: dict[str, list[int]] = {}
-    for row, story in enumerate(first.stories):
-        steps.setdefault(story, []).append(row)
+    steps = by_story(first.stories)
     several = [story for story, rows in steps.items() if len(rows) > 1]
     chosen = list(names) or [several[place] for place in spread(range(len(several)), count)]
     for story in chosen:

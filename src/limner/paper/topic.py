@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.ranking import rank
-from limner.evaluation.sequences import steps_of, told
+from limner.evaluation.sequences import by_story, steps_of, told
 from limner.losses.generative import gaussian_kl
 from limner.paper import figures
 from limner.paper.figures import GREY, panels
@@ -56,45 +56,32 @@ class Plane:
     shares: NDArray[np.float64]
 
 
-def moved(latents: NDArray[np.floating]) -> NDArray[np.float64]:
+def moved(latents: NDArray[np.float64]) -> NDArray[np.float64]:
     """‖z_t − z_{t−1}‖ of (T, Z) latents, with z_0 = 0: (T,).
 
-    Raises:
-        ShapeError: no matrix.
-        NumericsError: a value is not finite.
     Source: docs/methods/vrss.md §2.2 for z_0.
     """
-    own = _checked(latents)
-    found: NDArray[np.float64] = np.linalg.norm(np.diff(own, axis=0, prepend=0), axis=1)
+    found: NDArray[np.float64] = np.linalg.norm(np.diff(latents, axis=0, prepend=0), axis=1)
     return found
 
 
-def plane(background: NDArray[np.floating], latents: NDArray[np.floating]) -> Plane:
+def plane(background: NDArray[np.float64], latents: NDArray[np.float64]) -> Plane:
     """Project a path on the two main components of other latents.
 
     Args:
-        background: (N, Z) of all steps of many stories; they alone decide the plane.
+        background: (N, Z) of all steps of many stories, Z of at least 2; they alone decide the plane.
         latents: (T, Z) of one story, T ≥ 1.
     Raises:
-        ShapeError: widths differ, or there is no step or less than two dimensions.
         DataError: less than two steps in the background, or all are equal: they span no plane.
-        NumericsError: a value is not finite.
     """
-    all_steps, own = _checked(background), _checked(latents)
-    if all_steps.shape[1] != own.shape[1] or own.shape[1] < 2 or not len(own):
-        raise ShapeError(
-            f"figure: latents have shapes {all_steps.shape} and {own.shape}, expected (N, Z) and (T, Z) with"
-            " T of at least 1 and Z of at least 2"
-        )
-    if len(all_steps) < 2 or not np.ptp(all_steps, axis=0).any():
+    if len(background) < 2 or not np.ptp(background, axis=0).any():
         raise DataError(
-            f"figure: {len(all_steps)} latents without spread span no plane; name a run with more stories"
+            f"figure: {len(background)} latents without spread span no plane; name a run with more stories"
         )
-    found = PCA(2, svd_solver="full").fit(all_steps)
-    start = found.transform(np.zeros((1, own.shape[1])))[0]
-    return Plane(
-        found.transform(all_steps), found.transform(own), start, np.array(found.explained_variance_ratio_)
-    )
+    found = PCA(2, svd_solver="full").fit(background)
+    start = found.transform(np.zeros((1, background.shape[1])))[0]
+    shares = np.array(found.explained_variance_ratio_)
+    return Plane(found.transform(background), found.transform(latents), start, shares)
 
 
 def topic_path(one: Plane) -> Figure:
@@ -118,32 +105,25 @@ def topic_path(one: Plane) -> Figure:
     large = count <= NUMBERED_STEPS
     size = _LARGE_PT if large else _SMALL_PT
     points = np.vstack([one.start, one.path])
-    for place in range(count):
-        axes.annotate(
-            "",
-            points[place + 1],
-            points[place],
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": colours[place],
-                "linewidth": 1.1,
-                "mutation_scale": 9 if large else 5,
-                "shrinkA": size / 2 if place else 3,
-                "shrinkB": size / 2,
-            },
-            zorder=3,
-        )
     for place, (point, colour) in enumerate(zip(one.path, colours, strict=True)):
+        arrow = {
+            "arrowstyle": "-|>",
+            "color": colour,
+            "linewidth": 1.1,
+            "mutation_scale": 9 if large else 5,
+            "shrinkA": size / 2 if place else 3,
+            "shrinkB": size / 2,
+        }
+        axes.annotate("", point, points[place], arrowprops=arrow, zorder=3)
         axes.plot(*point, "o", markersize=size, color=colour, markeredgecolor="white", zorder=4 + place)
+        number, top = str(place + 1), 4 + place
         if large:
             axes.annotate(
-                str(place + 1), point, ha="center", va="center_baseline", color="white", fontsize=7.5,
-                fontweight="bold", zorder=4 + place,
+                number, point, ha="center", va="center_baseline", color="white", fontsize=7.5,
+                fontweight="bold", zorder=top,
             )  # fmt: skip
         elif place in (0, count - 1) or (place + 1) % 5 == 0:
-            axes.annotate(
-                str(place + 1), point, (4, 4), textcoords="offset points", fontsize=8, zorder=4 + count
-            )
+            axes.annotate(number, point, (4, 4), textcoords="offset points", fontsize=8, zorder=4 + count)
     names = [
         f"{name} component: {100 * share:.0f} % of the variance"
         for name, share in zip(("first", "second"), one.shares, strict=True)
@@ -152,15 +132,6 @@ def topic_path(one: Plane) -> Figure:
     axes.set_aspect("equal", adjustable="datalim")
     figure.legend(loc="outside upper left", frameon=False, ncols=2, fontsize=8, handletextpad=0.3)
     return figure
-
-
-def _checked(latents: NDArray[np.floating]) -> NDArray[np.float64]:
-    own = np.asarray(latents, dtype=np.float64)
-    if own.ndim != 2:
-        raise ShapeError(f"figure: latents have shape {own.shape}, expected (T, Z)")
-    if not np.isfinite(own).all():
-        raise NumericsError("figure: a latent is not finite; train the run again")
-    return own
 
 
 class Bar(NamedTuple):
@@ -247,9 +218,7 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
     if not told(pairs):
         raise DataError(f"figure: {config.data.set} has no steps of stories to validate on; name another run")
     steps = steps_of(pairs)
-    stories: dict[str, list[int]] = {}
-    for place, story in enumerate(steps.stories):
-        stories.setdefault(story, []).append(place)
+    stories = by_story(steps.stories)
     words = [pairs[row].text for row in steps.rows]
     title, own = choose(stories, texts[0] if texts else None)
     places = stories.get(title) if own is None else None
