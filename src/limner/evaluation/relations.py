@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import DataError, NumericsError, ShapeError
+from limner.errors import DataError, NumericsError
 from limner.evaluation.uncertainty import RESAMPLES, Interval, Values, Weights, group_numbers, interval
 
 Labels = NDArray[np.integer] | NDArray[np.floating] | NDArray[np.bool_] | Sequence[int]
@@ -24,9 +24,8 @@ def average_precision(scores: Values, labels: Labels) -> float:
         scores: (N,) finite, more is more probable; or (S, N) of S seeds, whose precisions are averaged.
         labels: (N,) 0 or 1, at least one of them 1.
     Raises:
-        ShapeError: lengths differ.
         NumericsError: a score is not finite.
-        DataError: no row, no positive, or a label other than 0 and 1.
+        DataError: no positive.
     Source: docs/methods/evaluation.md §5.
     """
     runs, truth = _checked(scores, labels)
@@ -87,12 +86,6 @@ def _checked(scores: Values, labels: Labels) -> tuple[Values, NDArray[np.float64
     """(S, N) scores and (N,) labels."""
     runs = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     truth = np.asarray(labels, dtype=np.float64)
-    if truth.ndim != 1 or runs.ndim != 2 or runs.shape[1] != len(truth):
-        raise ShapeError(f"average precision: scores {np.shape(scores)}, labels {truth.shape}")
-    if not len(truth) or not len(runs):
-        raise DataError("average precision: no rows; a precision of nothing is not defined")
-    if not np.isin(truth, (0.0, 1.0)).all():
-        raise DataError("average precision: a label is neither 0 nor 1")
     if not truth.any():
         raise DataError("average precision: no positive row; the relation cannot be measured here")
     if not np.isfinite(runs).all():

@@ -216,8 +216,10 @@ class Result(ResultFile):
     ids: tuple[str, ...]
     groups: tuple[str, ...]
     pairs: tuple[int, ...]
-    labels: Mapping[str, tuple[int, ...]]
-    probabilities: Mapping[str, tuple[float, ...]] = Field(default_factory=dict)
+    labels: Mapping[str, tuple[Annotated[int, Field(ge=0, le=1)], ...]]
+    probabilities: Mapping[str, tuple[Annotated[float, Field(allow_inf_nan=False)], ...]] = Field(
+        default_factory=dict
+    )
     pools: tuple[PoolRanks, ...] = ()
     top: tuple[tuple[str, ...], ...] = ()
 
