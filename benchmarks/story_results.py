@@ -25,7 +25,7 @@ from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
 from limner.runs.measure import fixed_features
 from limner.runs.run import Run
-from limner.runs.validation import read_pull, vectors
+from limner.runs.validation import read_pairwise, vectors
 from limner.storyboard.decode import decode, max_marginals
 from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
@@ -80,7 +80,7 @@ def opened(run, weights, part, metric=None, graphs=None):
         judge, its = opened.model, opened.config
         _, looked = open_corpus(its.data, layer=its.layer, weights=weights)
         seen = judge.encode_image(looked.take(looked.places(ids)))
-        evidence = read_pull(metric)
+        evidence = read_pairwise(metric)
         pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)
     _, pooled = open_corpus(config.data, weights=weights)

@@ -7,7 +7,7 @@ from made_up_sequences import story_pairs
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.results import About
 from limner.evaluation.saliency import Saliency
-from limner.evaluation.sequences import coherence, measure_sequences, steps_of, told, without_repeats
+from limner.evaluation.sequences import coherence, measure_sequences, of_stories, steps_of, without_repeats
 
 ABOUT = About(system="Tiny", data="made", split="grouped")
 
@@ -30,12 +30,12 @@ def test_steps_stand_in_the_order_of_their_story():
 
 def test_only_steps_of_stories_are_told():
     whole = story_pairs(2, 2)
-    assert told(whole)
-    assert not told([])
-    assert not told(whole[::2])  # stories of one step each
-    assert not told([*whole, whole[0].model_copy(update={"id": "x", "seq": ""})])
+    assert of_stories(whole)
+    assert not of_stories([])
+    assert not of_stories(whole[::2])  # stories of one step each
+    assert not of_stories([*whole, whole[0].model_copy(update={"id": "x", "seq": ""})])
     nowhere = whole[0].model_copy(update={"id": "x", "pos": None})
-    assert not told([*whole, nowhere])
+    assert not of_stories([*whole, nowhere])
     with pytest.raises(DataError, match="'x' has no place in a story"):
         steps_of([*whole, nowhere])
 

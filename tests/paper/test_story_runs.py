@@ -17,7 +17,7 @@ from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.records import Storyboard
 from limner.runs.run import Run
-from limner.runs.validation import PULL, fit_pull, read_pull
+from limner.runs.validation import PAIRWISE, fit_pairwise, read_pairwise
 from limner.storyboard.calibration import load
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.trained import DOCUMENT, MODEL, run_channel
@@ -84,7 +84,7 @@ def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
     asked = Illustrator(Library.open(told), model=model, metric=metric)
     options = asked.options()
     assert options.pair_space == DOCUMENT
-    assert options.pair_evidence == read_pull(metric_run)
+    assert options.pair_evidence == read_pairwise(metric_run)
     assert options.pair_weight == load().pairwise("visual").weight(options.decoder, (MODEL,)) > 0
     assert Illustrator(Library.open(told), model=Run.for_library(story_run)).options().pair_space == "colour"
     assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
@@ -102,7 +102,7 @@ def test_a_pin_leads_the_rest(told, text, tmp_path, story_run, metric_run):
         words += ["--pin", f"1={gallery.ids[pinned]}", "--set", "pair_weight=1000"]
         assert limner(words) == 0
         board = Storyboard.model_validate_json(out.read_text(), strict=False)
-        near = vectors @ vectors[pinned] * np.sign(read_pull(run.folder).slope)
+        near = vectors @ vectors[pinned] * np.sign(read_pairwise(run.folder).slope)
         others = [step.chosen.picture.id for step in board.steps[1:]]
         for other in others:
             assert near[list(gallery.ids).index(other)] >= np.sort(near)[-3]
@@ -126,7 +126,7 @@ def test_the_pull_tells_stories_apart():
             pairs.append(Pair(id=name, text=f"words {name}", image=name, **told))
     pictures = ArrayRows([pair.id for pair in pairs], np.array(rows, np.float32))
     corpus = corpus_of(PairSet("made", (), tuple(pairs)), pictures)
-    found = fit_pull(Plain(), corpus)
+    found = fit_pairwise(Plain(), corpus)
     assert found.slope > 3
     # ‖ratio‖ is even where both kinds are as likely, whatever their number: cosines of either kind, by hand
     values, stories = np.array(rows[20:]), np.repeat(np.arange(55), 4)
@@ -138,7 +138,7 @@ def test_the_pull_tells_stories_apart():
     assert 0.5 < near[0] / near[1] < 2
     loners = [pair.model_copy(update={"seq": pair.id}) for pair in pairs]
     with pytest.raises(DataError, match="of one story"):
-        fit_pull(Plain(), corpus_of(PairSet("made", (), tuple(loners)), pictures))
+        fit_pairwise(Plain(), corpus_of(PairSet("made", (), tuple(loners)), pictures))
 
 
 def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run, library):
@@ -154,13 +154,13 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with redirect_stdout(StringIO()):
         train(METRIC, data="picturebook", to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)
     with pytest.raises(CheckpointError, match="No such file"):
-        read_pull(tmp_path / "smoke")
-    kept = (metric_run / PULL).read_bytes()
+        read_pairwise(tmp_path / "smoke")
+    kept = (metric_run / PAIRWISE).read_bytes()
     for content in (b"", b"{}", b"\xff", json.dumps({"slope": "x", "z_slope": 0, "offset": 0}).encode()):
-        (metric_run / PULL).write_bytes(content)
+        (metric_run / PAIRWISE).write_bytes(content)
         with pytest.raises(CheckpointError, match="run limner train to its end"):
-            read_pull(metric_run)
-    (metric_run / PULL).unlink()
+            read_pairwise(metric_run)
+    (metric_run / PAIRWISE).unlink()
     with pytest.raises(CheckpointError, match="run limner train to its end"):
-        read_pull(metric_run)
-    (metric_run / PULL).write_bytes(kept)
+        read_pairwise(metric_run)
+    (metric_run / PAIRWISE).write_bytes(kept)

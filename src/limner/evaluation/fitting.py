@@ -162,8 +162,8 @@ def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel
     codes = languages_of(list(said.values())).each if said else ()
     captions = {
         row: text
-        for (row, text), told in zip(said.items(), codes, strict=True)
-        if channel.reads is None or told.code in channel.reads
+        for (row, text), code in zip(said.items(), codes, strict=True)
+        if channel.reads is None or code.code in channel.reads
     }
     rows = np.array(list(captions), dtype=np.int64)
     if len(rows) < LEAST:

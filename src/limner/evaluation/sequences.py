@@ -44,7 +44,7 @@ class Steps:
     names: tuple[str, ...]
 
 
-def told(pairs: Sequence[Pair]) -> bool:
+def of_stories(pairs: Sequence[Pair]) -> bool:
     """Whether all pairs are steps of stories with a place in them, and some story has two."""
     places = {(pair.seq, pair.pos) for pair in pairs}
     stories = {pair.seq for pair in pairs}

@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.ranking import rank
-from limner.evaluation.sequences import by_story, steps_of, told
+from limner.evaluation.sequences import by_story, of_stories, steps_of
 from limner.losses.generative import gaussian_kl
 from limner.paper import figures
 from limner.paper.figures import GREY, panels
@@ -215,7 +215,7 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         raise ConfigError(f"figure: {name} has no latent topic; name a run of VRSS with model.latents=true")
     data, rows = opened.data(weights=weights)
     pairs = data.split("val")
-    if not told(pairs):
+    if not of_stories(pairs):
         raise DataError(f"figure: {config.data.set} has no steps of stories to validate on; name another run")
     steps = steps_of(pairs)
     stories = by_story(steps.stories)

@@ -19,7 +19,7 @@ from limner.evaluation.ranking import Scores
 from limner.evaluation.results import About, ChoiceResult, Definition, Result, SequenceResult, Told
 from limner.evaluation.results import Pictures as PictureKind
 from limner.evaluation.saliency import Saliency
-from limner.evaluation.sequences import measure_sequences, saliency_of, told
+from limner.evaluation.sequences import measure_sequences, of_stories, saliency_of
 from limner.systems.base import to_tensor
 from limner.systems.gsda.captioner import tell
 from limner.systems.gsda.model import Gsda
@@ -48,7 +48,7 @@ class SequenceMeter:
             scores: (N, M), see `limner.evaluation.sequences.measure_sequences`.
             pictures: as the run's corpus holds them.
         """
-        if not told(pairs):
+        if not of_stories(pairs):
             return None
         ids = list(dict.fromkeys(pair.image_id for pair in pairs))
         features, described, similar = fixed_features(pictures, ids)

@@ -30,7 +30,7 @@ from limner.evaluation.retrieval import measure, measure_choices
 from limner.library.channels import Evidence
 from limner.records import Record
 from limner.runs.measure import Measured, SequenceMeter, generated
-from limner.runs.validation import read_pull, read_refinement, vectors
+from limner.runs.validation import read_pairwise, read_refinement, vectors
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems import system
 from limner.systems.base import Capabilities, Model
@@ -231,8 +231,8 @@ class Run:
             _, pictures = self.data(plain=True, weights=weights)
         sequences = None if stories is None else stories.measure(about, pairs, scores, pictures)
         if sequences is not None and isinstance(model, Gsda) and can.captions:
-            told = generated(sequences, model, pairs, pictures)
-            sequences = sequences.model_copy(update={"told": told})
+            captions = generated(sequences, model, pairs, pictures)
+            sequences = sequences.model_copy(update={"told": captions})
         return Measured(
             measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
             tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),
@@ -291,7 +291,7 @@ class Run:
         Raises:
             CheckpointError: none is stored there.
         """
-        return read_pull(self.folder)
+        return read_pairwise(self.folder)
 
     def encoder(self, weights: dict[str, Path]) -> "RunEncoder":
         """Its picture side, for indexing.

@@ -19,11 +19,11 @@ from limner.errors import ConfigError, DataError
 from limner.runs.run import Run
 from limner.runs.validation import (
     chosen_refinement,
-    fit_pull,
+    fit_pairwise,
     maximise,
     measured,
     validation,
-    write_pull,
+    write_pairwise,
     write_refinement,
 )
 from limner.systems import read_config, system
@@ -169,6 +169,6 @@ def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
         write_refinement(run.folder, chosen_refinement(run.model, corpus, run.can))
     if not run.can.texts:
         try:
-            write_pull(run.folder, fit_pull(run.model, corpus))
+            write_pairwise(run.folder, fit_pairwise(run.model, corpus))
         except DataError as error:
             note(f"{error}; until then 'limner illustrate --metric' will not take this run")

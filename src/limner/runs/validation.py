@@ -210,11 +210,11 @@ def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refine
     )
 
 
-PULL, REFINEMENT = "pull.json", "refinement.json"
+PAIRWISE, REFINEMENT = "pull.json", "refinement.json"
 PAIRS = 100_000
 
 
-def fit_pull(model: Model, corpus: Corpus) -> Evidence:
+def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
     """What a cosine says: the logarithm of P(cosine | same story) / P(cosine | different stories).
 
     Args:
@@ -254,18 +254,18 @@ def fit_pull(model: Model, corpus: Corpus) -> Evidence:
     return Evidence(slope=float(fitted.coef_[0, 0]), z_slope=0.0, offset=float(fitted.intercept_[0]) - prior)
 
 
-def write_pull(run: Path, evidence: Evidence) -> None:
+def write_pairwise(run: Path, evidence: Evidence) -> None:
     """Store it, whole or not at all."""
-    write_text(run / PULL, evidence.model_dump_json() + "\n")
+    write_text(run / PAIRWISE, evidence.model_dump_json() + "\n")
 
 
-def read_pull(run: Path) -> Evidence:
+def read_pairwise(run: Path) -> Evidence:
     """What training fitted.
 
     Raises:
         CheckpointError: none is there, or it is damaged.
     """
-    return _stored(run / PULL, Evidence.model_validate_json, "pairwise term of a same-document metric")
+    return _stored(run / PAIRWISE, Evidence.model_validate_json, "pairwise term of a same-document metric")
 
 
 def write_refinement(run: Path, refinement: Refinement) -> None:
