@@ -202,7 +202,10 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
         NumericsError: a score is not finite.
     Source: CMCM 2022, Eq. 6; docs/methods/cmcm.md §4.2.
     """
-    _fitting(scores, logits)
+    if tuple(scores.shape) != logits.shape[:2]:
+        raise ShapeError(f"refinement: scores {tuple(scores.shape)} and logits {logits.shape} do not fit")
+    if not np.isfinite(scores).all():
+        raise NumericsError("refinement: a score is not finite; check the embeddings")
     refined = np.array(scores, dtype=np.float32)
     difficult = np.flatnonzero(gaps(scores) < refinement.threshold)
     some = logits.take(difficult, np.arange(scores.shape[1]))
@@ -238,7 +241,6 @@ def choose(
         form: as in `Refinement`.
     Source: docs/methods/cmcm.md §4.3.
     """
-    _fitting(scores, logits)
     plain, apart = ranks(np.asarray(scores, dtype=np.float32)), gaps(scores)
     tried: list[tuple[float, float, float, float]] = []
     for strength in strengths:
@@ -256,10 +258,3 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // max(shape[1], 1))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
-
-
-def _fitting(scores: FloatArray, logits: PairLogits) -> None:
-    if tuple(scores.shape) != logits.shape[:2]:
-        raise ShapeError(f"refinement: scores {tuple(scores.shape)} and logits {logits.shape} do not fit")
-    if not np.isfinite(scores).all():
-        raise NumericsError("refinement: a score is not finite; check the embeddings")

@@ -18,7 +18,6 @@ from limner.paper.comparison import (
     Ranked,
     compared,
     difference,
-    precision_figure,
     seeds,
     versus,
 )
@@ -203,8 +202,11 @@ def precisions(scene: Scene) -> Table:
         system = f"CMCM_{relation}" if name == "CMCM_c" else name
         runs = [r for r in cohort.runs(system, aliases.get(system, "")) if relation in r.probabilities]
         printed = scene.rows.get(name, {}).get("printed", {}).get(relation)
-        scores = np.array([run.probabilities[relation] for run in runs])
-        return precision_figure(scores, runs[0].labels[relation] if runs else (), cohort.owner, printed)
+        statistic = None
+        if runs and any(runs[0].labels[relation]):  # a relation without a positive has no precision
+            scores = np.array([run.probabilities[relation] for run in runs])
+            statistic = labels.precision_statistic(scores, runs[0].labels[relation], cohort.owner)
+        return Figure("precision", statistic, printed)
 
     lines: list[Line | Row] = []
     control: list[Figure] = []

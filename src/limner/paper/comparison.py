@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from limner.errors import DataError
 from limner.evaluation.ranking import Metric
-from limner.evaluation.relations import precision_statistic
 from limner.evaluation.results import ChoiceResult, Result, SequenceResult
 from limner.evaluation.uncertainty import (
     RESAMPLES,
@@ -199,21 +198,6 @@ class Line:
     figures: Sequence[Figure]
     remark: str = ""
     more: Sequence[Cell] = ()
-
-
-def precision_figure(
-    scores: Values, truth: Sequence[int], owner: NDArray[np.int64], paper: float | None = None
-) -> Figure:
-    """Average precision of a relation, averaged over seeds.
-
-    Args:
-        scores: (S, N) of S seeds; S = 0 where no result exists.
-        truth: (N,) labels; a relation without a positive has no precision and gives an empty figure.
-        owner: (N,) group number of every row.
-        paper: as in `Figure`.
-    """
-    there = len(scores) > 0 and any(truth)
-    return Figure("precision", precision_statistic(scores, truth, owner) if there else None, paper)
 
 
 def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 0) -> Statistic:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -199,28 +198,21 @@ def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> 
     results = [Result.read_part(run, "test") for run in runs]
     if any(result.ids != results[0].ids or not result.top for result in results):
         raise DataError("figure: the runs were measured on different pairs; measure them on one split")
-    chosen = list(ids) or _telling(results, count)
-    rows = [_row_of(results[0], name) for name in chosen]
+    first = results[0]
+    places = {name: row for row, name in enumerate(first.ids)}
+    absent = [name for name in ids if name not in places]
+    if absent:
+        raise ConfigError(f"figure: {first.about.data} has no test pair {absent[0]!r}; name one by its id")
+    # texts for which the systems answer differently come first: a rule, not a choice by hand
+    telling = sorted(places.values(), key=lambda row: len({result.top[row] for result in results}) == 1)
     texts, picture = open_pictures(runs[0])
     shown = []
-    for name, row in zip(chosen, rows, strict=True):
-        answers: list[tuple[str, list[Any], int | None]] = []
+    for row in [places[name] for name in ids] or telling[:count]:
+        name = first.ids[row]
+        answers = []
         for result in results:
-            right = [place for place, other in enumerate(result.top[row]) if picture.same(other, name)]
+            right = [picture.same(other, name) for other in result.top[row]]
             pictures = [picture(other) for other in result.top[row]]
-            answers.append((result.about.system, pictures, right[0] if right else None))
+            answers.append((result.about.system, pictures, right.index(True) if any(right) else None))
         shown.append(figures.Shown(texts[name], picture(name), answers))
     figures.write(to, figures.gallery, shown)
-
-
-def _row_of(result: Result, name: str) -> int:
-    if name not in result.ids:
-        raise ConfigError(f"figure: {result.about.data} has no test pair {name!r}; name one by its id")
-    return result.ids.index(name)
-
-
-def _telling(results: Sequence[Result], count: int) -> list[str]:
-    """The first texts for which the systems answer differently; a rule, not a choice by hand."""
-    rows = [row for row in range(len(results[0].ids)) if len({result.top[row] for result in results}) > 1]
-    rest = [row for row in range(len(results[0].ids)) if row not in set(rows)]
-    return [results[0].ids[row] for row in (*rows, *rest)[:count]]
