@@ -230,6 +230,7 @@ def difference(first: Figure, second: Figure, paper: float | None = None, *, app
         statistic=first.statistic if there else None,
         minus=second.statistic,
         paper=paper,
+        release=None,
         applies=applies,
         against=ZERO if first.comparable else None,
     )
