@@ -1,4 +1,4 @@
-"""Which language a text is written in, told for the steps of one text or the captions of a library.
+"""Which language a text is written in, found for the steps of one text or the captions of a library.
 
 A caption of three words says little about its language, and its neighbours say much: the shares of the
 languages are estimated over all texts together and then weigh in on each. It encodes nothing.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ENGLISH = "en"
 UNKNOWN = "und"
-"""ISO 639 code of a text whose language cannot be told."""
+"""ISO 639 code of a text whose language cannot be found."""
 # Read by the multilingual encoder; a text is likelier to be in one of them than in any other language.
 COMMON = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "sdh", "ug", "ur", "yi"})
@@ -98,7 +98,7 @@ class Language(Record):
     """A language and how sure it is.
 
     Attributes:
-        code: ISO 639, such as ``en``; ``und`` where it cannot be told.
+        code: ISO 639, such as ``en``; ``und`` where it cannot be found.
         probability: that it is this one, in [0, 1].
     """
 
@@ -139,7 +139,7 @@ def language_of(text: str, shares: Mapping[str, float] | None = None) -> Languag
 def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None) -> Languages:
     """The language of each of several texts that belong together.
 
-    A text takes the language of its neighbours unless its own letters and words speak clearly for another:
+    A text takes the language of its neighbours unless its own letters and words are clearly of another:
     shares of languages are the mixture weights that expectation maximisation gives to all texts, with
     the detector's scores as likelihoods.
 
@@ -166,7 +166,7 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
     for start in range(0, len(texts), _SAMPLE):
         chunk = texts[start : start + _SAMPLE]
         own = scores if len(sample) == len(texts) else _scores(chunk, codes)
-        each += _tell(_posterior(own, weights), codes)
+        each += _decide(_posterior(own, weights), codes)
     found = sizes @ _posterior(scores, weights) / len(sample)
     order = sorted(range(len(codes)), key=lambda column: -found[column])
     return Languages(tuple(each), {codes[k]: float(found[k]) for k in order if found[k] >= 1e-3})
@@ -206,14 +206,14 @@ def _posterior(scores: Float64Array, weights: Float64Array) -> Float64Array:
     return probability
 
 
-def _tell(posterior: Float64Array, codes: Sequence[str]) -> list[Language]:
-    """The most probable language of each row, or the most probable common one where it is hard to tell."""
+def _decide(posterior: Float64Array, codes: Sequence[str]) -> list[Language]:
+    """The most probable language of each row, or the most probable common one where they differ little."""
     usual = np.isin(codes, COMMON)
-    told = []
+    found = []
     for row in posterior:
         best = int(np.where(usual, row, 0.0).argmax() if row[~usual].sum() < _SURE else row.argmax())
-        told.append(Language(code=codes[best], probability=float(row[best])))
-    return told
+        found.append(Language(code=codes[best], probability=float(row[best])))
+    return found
 
 
 def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
@@ -222,7 +222,7 @@ def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
     english = codes.index(ENGLISH)
     counts = np.array([_english_words_of(text[:_LETTERS]) for text in texts])  # (N, 2) known, strange
     words = _KNOWN * counts[:, 0] - _STRANGE * counts[:, 1]
-    told = words.sum() >= _MOST
+    english_text = words.sum() >= _MOST
     for row, text in enumerate(texts):
         allowed = _written_so(text[:_LETTERS])
         if allowed is None:
@@ -232,8 +232,8 @@ def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
         known, strange = counts[row]
         if inside[english]:
             scores[row, english] += np.clip(words[row], -_MOST, _MOST)
-            # Reading the detector's model takes half a second, and English words leave it nothing to tell.
-            if known and (not strange or words[row] >= _MOST or (told and known >= 2 * strange)):
+            # Reading the detector's model takes half a second, and English words leave it nothing to find.
+            if known and (not strange or words[row] >= _MOST or (english_text and known >= 2 * strange)):
                 continue
         if inside.sum() > 1:
             scores[row] += _detected(text[:_LETTERS], codes)

@@ -29,7 +29,7 @@ REDRAW_S = 0.2
 
 
 class Progress:
-    """Receives how far a long job is; this one tells nobody."""
+    """Receives how far a long job is; this one ignores it."""
 
     def stage(self, name: str, total: int | None) -> None:
         """A new part of the job begins, of `total` units where that is known."""
@@ -89,7 +89,7 @@ class Bar:
 
 
 class IndexProgress(Bar, Progress):
-    """Draws what `Progress` is told."""
+    """Draws what a `Progress` receives."""
 
     def __init__(self) -> None:
         super().__init__(MofNCompleteColumn(), Rate(), TimeRemainingColumn())

@@ -252,12 +252,7 @@ class Transfer:
             raise FailedError(f"redirects: to no URL ({error})", lasting=True) from error
         except httpcore.TimeoutException as error:
             raise FailedError(f"too slow: {type(error).__name__}", lasting=False) from error
-        except (
-            httpcore.NetworkError,
-            httpcore.ProtocolError,
-            httpcore.UnsupportedProtocol,
-            ssl.SSLError,
-        ) as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, ssl.SSLError) as error:
             why = " ".join(str(error).split()) or type(error).__name__
             raise FailedError(f"connection failed: {why}", lasting=False) from error
 

@@ -311,19 +311,16 @@ def sentence_folder() -> Path:
 
 
 def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
-    """Tells one state of some files from another: path, bytes and time of change of each.
+    """What changes with some files: path, bytes and time of change of each.
 
     Raises:
         MissingError: one is not there.
     """
-    found = []
-    for path in paths:
-        try:
-            status = path.stat()
-        except OSError as error:
-            raise MissingError(f"{path}: cannot be read ({error.strerror}); reinstall it") from error
-        found.append((str(path), status.st_size, status.st_mtime_ns))
-    return tuple(found)
+    try:
+        found = [(path, path.stat()) for path in paths]
+    except OSError as error:
+        raise MissingError(f"{error.filename}: cannot be read ({error.strerror}); reinstall it") from error
+    return tuple((str(path), status.st_size, status.st_mtime_ns) for path, status in found)
 
 
 def read_sentence_files(folder: Path | None = None) -> SentenceFiles:
