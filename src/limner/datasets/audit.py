@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, share_of_test, split_pairs
-from limner.datasets.splits import SPLITS, is_short, text_id
+from limner.datasets.splits import SPLITS, duplicate_groups, is_short, text_id
 from limner.errors import ConfigError, DataError
 from limner.records import Record
 
@@ -183,8 +183,6 @@ def audit(
     for pair in data.pairs:
         copies.setdefault((pair.text, pair.image), []).append(pair)
     sizes = Counter(pair_groups(data.pairs, strict=strict))
-    made = [split_pairs(data, kind, seed, strict=strict) for kind in chosen]
-    share = share_of_test(data)
     return SetAudit(
         name=data.name,
         rows=len(data.pairs),
@@ -200,8 +198,8 @@ def audit(
         groups=len(sizes),
         largest_group=max(sizes.values()),
         missing=len(data.missing),
-        splits=tuple(split_leak(one.pairs, kind) for one, kind in zip(made, chosen, strict=True)),
-        random=random_leak(data.pairs, share, draws, seed) if draws else None,
+        splits=tuple(split_leak(split_pairs(data, kind, seed, strict=strict).pairs, kind) for kind in chosen),
+        random=random_leak(data.pairs, share_of_test(data), draws, seed) if draws else None,
         notes=data.notes,
     )
 
@@ -212,10 +210,9 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
     Raises:
         DataError: a pair has no split.
     """
-    if any(not pair.split for pair in pairs):
-        raise DataError(
-            f"audit: pair {next(p.id for p in pairs if not p.split)!r} has no split; make one first"
-        )
+    loose = [pair.id for pair in pairs if not pair.split]
+    if loose:
+        raise DataError(f"audit: pair {loose[0]!r} has no split; make one first")
     sides = Counter(name for name, _ in {(pair.group, pair.split) for pair in pairs} if name)
     test = [pair for pair in pairs if pair.split == "test"]
     seen = list(leaked(pairs).values())
@@ -276,7 +273,10 @@ def random_leak(
     if not 0 < size < total or draws < 1:
         raise ConfigError(f"audit: {size} test rows of {total} in {draws} draws, expected at least 1 of each")
     every = [{"sequence": row} | _keys(pair) for row, pair in enumerate(pairs)]
-    keys = {name: _codes([one[name] for one in every]) for name in ("text", "image", "pair", "sequence")}
+    keys = {
+        name: np.array(duplicate_groups([[one[name]] for one in every]))
+        for name in ("text", "image", "pair", "sequence")
+    }
     random = np.random.default_rng(seed)
     found: dict[str, list[float]] = {name: [] for name in (*keys, "repeated")}
     for _ in range(draws):
@@ -343,9 +343,3 @@ def render(found: SetAudit) -> str:
         ]
     lines += [f"note: {note}" for note in found.notes]
     return "\n".join(lines)
-
-
-def _codes(keys: Sequence[object]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """(N,) numbers of equal keys, counted by first appearance."""
-    numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)

@@ -222,9 +222,8 @@ def hf_folder() -> Path:
 
 def _obvious(name: str, found: list[Path], official: str) -> Path:
     """The one file meant among several: NAME itself, then the publisher's file name."""
-    if len(found) == 1:
-        return found[0]
     for choice in (
+        found,
         [path for path in found if path.stem.lower() == name.lower()],
         [path for path in found if path.name == official],
     ):
