@@ -86,5 +86,4 @@ def _card(path: Path) -> dict[str, Any]:
     """What a shipped file says of itself, and its size."""
     from limner.encoders.base_network import read_card
 
-    told = read_card(path).model_dump(exclude={"name"})
-    return {"megabytes": round(path.stat().st_size / 1e6, 1), **told}
+    return {"megabytes": round(path.stat().st_size / 1e6, 1), **read_card(path).model_dump(exclude={"name"})}

@@ -120,7 +120,7 @@ def _figures(values: Mapping[str, float]) -> str:
     return "  ".join(f"{name} {value:.3f}" for name, value in values.items())
 
 
-class Watch:
+class Watch(ExitStack):
     """Shows what a training tells, and asks it to stop after Ctrl-C or SIGTERM; a context.
 
     Epoch, losses, last validation and time left on stderr; in a pipe, one line per epoch. Once steps are
@@ -136,26 +136,23 @@ class Watch:
         """
         from limner.training.tensorboard import Board
 
+        super().__init__()
         self._shown, self._stop, self._stepped = shown, False, False
         self._board = Board(board) if board and shown else None
         self._pictures: IndexProgress | None = None
         self._read, self._last = 0, ""
         self._steps = Bar(MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
         self._task = self._steps.bar.add_task("", total=None, left="")
-        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         for number in (signal.SIGTERM, signal.SIGINT):
             before = signal.signal(number, self._remember)
-            self._open.callback(signal.signal, number, before)
+            self.callback(signal.signal, number, before)
         if self._board is not None:
-            self._open.enter_context(self._board)
-        self._open.callback(self._steps.bar.stop)
-        self._open.callback(self._pictures_read)
+            self.enter_context(self._board)
+        self.callback(self._steps.bar.stop)
+        self.callback(self._pictures_read)
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self._open.close()
 
     def __call__(self, news: Note | Reading | Event) -> bool:
         """Show it; whether to stop."""

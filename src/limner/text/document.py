@@ -91,6 +91,11 @@ class Document:
     notes: list[str] = field(default_factory=list)
 
 
+def pictures_of(blocks: Iterable[Block]) -> tuple[PictureRef, ...]:
+    """All pictures of blocks, in order."""
+    return tuple(picture for block in blocks for picture in block.pictures)
+
+
 def writing_direction(texts: Iterable[str]) -> Direction:
     """Direction of most letters by their Unicode bidirectional class (L against R and AL).
 

@@ -7,21 +7,19 @@ It does not look for the main content of a page; hidden and unreadable elements 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from lxml import etree, html
 
 from limner.errors import DataError
 from limner.records import PictureRef
-from limner.text.document import Block, LeftOut, resolve_picture
+from limner.text.document import Block, LeftOut, pictures_of, resolve_picture
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
-
-Kind = Literal["heading", "paragraph"]
 
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _CONTAINERS = frozenset(
@@ -97,12 +95,17 @@ class _Walk:
     words: list[str] = field(default_factory=list)
     pictures: list[PictureRef] = field(default_factory=list)
 
-    def flush(self, kind: Kind = "paragraph", level: int = 0) -> None:
+    def flush(self, level: int = 0) -> None:
+        """Close a paragraph, or the heading of a level, with the words met since the last block."""
         text = collapse("".join(self.words))
-        if text or self.pictures:
-            kept = "paragraph" if kind == "heading" and not text else kind
-            self.blocks.append(Block(kept, text, level if text else 0, tuple(self.pictures)))
-        self.words, self.pictures = [], []
+        self.words = []
+        self.close(Block("heading", text, level) if level and text else Block("paragraph", text))
+
+    def close(self, block: Block) -> None:
+        """Add a block with the pictures met since the last one."""
+        if block.text or self.pictures:
+            self.blocks.append(replace(block, pictures=tuple(self.pictures)))
+        self.pictures = []
 
     def element(self, node: Element) -> None:
         tag = node.tag if isinstance(node.tag, str) else ""
@@ -132,26 +135,20 @@ class _Walk:
     def block(self, node: Element, tag: str) -> None:
         if tag in HEADINGS:
             self.content(node)
-            self.flush("heading", int(tag[1]))
+            self.flush(int(tag[1]))
         elif tag in {"ul", "ol", "menu"}:
             self.items(node, ordered=tag == "ol")
         elif tag == "pre":
             for image in node.iter("img"):
                 self.picture(image)
             # White space before code is meant, and after it is not.
-            self.verbatim("".join(node.itertext()).strip("\n").rstrip())
+            self.close(Block("verbatim", "".join(node.itertext()).strip("\n").rstrip()))
         elif tag == "table" and not _is_layout(node):
-            self.verbatim(self.table(node))
+            self.close(Block("verbatim", self.table(node)))
         elif tag == "hr":
             self.blocks.append(Block("break"))
         else:
             self.content(node)
-
-    def verbatim(self, text: str) -> None:
-        """Lines as they are, with the pictures met since the last block."""
-        if text or self.pictures:
-            self.blocks.append(Block("verbatim", text, pictures=tuple(self.pictures)))
-        self.pictures = []
 
     def table(self, node: Element) -> str:
         rows = [self.inline(caption) for caption in node.iter("caption")]
@@ -173,23 +170,17 @@ class _Walk:
         for child in node:
             if child.tag == "li":
                 number = _integer(child.get("value"), number)
-                inner = self.inside(child)
-                text = _item_text(inner)
-                pictures = tuple(picture for block in inner for picture in block.pictures)
-                if text or pictures:
-                    self.blocks.append(Block("item", text, 0, pictures, ordered, number, own))
+                inner = _Walk(self.base, self.left_out, self.lists)
+                inner.content(child)
+                inner.flush()
+                self.lists, self.pictures = inner.lists, list(pictures_of(inner.blocks))
+                text = _item_text(inner.blocks)
+                self.close(Block("item", text, ordered=ordered, number=number, list_id=own))
                 number += 1
             else:  # a list or words straight inside a list: not valid, common
                 self.element(child)
             self.words.append(child.tail or "")
             self.flush()
-
-    def inside(self, node: Element) -> list[Block]:
-        walk = _Walk(self.base, self.left_out, self.lists)
-        walk.content(node)
-        walk.flush()
-        self.lists = walk.lists
-        return walk.blocks
 
     def picture(self, node: Element) -> None:
         target = _target(node)

@@ -12,8 +12,8 @@ from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from limner.errors import DataError
-from limner.records import PictureRef, Segmentation, Step
-from limner.text.document import Block, Document, LeftOut
+from limner.records import Segmentation, Step
+from limner.text.document import Block, Document, LeftOut, pictures_of
 from limner.text.plain import markers_in, names_method, names_supplies
 
 
@@ -129,11 +129,6 @@ def join_blocks(first: Block, more: Sequence[Block]) -> Block:
     """Append the words and pictures of more blocks to the first."""
     text = "\n\n".join(filter(None, (first.text, text_of(more))))
     return replace(first, text=text, pictures=first.pictures + pictures_of(more))
-
-
-def pictures_of(blocks: Iterable[Block]) -> tuple[PictureRef, ...]:
-    """All pictures of blocks, in order."""
-    return tuple(picture for block in blocks for picture in block.pictures)
 
 
 def without_breaks(section: Section) -> list[Block]:
