@@ -72,31 +72,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(words: list[str], *, debug: bool = False) -> int:
     """Run one command; returns the exit status instead of leaving."""
     if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
-        _say(unknown("command", words[0], _COMMANDS))
-        return 2
+        return _refuse(2, unknown("command", words[0], _COMMANDS))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", LimnerWarning)
             warnings.showwarning = _plain(warnings.showwarning)
             build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        _say(" ".join(str(error).split()))
-        return 2
+        return _refuse(2, " ".join(str(error).split()))
     except KeyboardInterrupt:
-        _say("interrupted")
-        return 130
-    except LimnerError as error:
+        return _refuse(130, "interrupted")
+    except (LimnerError, OSError) as error:
         if debug:
             raise
-        _say(str(error))
-        return 2 if isinstance(error, ConfigError) else 1
-    except OSError as error:
+        if isinstance(error, LimnerError):
+            return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
         # The machine's own refusals: a full disk, no permission, a file where a folder was due.
-        if debug:
-            raise
         place = f"{error.filename}: " if error.filename is not None else ""
-        _say(f"{place}{error.strerror or error}; --debug shows where")
-        return 1
+        return _refuse(1, f"{place}{error.strerror or error}; --debug shows where")
     return 0
 
 
@@ -112,6 +105,7 @@ def _plain(show: Callable[..., None]) -> Callable[..., None]:
     return shown
 
 
-def _say(line: str) -> None:
-    """One plain line on stderr."""
+def _refuse(status: int, line: str) -> int:
+    """Says why in one plain line on stderr; returns the exit status."""
     sys.stderr.write(f"limner: {line}\n")
+    return status

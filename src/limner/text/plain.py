@@ -4,7 +4,6 @@ The marks ("Step 3:", "2)", "第一步") and the headings around steps serve mar
 """
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -123,7 +122,7 @@ def _value(digits: str) -> int:
     if digits[0] in _HAN or digits[0] == "十":
         tens, ten, units = digits.rpartition("十")
         return (_HAN.get(tens, 1) * 10 if ten else 0) + _HAN.get(units, 0)
-    return int("".join(str(unicodedata.decimal(digit)) for digit in digits))
+    return int(digits)
 
 
 _BULLET = re.compile(r"[*•‣◦▪●·-][ \t]+(?=\S)")
