@@ -132,6 +132,8 @@ def test_another_detector_never_adds_to_a_folder(pictures, tmp_path):
         detect_scenes(pictures, out, other, prior=None)
     with pytest.raises(ConfigError, match=r"made with min_score 0\.3, now 0\.5"):
         detect_scenes(pictures, out, Finder(), prior=None, min_score=0.5)
+    with pytest.raises(ConfigError, match="min_score 2, expected a share"):
+        detect_scenes(pictures, out, Finder(), prior=None, min_score=2)
     (out / ABOUT).write_text("{}")
     with pytest.raises(CheckpointError, match="--again"):
         detect_scenes(pictures, out, Finder(), prior=None)
