@@ -29,14 +29,30 @@ def test_failure_comes_through_and_threads_are_set_back():
     assert torch.get_num_threads() == before
 
 
-@given(seed=st.integers(0, 10**6), kept=st.integers(1, 30), blocks=st.integers(1, 8))
-@settings(deadline=None, max_examples=40)
-def test_pool_keeps_the_best(seed, kept, blocks):
-    values = np.random.default_rng(seed).normal(size=(blocks, 25)).astype(np.float32)
-    pool = Pool(kept)
+@given(
+    seed=st.integers(0, 10**6),
+    kept=st.integers(1, 30),
+    blocks=st.integers(1, 8),
+    slack=st.sampled_from([0.0, 0.2, 9.0]),
+    digits=st.integers(0, 6),
+)
+@settings(deadline=None, max_examples=60)
+def test_pool_keeps_the_best_and_what_is_near_them(seed, kept, blocks, slack, digits):
+    values = np.random.default_rng(seed).normal(size=(blocks, 25)).round(digits).astype(np.float32)
+    pool = Pool(kept, slack)
     for number, some in enumerate(values):
         pool.add(some, 25 * number)
-    best, rows = pool.best()
-    due = np.sort(values.ravel())[::-1][:kept]
-    assert np.array_equal(np.sort(best)[::-1], due)
-    assert np.array_equal(values.ravel()[rows], best)
+    pool.cut()
+    flat = values.ravel()
+    order = np.argsort(-flat, kind="stable")
+    last = flat[order[min(kept, len(flat)) - 1]]
+    due = np.flatnonzero(flat > last - slack) if slack else np.sort(order[:kept])
+    assert np.array_equal(pool.rows, due)
+    assert np.array_equal(pool.values, flat[due])
+
+
+def test_a_pool_of_nothing_stays_empty():
+    pool = Pool(0, 0.0)
+    pool.add(np.full(3, -np.inf, dtype=np.float32), 0)
+    pool.cut()
+    assert len(pool.rows) == 0

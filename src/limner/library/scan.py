@@ -69,38 +69,48 @@ def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> It
 
 
 class Pool:
-    """The best values of one text so far, and their rows."""
+    """The rows of one text whose exact score may be among the best.
 
-    def __init__(self, kept: int) -> None:
+    Attributes:
+        values: (R,) float32 coarse scores so far.
+        rows: (R,) theirs.
+    """
+
+    def __init__(self, kept: int, slack: float) -> None:
         """Start empty.
 
         Args:
-            kept: how many are wanted, at least 1.
+            kept: how many are wanted.
+            slack: how far below the last of these a row may be and yet belong to them, ≥ 0.
         """
-        self._kept = kept
-        self._floor = -np.inf
-        self._values: FloatArray = np.zeros(0, dtype=np.float32)
-        self._rows: IntArray = np.zeros(0, dtype=np.int64)
+        self._kept, self._slack, self._floor = kept, slack, -np.inf
+        self._room = 2 * kept
+        self.values: FloatArray = np.zeros(0, dtype=np.float32)
+        self.rows: IntArray = np.zeros(0, dtype=np.int64)
 
     def add(self, values: FloatArray, start: int) -> None:
-        """Take in the values of one block; only those above the worst kept can matter.
+        """Take in the values of one block; only those above the floor can matter.
 
         Args:
             values: (R,).
-            start: row of the first.
+            start: row of the first, above all before.
         """
         found = np.flatnonzero(values > self._floor)
-        self._values = np.concatenate([self._values, values[found]])
-        self._rows = np.concatenate([self._rows, found + start])
-        if len(self._values) > 2 * self._kept:
-            self._floor = float(self.best()[0].min())
+        self.values = np.concatenate([self.values, values[found]])
+        self.rows = np.concatenate([self.rows, found + start])
+        if len(self.values) > self._room:
+            self.cut()
+            self._room = 2 * max(self._kept, len(self.values))
 
-    def best(self) -> tuple[FloatArray, IntArray]:
-        """(K,) values and rows, in no order; K is what is wanted or all there is, if less."""
-        if len(self._values) > self._kept:
-            order = np.argpartition(-self._values, self._kept - 1)[: self._kept]
-            self._values, self._rows = self._values[order], self._rows[order]
-        return self._values, self._rows
+    def cut(self) -> None:
+        """Drop what cannot be among the best; of equal values without slack, the first rows stay."""
+        if 0 < self._kept < len(self.values):
+            last = np.partition(self.values, -self._kept)[-self._kept]
+            self._floor = float(last) - self._slack
+            near = self.values > self._floor
+            ties = np.flatnonzero(self.values == self._floor)
+            near[ties[: max(self._kept - np.count_nonzero(near), 0)]] = True
+            self.values, self.rows = self.values[near], self.rows[near]
 
 
 def over_rows(matrix: HalfArray, work: Callable[[Tensor, slice], T]) -> Iterator[T]:

@@ -1,12 +1,12 @@
 """Exact search: all steps of a text against all pictures, in one product per channel.
 
-A bfloat16 pass scores everything and keeps a few times more than asked; float32 scores of those
-decide. A bound on the rounding proves that the answer equals a full float32 scan, and where the
-bound does not suffice the doubtful rows are scored too. It neither encodes nor decodes.
+A bfloat16 pass scores everything and keeps all rows that may be among the best, by a bound on the rounding;
+float32 scores of those decide, so that the answer equals that of a full float32 scan. It neither encodes nor
+decodes.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,8 +29,6 @@ from limner.library.scan import (
 
 BLOCK_ROWS = 16_384
 """Pictures scored at a time; their scores should fit a core's cache."""
-OVERSAMPLE = 4
-"""The coarse pass keeps this many times the pictures asked for."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class _Plan:
 
     def error(self) -> Float64Array:
         """(N,) bounds of the errors of `rough`."""
-        return np.abs(self.scale) * self.rounded[1] + 1e-5 * (1 + np.abs(self.shift))
+        return np.abs(self.scale) * self.rounded[1] + 1e-5 * np.abs(self.shift)
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
@@ -172,19 +170,26 @@ class Index:
             usable = ~np.asarray(exclude, dtype=bool)
         available = int(np.count_nonzero(usable))
         width = min(k, available)
-        if width == 0 or count == 0:
-            union, rows = np.zeros(0, dtype=np.int64), np.zeros((count, 0), dtype=np.int64)
-            return _hits(union, self._score(plans, union), rows, np.full(count, -np.inf))
-        kept = min(k * OVERSAMPLE, available)
-        rough = self._scan(plans, usable, kept)
-        rows, least, union, scored = self._rerank(plans, rough, width)
-        if kept < available and (least < rough.values.min(axis=1) + rough.error).any():
-            rows = self._rescan(plans, usable, least - rough.error, width)
-            union = np.unique(rows)
-            scored = self._score(plans, union)
+        pools, mass = self._scan(plans, usable, width)
+        union = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(pool.rows for pool in pools)]))
+        scored = self._score(plans, union)
         self._latest = tuple(channels), union, scored
-        hits = _hits(union, scored, rows, np.zeros(count))
-        return replace(hits, evidence=rough.evidence(hits, available))
+        rows: IntArray = np.zeros((count, width), dtype=np.int64)
+        evidence: Float64Array = np.full(count, -np.inf)
+        for text, pool in enumerate(pools if width else ()):
+            exact = scored.scores[text, np.searchsorted(union, pool.rows)].astype(np.float64)
+            best = np.lexsort((pool.rows, -exact))[:width]
+            rows[text] = pool.rows[best]
+            shown, others = (np.exp(part[best] - mass[text]).sum() for part in (exact, pool.values))
+            evidence[text] = mass[text] + np.log(max(1.0 - others, 0.0) + shown) - np.log(available)
+        where = np.searchsorted(union, rows)
+        return Hits(
+            rows,
+            np.take_along_axis(scored.scores, where, axis=1),
+            {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()},
+            {name: part[where] for name, part in scored.present.items()},
+            evidence,
+        )
 
     def score(self, channels: Sequence[EncodedChannel], rows: IntArray) -> Scored:
         """Exact scores of given pictures for every text.
@@ -258,45 +263,18 @@ class Index:
 
         return over_blocks(len(self.gallery), BLOCK_ROWS, score)
 
-    def _scan(self, plans: list[_Plan], usable: BoolArray, kept: int) -> "_Rough":
-        """Coarse pass: the best `kept` rows per text, and the sum of everything."""
-        pools = [Pool(kept) for _ in plans[0].kind]
+    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[list[Pool], Float64Array]:
+        """Per text the rows that may be among the best `width`, and log Σ exp of all coarse scores."""
+        # Two scores that differ by more than both errors cannot change places.
+        pools = [Pool(width, 2 * error) for error in np.sum([plan.error() for plan in plans], axis=0)]
         mass: Float64Array = np.full(len(pools), -np.inf)
         for start, (total, part) in self._blocks(plans, usable):
             mass = np.logaddexp(mass, part)
             for pool, values in zip(pools, total, strict=True):
                 pool.add(values, start)
-        values, rows = (np.stack(part) for part in zip(*(pool.best() for pool in pools), strict=True))
-        error = np.sum([plan.error() for plan in plans], axis=0)
-        return _Rough(rows, values.astype(np.float64), mass, error)
-
-    def _rerank(
-        self, plans: list[_Plan], rough: "_Rough", width: int
-    ) -> tuple[IntArray, Float64Array, IntArray, Scored]:
-        """Each text's own rows by exact score: the best `width` and the least score; what was scored."""
-        # Two scores that differ by more than both errors cannot change places.
-        reach = -np.sort(-rough.values, axis=1)[:, width - 1] - 2 * rough.error
-        hopeful = rough.values >= reach[:, None]
-        union = np.unique(rough.rows[hopeful])
-        where = np.minimum(np.searchsorted(union, rough.rows), len(union) - 1)
-        scored = self._score(plans, union)
-        exact = np.take_along_axis(scored.scores, where, axis=1)
-        rows, exact = _best(rough.rows, np.where(hopeful, exact, np.float32(-np.inf)), width)
-        return rows, exact[:, -1].astype(np.float64), union, scored
-
-    def _rescan(self, plans: list[_Plan], usable: BoolArray, floor: Float64Array, width: int) -> IntArray:
-        """The best `width` rows of each text by exact score, of all whose coarse score reaches its floor."""
-        limit = floor.astype(np.float32)[:, None]
-        rows: IntArray = np.zeros((len(floor), 0), dtype=np.int64)
-        best: FloatArray = np.zeros(rows.shape, dtype=np.float32)
-        for start, (total, _) in self._blocks(plans, usable):
-            found = np.flatnonzero((total >= limit).any(axis=0)) + start
-            fresh = np.broadcast_to(found, (len(rows), len(found)))
-            exact = self._score(plans, found).scores
-            rows, best = _best(
-                np.concatenate([rows, fresh], axis=1), np.concatenate([best, exact], axis=1), width
-            )
-        return rows
+        for pool in pools:
+            pool.cut()
+        return pools, mass
 
     def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
         found = {plan.channel.name: plan.exact(rows) for plan in plans}
@@ -308,43 +286,6 @@ class Index:
             {name: share for name, (share, _) in found.items()},
             {name: here for name, (_, here) in found.items()},
         )
-
-
-def _best(rows: IntArray, values: FloatArray, width: int) -> tuple[IntArray, FloatArray]:
-    """(N, R) rows and their scores → the (N, width) best, equal ones in order of row."""
-    order = np.lexsort((rows, -values), axis=1)[:, :width]
-    return np.take_along_axis(rows, order, axis=1), np.take_along_axis(values, order, axis=1)
-
-
-def _hits(union: IntArray, scored: Scored, rows: IntArray, evidence: Float64Array) -> Hits:
-    """Rows of each text, taken from what was scored for all texts: the (R,) sorted rows `union`."""
-    # Products of other shapes may differ in the last digit: order by what is handed out.
-    exact = np.take_along_axis(scored.scores, np.searchsorted(union, rows), axis=1)
-    rows, exact = _best(rows, exact, rows.shape[1])
-    where = np.searchsorted(union, rows)
-    shares = {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()}
-    present = {name: part[where] for name, part in scored.present.items()}
-    return Hits(rows, exact, shares, present, evidence)
-
-
-@dataclass(frozen=True)
-class _Rough:
-    """What the coarse pass found: (N, K) rows and scores, (N,) log mass and error bounds."""
-
-    rows: IntArray
-    values: Float64Array
-    mass: Float64Array
-    error: Float64Array
-
-    def evidence(self, hits: Hits, available: int) -> Float64Array:
-        """(N,) log mean exp, with the pictures returned at their exact scores."""
-        shown = np.array([np.isin(a, b) for a, b in zip(self.rows, hits.rows, strict=True)])
-        replaced = np.exp(np.where(shown, self.values, -np.inf) - self.mass[:, None]).sum(axis=1)
-        exact = np.exp(hits.scores.astype(np.float64) - self.mass[:, None]).sum(axis=1)
-        evidence: Float64Array = (
-            self.mass + np.log(np.maximum(1.0 - replaced, 0.0) + exact) - np.log(available)
-        )
-        return evidence
 
 
 def _log_sum_exp(total: FloatArray) -> Float64Array:
