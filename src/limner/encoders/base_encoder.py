@@ -78,23 +78,20 @@ class BaseImageEncoder:
 
     side_px = SIDE_PX
 
-    def __init__(
-        self, name: str, file: WeightFile, *, precision: Precision = "bfloat16", device: str = "cpu"
-    ) -> None:
+    def __init__(self, name: str, file: WeightFile, *, precision: Precision = "bfloat16") -> None:
         """Load a file.
 
         Args:
             name: of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             precision: ``bfloat16`` multiplies in half the bits, adds in float32.
-            device: torch device that computes.
         Raises:
             MissingError: the file or the backbone's package is not there.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
         self.name = name
-        self._precision, self._device = precision, device
-        self._net = fused(load_base(file.path)).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._precision = precision
+        self._net = fused(load_base(file.path)).to(memory_format=torch.channels_last)
         self.fingerprint = image_fingerprints(file)[precision]
         self.spaces = {BASE: self._net.shape.width, LOOKS: self._net.shape.looks}
 
@@ -109,7 +106,7 @@ class BaseImageEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        rows = in_parts(self._compute, checked(self.name, batch, SIDE_PX), self._device)
+        rows = in_parts(self._compute, checked(self.name, batch, SIDE_PX))
         width = self._net.shape.width
         return ImageVectors(
             {BASE: unit_rows(self.name, rows[:, :width]), LOOKS: unit_rows(self.name, rows[:, width:])}
@@ -118,10 +115,10 @@ class BaseImageEncoder:
     def _compute(self, batch: ByteArray) -> FloatArray:
         """(B, 260, 260, 3) bytes → (B, D + L): both spaces side by side."""
         with torch.inference_mode():
-            with products(self._device, self._precision):
-                features = self._net.features(to_device(batch, self._device))
+            with products("cpu", self._precision):
+                features = self._net.features(torch.from_numpy(batch))
             both = torch.cat([self._net.joint(features), self._net.looks(features)], dim=1)
-        rows: FloatArray = both.cpu().numpy()
+        rows: FloatArray = both.numpy()
         return rows
 
 

@@ -64,8 +64,6 @@ def text_encoders() -> list[str]:
 def text_encoder(
     name: str = SENTENCES,
     *,
-    weights: Path | None = None,
-    device: str = "cpu",
     sentences: TextEncoder | None = None,
     multilingual: TextEncoder | None = None,
     foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
@@ -75,8 +73,6 @@ def text_encoder(
     Args:
         name: ``minilm`` (English), ``use`` (sixteen languages), one of `SHIPPED` or
             ``clip:ARCHITECTURE``.
-        weights: for CLIP, as in `image_encoder`.
-        device: torch device that computes.
         sentences: MiniLM where it is loaded already; the shipped files' text side stands upon it.
         multilingual: takes part in the shipped files' text side, for what is not English.
         foreign: texts → which of them it reads.
@@ -85,22 +81,21 @@ def text_encoder(
         MissingError: its package or weights are not there.
     """
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, device=device)
+        return clip_encoder(name)
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
 
-        file, words = shipped_file(name), sentences or text_encoder(device=device)
-        return BaseTextEncoder(name, file, words, multilingual=multilingual, foreign=foreign)
-    return sentence_encoder(name, device=device)
+        words = sentences or text_encoder()
+        return BaseTextEncoder(name, shipped_file(name), words, multilingual=multilingual, foreign=foreign)
+    return sentence_encoder(name)
 
 
-def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceEncoder:
+def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
     """A ready encoder of sentences, which says what languages it reads; loaded once per process.
 
     Args:
         name: ``minilm`` (English), ``use`` (sixteen languages), or ``sentences:`` with the folder or the
             name of a model of sentence-transformers.
-        device: torch device that computes; ``use`` computes on the CPU.
     Raises:
         ConfigError: unknown name.
         MissingError: its package is not there.
@@ -108,22 +103,22 @@ def sentence_encoder(name: str = SENTENCES, *, device: str = "cpu") -> SentenceE
     from limner.encoders.sentences import NamedSentences, use_files
 
     if name.startswith(PREFIX):
-        return NamedSentences(name.removeprefix(PREFIX), device=device)
+        return NamedSentences(name.removeprefix(PREFIX))
     if name == MULTILINGUAL:
-        return _sentences(name, device, stamp(use_files()))
+        return _sentences(name, stamp(use_files()))
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
     folder = sentence_folder()
     files = (folder / one for one in ("model.safetensors", "tokenizer.json", "config.json"))
-    return _sentences(name, device, stamp(files))
+    return _sentences(name, stamp(files))
 
 
 @lru_cache(maxsize=4)
-def _sentences(name: str, device: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
+def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
     """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
     from limner.encoders.sentences import MiniLM, MultilingualUSE
 
-    return MultilingualUSE() if name == MULTILINGUAL else MiniLM(read_sentence_files(), device=device)
+    return MultilingualUSE() if name == MULTILINGUAL else MiniLM(read_sentence_files())
 
 
 def image_encoder(
@@ -133,7 +128,6 @@ def image_encoder(
     sentences: TextEncoder | None = None,
     precision: Precision = "bfloat16",
     engine: Engine = "torch",
-    device: str = "cpu",
 ) -> ImageEncoder:
     """A ready image encoder.
 
@@ -143,7 +137,6 @@ def image_encoder(
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
         precision: of the backbone; ``colour`` has none.
         engine: ``openvino`` runs a torchvision backbone faster on a CPU (extra ``fast``).
-        device: torch device that computes; OpenVINO computes on the CPU.
     Raises:
         ConfigError: unknown name or precision.
         MissingError: no weights; the message says what to run.
@@ -166,9 +159,9 @@ def image_encoder(
 
         if engine != "torch":
             raise ConfigError(f"encoder: {name} is run by torch alone; name another encoder or no engine")
-        return BaseImageEncoder(name, shipped_file(name), precision=precision, device=device)
+        return BaseImageEncoder(name, shipped_file(name), precision=precision)
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, precision=precision, device=device)
+        return clip_encoder(name, weights=weights, precision=precision)
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
     file = weight_file(name, weights)
@@ -180,19 +173,16 @@ def image_encoder(
         from limner.encoders.openvino import OpenVinoEncoder
 
         return OpenVinoEncoder(name, backbone, file.sha256, conse=conse, precision=precision)
-    return PixelEncoder(name, backbone, file.sha256, conse=conse, precision=precision, device=device)
+    return PixelEncoder(name, backbone, file.sha256, conse=conse, precision=precision)
 
 
-def clip_encoder(
-    name: str, *, weights: Path | None = None, precision: Precision = "bfloat16", device: str = "cpu"
-) -> ClipEncoder:
+def clip_encoder(name: str, *, weights: Path | None = None, precision: Precision = "bfloat16") -> ClipEncoder:
     """A ready CLIP model, both text encoder and image encoder.
 
     Args:
         name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32``.
         weights: as in `image_encoder`.
         precision: of the picture side.
-        device: torch device that computes.
     Raises:
         ConfigError: unknown architecture or precision.
         MissingError: the extra or the weights are not there.
@@ -209,7 +199,6 @@ def clip_encoder(
         where=str(file.path),
         precision=precision,
         tokenizer=file.path.parent,
-        device=device,
     )
 
 

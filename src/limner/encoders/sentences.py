@@ -19,6 +19,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.weights import PREFIX, SentenceFiles, WeightFile
@@ -43,12 +44,11 @@ class MiniLM:
     name = "minilm"
     reads = frozenset(("en",))
 
-    def __init__(self, files: SentenceFiles, *, device: str = "cpu") -> None:
+    def __init__(self, files: SentenceFiles) -> None:
         """Take the tensors of a BERT encoder.
 
         Args:
             files: tokenizer and tensors, see `limner.encoders.weights.read_sentence_files`.
-            device: torch device that computes.
         Raises:
             CheckpointError: a tensor of the architecture is missing.
         """
@@ -57,7 +57,6 @@ class MiniLM:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._first, self._last = (self._tokenizer.token_to_id(word) for word in ("[CLS]", "[SEP]"))
-        self._device = device
         self._heads = files.heads
         self.fingerprint = hashlib.sha256(f"{_METHOD} {files.sha256} float32".encode()).hexdigest()
         try:
@@ -69,7 +68,7 @@ class MiniLM:
 
     def _read(self, state: dict[str, Tensor]) -> None:
         """Sort tensors by layer; query, key and value become one product."""
-        held = {key: value.to(self._device, torch.float32) for key, value in state.items() if value.ndim}
+        held = {key: value.float() for key, value in state.items() if value.ndim}
         self._words = held["embeddings.word_embeddings.weight"]
         # A text is always the first of BERT's two segments, so that vector is a constant.
         self._places = (
@@ -111,13 +110,11 @@ class MiniLM:
 
     def _forward(self, windows: list[list[int]]) -> FloatArray:
         """B windows of word pieces → (B, D) unit rows."""
-        longest = max(len(window) for window in windows) + 2
-        lengths = torch.tensor([len(window) + 2 for window in windows])
-        padded = [
-            [self._first, *window, self._last] + [0] * (longest - len(window) - 2) for window in windows
-        ]
-        tokens = torch.tensor(padded, device=self._device)  # (B, T)
-        real = (torch.arange(longest)[None] < lengths[:, None]).to(self._device)  # (B, T), True where real
+        framed = [torch.tensor([self._first, *window, self._last]) for window in windows]
+        tokens = pad_sequence(framed, batch_first=True)  # (B, T)
+        longest = tokens.shape[1]
+        lengths = torch.tensor([len(one) for one in framed])
+        real = torch.arange(longest) < lengths[:, None]  # (B, T), True where real
         allowed = None if bool(real.all()) else real[:, None, None, :]
         width, heads = self.dim, self._heads
         hidden = _norm(self._words[tokens] + self._places[:longest], self._start_norm)  # (B, T, D)
@@ -132,7 +129,7 @@ class MiniLM:
             wide = functional.gelu(functional.linear(hidden, *layer["widen"]))
             hidden = _norm(hidden + functional.linear(wide, *layer["narrow"]), layer["narrow_norm"])
         pooled = (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)  # (B, D)
-        unit: FloatArray = functional.normalize(pooled, dim=1).cpu().numpy()
+        unit: FloatArray = functional.normalize(pooled, dim=1).numpy()
         return unit
 
 
@@ -214,15 +211,13 @@ class NamedSentences:
 
     reads: frozenset[str] | None = None
 
-    def __init__(self, model: str, *, device: str = "cpu") -> None:
+    def __init__(self, model: str) -> None:
         """Name a model; it is loaded on first use.
 
         Args:
             model: folder, or name on the hub.
-            device: torch device that computes.
         """
         self._place = str(Path(model).resolve()) if Path(model).is_dir() else model
-        self._device = device
         self.name = f"{PREFIX}{self._place}"
 
     @cached_property
@@ -233,7 +228,7 @@ class NamedSentences:
             # No pickled weights, and no code from the model's folder.
             return SentenceTransformer(
                 self._place,
-                device=self._device,
+                device="cpu",
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True},
             ).eval()

@@ -87,8 +87,6 @@ def read_settings(folder: Path) -> Settings:
 
 
 FILES, PICTURES = "files", "pictures"
-KEY = {FILES: "key", PICTURES: "id"}
-INDEXED = {FILES: ("key", "sha256"), PICTURES: ("id",)}
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
 _LOOKUP_VALUES = 1000
@@ -217,13 +215,13 @@ class Store:
     def upsert(self, name: str, rows: pa.Table) -> None:
         """Write rows, replacing those of equal key: doing it twice is doing it once."""
         if rows.num_rows:
-            merge = self._table(name).merge_insert(KEY.get(name, "id"))
+            merge = self._table(name).merge_insert(_indexed(name)[0])
             merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
     def delete(self, name: str, keys: Iterable[str]) -> None:
         """Remove rows by key."""
         for values in chunks(list(keys), _LOOKUP_VALUES):
-            self._table(name).delete(_among(KEY.get(name, "id"), values))
+            self._table(name).delete(_among(_indexed(name)[0], values))
 
     def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, in blocks, in no particular order.
@@ -233,14 +231,7 @@ class Store:
         """
         with self._reading(name):
             query = self._table(name).search().select(list(columns))
-            batches = iter((query.where(where) if where else query).to_batches(batch_size=SCAN_ROWS))
-        while True:
-            # What a caller does with a block is none of the table's damage.
-            with self._reading(name):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
+            yield from (query.where(where) if where else query).to_batches(batch_size=SCAN_ROWS)
 
     def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
         """As `scan`, row by row: the values of the columns in their order.
@@ -277,7 +268,7 @@ class Store:
             table = self._table(name)
             if table.count_rows() >= _INDEX_FROM_ROWS:
                 indexed = {column for index in table.list_indices() for column in index.columns}
-                for column in INDEXED.get(name, ("id",)):
+                for column in _indexed(name):
                     if column not in indexed:
                         table.create_index(column, config=BTree())
             with warnings.catch_warnings():
@@ -305,6 +296,11 @@ class Store:
                 f"{self._folder / name}: table cannot be read ({type(error).__name__}: {reason});"
                 " if it is damaged, index again into a new library"
             ) from error
+
+
+def _indexed(name: str) -> tuple[str, ...]:
+    """Columns by which rows of a table are looked up, its key first."""
+    return ("key", "sha256") if name == FILES else ("id",)
 
 
 def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
