@@ -28,7 +28,7 @@ from limner.encoders.text_cache import RecentTexts
 from limner.library.library import Library
 from limner.library.reader import Pixels
 from limner.library.store import SpaceInfo, vectors_name, vectors_schema
-from limner.library.write import file_row, vector_table, write
+from limner.library.write import file_row, vector_table, write_batch
 from limner.pictures.metadata import Words
 from limner.records import Caption, Story
 from limner.storyboard.equipment import picture_encoders
@@ -124,7 +124,7 @@ def make(home: Path, pictures: int) -> Path:
             name: vector_table(ids, ["made-up"] * len(ids), walks(rng, own, len(ids)))
             for name, own in centres.items()
         }
-        write(library.store, rows, shown, {}, vectors)
+        write_batch(library.store, rows, shown, {}, vectors)
     library.save(
         spaces={
             name: SpaceInfo(encoder=made_by[name][0], fingerprint=made_by[name][1], dim=own.shape[1])

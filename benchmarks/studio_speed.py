@@ -28,7 +28,7 @@ from limner.library.ingest import index
 from limner.library.library import Library, picture_of
 from limner.library.reader import Pixels
 from limner.library.store import PICTURES, PICTURES_SCHEMA
-from limner.library.write import file_row, vector_table, write
+from limner.library.write import file_row, vector_table, write_batch
 from limner.pictures.metadata import Words
 from limner.storyboard.equipment import picture_encoders
 from limner.storyboard.illustrator import Illustrator
@@ -92,7 +92,7 @@ def make(folder: Path, pictures: int) -> Path:
             matrix = rng.standard_normal((len(ids), dim), dtype=np.float32)
             matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
             vectors[name] = vector_table(ids, ["made-up"] * len(ids), matrix)
-        write(library.store, rows, pixels, {}, vectors)
+        write_batch(library.store, rows, pixels, {}, vectors)
         print(f"made {numbers[-1] + 1:,} rows", file=sys.stderr)
     library.store.compact()
     (home / "made").touch()

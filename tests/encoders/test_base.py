@@ -188,7 +188,7 @@ def rewritten(path, kept, change):
             lambda _, m: m.update({"limner-base": m["limner-base"].replace(BACKBONE_SHA256, "0" * 64)}),
             "backbone",
         ),
-        (lambda t, _: t.pop("picture.straight.weight"), "lacks picture"),
+        (lambda t, _: t.pop("picture.straight.weight"), r"picture\.straight\.weight"),
         (lambda t, _: t.pop("picture.straight.weight:scale"), "no scale per row"),
         (lambda t, _: t.pop("backbone._blocks.20._bn0.bias"), r"says were trained"),
         (lambda t, _: t.update({"backbone._blocks.2._bn0.bias": torch.zeros(144)}), "says were trained"),

@@ -108,7 +108,7 @@ def test_through_the_catalogue_from_a_file(model, encoder, tmp_path):
     np.testing.assert_array_equal(
         made.encode_pixels(square[None]).spaces["clip"], encoder.encode_pixels(square[None]).spaces["clip"]
     )
-    words = catalogue.text_encoder(f"clip:{NAME}", weights=tmp_path)
+    words = catalogue.clip_encoder(f"clip:{NAME}", weights=tmp_path)
     np.testing.assert_allclose(words.encode_text(["a goat"]), encoder.encode_text(["a goat"]), atol=1e-6)
 
 

@@ -118,8 +118,7 @@ class BaseImageEncoder:
             with products("cpu", self._precision):
                 features = self._net.features(torch.from_numpy(batch))
             both = torch.cat([self._net.joint(features), self._net.looks(features)], dim=1)
-        rows: FloatArray = both.numpy()
-        return rows
+        return both.numpy()
 
 
 class BaseTextEncoder:
@@ -193,8 +192,7 @@ def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:
         maps, early = net.backbone_until(FIRST, to_device(batch, device))
         features = net.after(FIRST, maps, early)
     both = torch.cat([maps.float().permute(0, 2, 3, 1).flatten(1), features], dim=1)
-    rows: FloatArray = both.cpu().numpy()
-    return rows
+    return both.cpu().numpy()
 
 
 def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from limner.encoders.weights import WeightFile, load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError, installed
 from limner.files import first_fault, write_bytes
+from limner.records import Record
 
 SIDE_PX = 260
 BACKBONE = "efficientnet-lite2"
@@ -41,7 +42,7 @@ _KEY = "limner-base"
 _SCALE = ":scale"
 
 
-class BaseShape(BaseModel):
+class BaseShape(Record):
     """What decides the tensors of a file.
 
     Attributes:
@@ -52,8 +53,6 @@ class BaseShape(BaseModel):
         hidden: units of the curved part beside each linear projection; 0 for none.
         changed_from: first block that was trained; 22 where the backbone is as published.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     width: int = Field(default=512, ge=1, le=4096)
     looks: int = Field(default=256, ge=1, le=4096)
@@ -291,7 +290,7 @@ def _join(owner: nn.Module, convolution: str, norm: str) -> None:
     setattr(owner, norm, nn.Identity())
 
 
-class BaseCard(BaseModel):
+class BaseCard(Record):
     """What a file says of itself.
 
     Attributes:
@@ -302,19 +301,15 @@ class BaseCard(BaseModel):
         figures: name of a figure → value, on data not trained on.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str
     command: str = ""
     data: tuple[str, ...] = ()
     terms: str = ""
-    figures: dict[str, float] = {}
+    figures: dict[str, float] = Field(default={})
 
 
-class _Header(BaseModel):
+class _Header(Record):
     """The JSON in the file's metadata."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     backbone_sha256: str

@@ -112,8 +112,7 @@ def _palette(lab: FloatArray) -> FloatArray:
         share = np.where(corner, part, 1 - part).prod(axis=1)
         flat = owner + (index[:, 0] * bins[1] + index[:, 1]) * bins[2] + index[:, 2]
         histogram += np.bincount(flat, weights=share, minlength=count * total)
-    roots: FloatArray = np.sqrt(histogram.reshape(count, total)).astype(np.float32)
-    return roots
+    return np.sqrt(histogram.reshape(count, total)).astype(np.float32)
 
 
 def _cell_sums(values: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, expect, unit_rows
+from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
 from limner.encoders.weights import load_strictly
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.threads import one_core_each
@@ -43,22 +43,18 @@ class ConSE:
     3.361 / 4.438; T = 50: 3.413 / 4.419, 3.339 / 4.408, 3.300 / 4.402.
     """
 
-    def __init__(
-        self, classes: Sequence[str], encoder: TextEncoder, *, prompt: str = PROMPT, top: int = TOP
-    ) -> None:
+    def __init__(self, classes: Sequence[str], encoder: TextEncoder) -> None:
         """Embed the class names.
 
         Args:
             classes: C names, in the order of the classifier's outputs.
             encoder: the sentence encoder whose space the pictures enter.
-            prompt: a sentence with ``{name}``.
-            top: T, how many classes take part; all C where C is smaller.
         """
         self.classes = tuple(classes)
-        self.top = min(top, len(self.classes))
-        self._vectors = encoder.encode_text([prompt.format(name=name) for name in self.classes])  # (C, D)
+        self.top = min(TOP, len(self.classes))
+        self._vectors = encoder.encode_text([PROMPT.format(name=name) for name in self.classes])  # (C, D)
         self.description = (
-            f"conse/1 top={self.top} prompt={prompt!r} classes={self.classes} text={encoder.fingerprint}"
+            f"conse/1 top={self.top} prompt={PROMPT!r} classes={self.classes} text={encoder.fingerprint}"
         )
 
     @property
@@ -67,11 +63,7 @@ class ConSE:
         return int(self._vectors.shape[1])
 
     def vectors(self, probabilities: FloatArray) -> FloatArray:
-        """(B, C) probabilities → (B, D) rows of unit length.
-
-        Raises:
-            ShapeError: another number of classes.
-        """
+        """(B, C) probabilities → (B, D) rows of unit length."""
         best = self._best(probabilities, self.top)
         weights = np.take_along_axis(probabilities, best, axis=1)
         weights = weights / weights.sum(axis=1, keepdims=True)
@@ -80,7 +72,7 @@ class ConSE:
 
     def labels(self, probabilities: FloatArray) -> list[list[tuple[str, float]]]:
         """(B, C) probabilities → the five most probable classes of each picture, best first."""
-        best = self._best(probabilities, min(_SHOWN, len(self.classes)))
+        best = self._best(probabilities, _SHOWN)
         return [
             [(self.classes[column], float(row[column])) for column in columns]
             for row, columns in zip(probabilities, best, strict=True)
@@ -88,9 +80,6 @@ class ConSE:
 
     def _best(self, probabilities: FloatArray, count: int) -> NDArray[np.int64]:
         """(B, count) columns of the largest probabilities, largest first, ties by column."""
-        sizes = expect("conse", probabilities=(probabilities, "B C"))
-        if sizes["C"] != len(self.classes):
-            raise ShapeError(f"conse: {sizes['C']} probabilities for {len(self.classes)} classes")
         return np.argsort(-probabilities, axis=1, kind="stable")[:, :count].astype(np.int64)
 
 
@@ -353,16 +342,14 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
     width = int(getattr(owner, leaf).in_features)
     weight, bias = state.get(f"{last}.weight"), state.get(f"{last}.bias")
     bare = weight is None and bias is None
-    if weight is not None and weight.ndim == 2:
-        setattr(owner, leaf, nn.Linear(width, weight.shape[0], device="meta"))
     if bare:
         setattr(owner, leaf, nn.Identity())
+    elif weight is not None and weight.ndim == 2:
+        setattr(owner, leaf, nn.Linear(width, len(weight), device="meta"))
     load_strictly(model, state, where)
-    head = None
-    if not bare:
-        linear = getattr(owner, leaf)
-        head = (linear.weight.detach().clone(), linear.bias.detach().clone())
-        setattr(owner, leaf, nn.Identity())
+    linear = getattr(owner, leaf)
+    head = None if bare else (linear.weight.detach().clone(), linear.bias.detach().clone())
+    setattr(owner, leaf, nn.Identity())
     return Backbone(model.eval().requires_grad_(requires_grad=False), head, width)
 
 

@@ -129,8 +129,7 @@ class MiniLM:
             wide = functional.gelu(functional.linear(hidden, *layer["widen"]))
             hidden = _norm(hidden + functional.linear(wide, *layer["narrow"]), layer["narrow_norm"])
         pooled = (hidden * real[..., None]).sum(dim=1) / real.sum(dim=1, keepdim=True)  # (B, D)
-        unit: FloatArray = functional.normalize(pooled, dim=1).numpy()
-        return unit
+        return functional.normalize(pooled, dim=1).numpy()
 
 
 def _pair(held: dict[str, Tensor], name: str) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from limner.arrays import expect
 from limner.errors import CheckpointError, DataError, unknown
 from limner.files import replacing
 from limner.library.scan import BoolArray, HalfArray, Moments, moments, round_into
@@ -110,17 +109,6 @@ class Gallery:
     ids: Sequence[str]
     groups: Sequence[str]
     spaces: dict[str, Space]
-
-    def __post_init__(self) -> None:
-        """Check that everything is about the same M pictures."""
-        if len(self.ids) != len(self.groups):
-            raise DataError(f"gallery: {len(self.ids)} ids but {len(self.groups)} groups")
-        for name, space in self.spaces.items():
-            sizes = expect(
-                f"gallery space {name}", matrix=(space.matrix, "M D"), present=(space.present, "M")
-            )
-            if sizes["M"] != len(self.ids):
-                raise DataError(f"gallery space {name}: {sizes['M']} rows for {len(self.ids)} ids")
 
     def __len__(self) -> int:
         """M, the number of pictures."""

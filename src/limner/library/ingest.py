@@ -23,38 +23,13 @@ import pyarrow as pa
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder, expect, unit_rows
 from limner.errors import ConfigError, DataError
 from limner.language import ENGLISH, language_name
+from limner.library import write
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
 from limner.library.library import Library
 from limner.library.reader import Reader, ReadFile, default_workers
 from limner.library.store import FILES, SpaceInfo, chunks, vectors_name, vectors_schema
-from limner.library.write import (
-    CAPTION_SPACES,
-    CAPTIONS,
-    MAX_REASON_CHARS,
-    MULTILINGUAL,
-    FileRow,
-    Labels,
-    caption_shares,
-    encode_captions,
-    file_key,
-    file_row,
-    group_counts,
-    lacking,
-    link_near,
-    unread_captions,
-    vector_table,
-    write,
-)
+from limner.pictures import find
 from limner.pictures.decode import display, pillow_warnings, reader_version
-from limner.pictures.find import (
-    LIST_SUFFIXES,
-    FoundFile,
-    OtherFile,
-    UnusableFile,
-    count_files,
-    source_path,
-    walk,
-)
 from limner.pictures.metadata import CAPTION_SOURCES
 from limner.progress import Progress
 from limner.records import Problem
@@ -105,8 +80,8 @@ class Batches:
         self._claimed: set[str] = set()
         self._claiming = threading.Lock()
         self._files: list[ReadFile] = []
-        self._rows: dict[str, FileRow] = {}
-        self._labels: dict[str, Labels] = {}
+        self._rows: dict[str, write.FileRow] = {}
+        self._labels: dict[str, write.Labels] = {}
         self._tables: dict[str, list[pa.Table]] = {}
         self._written = time.monotonic()
 
@@ -135,11 +110,11 @@ class Batches:
         late = time.monotonic() - self._written > COMMIT_S
         return late or len(self._files) + len(self._rows) >= COMMIT_FILES
 
-    def skip(self, row: FileRow) -> None:
+    def skip(self, row: write.FileRow) -> None:
         """Note a row of a file that is not read; two reasons for one path are joined."""
         before = self._rows.get(row["key"])
         if before is not None and before["reason"] and row["reason"]:
-            row = {**row, "reason": f"{before['reason']}; {row['reason']}"[:MAX_REASON_CHARS]}
+            row = {**row, "reason": f"{before['reason']}; {row['reason']}"[: write.MAX_REASON_CHARS]}
         self._rows[row["key"]] = row
 
     def encode(self, chunk: list[ReadFile]) -> None:
@@ -158,7 +133,7 @@ class Batches:
                 where = f"{encoder.name} ({display(some[0][0].found.path)} …)"
                 expect(where, vectors=(made.spaces[space], f"{len(ids)} {dim}"))
                 unit = unit_rows(where, made.spaces[space])
-                table = vector_table(ids, [encoder.fingerprint] * len(ids), unit)
+                table = write.vector_table(ids, [encoder.fingerprint] * len(ids), unit)
                 self._tables.setdefault(space, []).append(table)
             if made.labels:
                 self._labels.update(zip(ids, made.labels, strict=True))
@@ -177,7 +152,7 @@ class Batches:
         pixels = {one.sha256: one.pixels for one in self._files if one.pixels is not None}
         rows = [*self._rows.values(), *map(self._row, self._files)]
         vectors = {space: pa.concat_tables(tables) for space, tables in self._tables.items()}
-        write(self.library.store, rows, pixels, self._labels, vectors)
+        write.write_batch(self.library.store, rows, pixels, self._labels, vectors)
         for space, table in vectors.items():
             self._vectors[space].update(table.column("id").to_pylist())
         self._files, self._rows, self._tables, self._labels = [], {}, {}, {}
@@ -185,13 +160,13 @@ class Batches:
         if self.commits % COMPACT_COMMITS == 0:
             self.library.store.compact()
 
-    def _row(self, one: ReadFile) -> FileRow:
+    def _row(self, one: ReadFile) -> write.FileRow:
         found = one.found
         ok = one.pixels is not None
         reason = one.reason if not ok else "; ".join(one.words.warnings)
         if ok and reason:
             self.warnings.append(Problem(path=display(found.path), reason=reason))
-        return file_row(
+        return write.file_row(
             found.path,
             found.source,
             status="ok" if ok else "skipped",
@@ -242,18 +217,18 @@ def index(
         DataError: another process is writing to the library.
         NumericsError: an encoder made a vector that is not finite.
     """
-    roots = tuple(dict.fromkeys(source_path(source) for source in sources))  # before anything is made
+    roots = tuple(dict.fromkeys(find.source_path(source) for source in sources))  # before anything is made
     if not isinstance(library, Library):
         library = Library(library)
     if not sources:
-        roots = tuple(source_path(source) for source in library.settings.sources)
+        roots = tuple(find.source_path(source) for source in library.settings.sources)
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
     sentences: dict[str, tuple[TextEncoder, frozenset[str] | None]] = {}
     if captions and text_encoder is not None:
-        sentences[CAPTIONS] = (text_encoder, None if multilingual is None else frozenset((ENGLISH,)))
+        sentences[write.CAPTIONS] = (text_encoder, None if multilingual is None else frozenset((ENGLISH,)))
     if captions and multilingual is not None:
-        sentences[MULTILINGUAL] = (multilingual, multilingual.reads)
+        sentences[write.MULTILINGUAL] = (multilingual, multilingual.reads)
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         run = _Run(
             library,
@@ -327,7 +302,7 @@ class _Run:
             wanted[space] = SpaceInfo(encoder=one.name, fingerprint=one.fingerprint, dim=dim)
         settings, store = self.library.settings, self.library.store
         spaces = dict(settings.spaces)
-        for space in CAPTION_SPACES:
+        for space in write.CAPTION_SPACES:
             if not self.captions and spaces.pop(space, None) is not None:
                 store.drop(vectors_name(space))
         for space, info in wanted.items():
@@ -367,31 +342,33 @@ class _Run:
         self.batches.commit()
 
     def _count(self) -> None:
-        # The walk meets the same trouble and reports it; the bar merely goes without an end.
+        # The find.walk meets the same trouble and reports it; the bar merely goes without an end.
         with suppress(OSError, DataError):
-            self.progress.total(count_files(self.roots, follow_links=self.follow_links))
+            self.progress.total(find.count_files(self.roots, follow_links=self.follow_links))
 
-    def _todo(self) -> Iterator[FoundFile]:
+    def _todo(self) -> Iterator[find.FoundFile]:
         """Files to read; everything else is counted or noted on the way."""
         met: set[str] = set()
-        for entry in walk(self.roots, follow_links=self.follow_links):
+        for entry in find.walk(self.roots, follow_links=self.follow_links):
             if self.stopped():
                 return
-            if isinstance(entry, OtherFile):
+            if isinstance(entry, find.OtherFile):
                 self.count["other_files"] += 1
                 continue
-            key = file_key(entry.path)
+            key = write.file_key(entry.path)
             if len(self.roots) > 1:
                 # A file under two sources counts once.
-                if isinstance(entry, FoundFile) and key in met:
+                if isinstance(entry, find.FoundFile) and key in met:
                     continue
                 met.add(key)
             self.count["found"] += 1
             known = self.known.meet(key)
-            if isinstance(entry, UnusableFile):
+            if isinstance(entry, find.UnusableFile):
                 if entry.folder:
                     self.unlisted.append(entry.path)
-                self.batches.skip(file_row(entry.path, entry.source, status="skipped", reason=entry.reason))
+                self.batches.skip(
+                    write.file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
+                )
                 self.progress.advance(1)
                 continue
             reason = self._reason(entry, known)
@@ -401,7 +378,7 @@ class _Run:
             else:
                 yield entry
 
-    def _reason(self, entry: FoundFile, known: KnownFile | None) -> str:
+    def _reason(self, entry: find.FoundFile, known: KnownFile | None) -> str:
         """Why a file must be read, or that it is "unchanged", or still "refused"."""
         if known is None or known.status == "deleted":
             return "new"
@@ -419,7 +396,7 @@ class _Run:
             self._mark_deleted()
         encoded = self._captions() if self.sentences and not self.stopped() else 0
         if not library.settings.grouped and not self.stopped():
-            link_near(library)
+            write.link_near(library)
             library.save(grouped=True)
         if self.stopped():
             self.progress.note(RESUME)
@@ -428,11 +405,11 @@ class _Run:
                 library.store.compact()
             if self.retry:
                 library.save(reader=reader_version())
-        groups, grouped = group_counts(library.store)
+        groups, grouped = write.group_counts(library.store)
         summary = library.summary()
-        unread = self._unread() if MULTILINGUAL in self.sentences and not self.stopped() else []
-        pixel_spaces = [space for space in summary.spaces if space not in CAPTION_SPACES]
-        incomplete = lacking(library.store, pixel_spaces)
+        unread = self._unread() if write.MULTILINGUAL in self.sentences and not self.stopped() else []
+        pixel_spaces = [space for space in summary.spaces if space not in write.CAPTION_SPACES]
+        incomplete = write.lacking(library.store, pixel_spaces)
         skipped = library.skipped()
         seconds = max(time.monotonic() - self.started, 1e-9)
         del self.count["refused"]  # they are among those skipped
@@ -458,12 +435,14 @@ class _Run:
     def _captions(self) -> int:
         """Encode captions, those of each language with the encoders that read it; of how many pictures."""
         self.progress.stage("captions", None)
-        if MULTILINGUAL in self.sentences and (self.batches.commits or not self.library.settings.languages):
-            self.library.save(languages=caption_shares(self.library.store))
+        if write.MULTILINGUAL in self.sentences and (
+            self.batches.commits or not self.library.settings.languages
+        ):
+            self.library.save(languages=write.caption_shares(self.library.store))
         done = 0
         for space, (encoder, reads) in self.sentences.items():
             if not self.stopped():
-                some = encode_captions(
+                some = write.encode_captions(
                     self.library, space, encoder, reads=reads, progress=self.progress, stopped=self.stopped
                 )
                 done = max(done, some)
@@ -471,12 +450,12 @@ class _Run:
 
     def _unread(self) -> list[Problem]:
         """Pictures whose captions nothing reads, by path."""
-        codes = unread_captions(self.library)
+        codes = write.unread_captions(self.library)
         pictures = sorted(self.library.pictures(codes), key=lambda picture: picture.path)
         return [Problem(path=one.path, reason=language_name(codes[one.id])) for one in pictures]
 
     def _mark_deleted(self) -> None:
-        """Mark the files of these sources that the walk did not meet."""
+        """Mark the files of these sources that the find.walk did not meet."""
         for some in chunks(self.known.unmet(), COMMIT_FILES):
             rows = self.library.store.lookup(FILES, "key", some)
             for row in rows:
@@ -485,13 +464,13 @@ class _Run:
                     self.batches.skip({**row, "status": "deleted"})
             self.batches.commit()
 
-    def _was_looked_for(self, row: FileRow) -> bool:
+    def _was_looked_for(self, row: write.FileRow) -> bool:
         """Whether this run would have met a file, were it still there."""
         path: bytes = row["path_bytes"]
         if any(path.startswith(folder + _SEP) for folder in self.unlisted):
             return False
         source: bytes = row["source"]
-        listed = os.path.splitext(source)[1].lower() in LIST_SUFFIXES and not os.path.isdir(source)  # noqa: PTH112, PTH122
+        listed = os.path.splitext(source)[1].lower() in find.LIST_SUFFIXES and not os.path.isdir(source)  # noqa: PTH112, PTH122
         if listed:
             return source in self.roots
         return any(path == root or path.startswith(root.rstrip(_SEP) + _SEP) for root in self.roots)

@@ -108,7 +108,7 @@ def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray)
     return pa.table({"id": pa.array(ids), "input_hash": pa.array(hashes), "vector": column})
 
 
-def write(
+def write_batch(
     store: Store,
     files: Iterable[FileRow],
     pixels: Mapping[str, Pixels],
