@@ -121,7 +121,7 @@ class _Plan:
 
     def error(self) -> Float64Array:
         """(N,) bounds of the errors of `rough`."""
-        return np.abs(self.scale) * self.rounded[1] + 1e-5 * np.abs(self.shift)
+        return np.abs(self.scale) * self.rounded[1] + 1e-5 * (1 + np.abs(self.shift))
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
