@@ -81,7 +81,7 @@ class Pool:
 
         Args:
             kept: how many are wanted.
-            slack: how far below the last of these a row may be and yet belong to them, ≥ 0.
+            slack: how far below the last of these a row may be and yet belong to them, above 0.
         """
         self._kept, self._slack, self._floor = kept, slack, -np.inf
         self._room = 2 * kept
@@ -103,13 +103,11 @@ class Pool:
             self._room = 2 * max(self._kept, len(self.values))
 
     def cut(self) -> None:
-        """Drop what cannot be among the best; of equal values without slack, the first rows stay."""
+        """Drop what cannot be among the best."""
         if 0 < self._kept < len(self.values):
             last = np.partition(self.values, -self._kept)[-self._kept]
             self._floor = float(last) - self._slack
             near = self.values > self._floor
-            ties = np.flatnonzero(self.values == self._floor)
-            near[ties[: max(self._kept - np.count_nonzero(near), 0)]] = True
             self.values, self.rows = self.values[near], self.rows[near]
 
 
