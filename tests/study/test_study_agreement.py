@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_studies import step, study_of
 
-from limner.study.analysis import agreement, fleiss_kappa, krippendorff_alpha, rated_units
+from limner.study.analysis import rated_units
+from limner.study.statistics import agreement, fleiss_kappa, krippendorff_alpha
 
 
 def columns(*rows):

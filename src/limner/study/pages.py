@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from limner.pages import environment
 from limner.study.assignment import Plan, Unit
-from limner.study.records import PAIR_WORDS, Answer, Item, PairAnswer
+from limner.study.records import PAIR_WORDS, Answer, Item, PairAnswer, Study
 from limner.study.votes import Turn
-
-if TYPE_CHECKING:
-    from limner.study.records import Study
-
 
 Form = Mapping[str, Sequence[str]]
 Answered = tuple[str, Answer, tuple[str, ...]]

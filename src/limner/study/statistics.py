@@ -1,10 +1,11 @@
-"""Tests of a preference and what size of it a study can see: sign test, t-test, effect size, power.
+"""Tests of a preference, what size of it a study can see, and how far its raters agree.
 
 Scores are +1, 0 or −1 per item, so the sign test is exact and the t-test is the papers'.
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -197,6 +198,89 @@ def _t_power(effect: float, n: int, level: float) -> float:
     found = float(test.power(effect, n, level))
     # The tail on the other side is NaN where it is too small to compute; the near one is the power then.
     return found if math.isfinite(found) else float(test.power(effect, n, level / 2, alternative="larger"))
+
+
+class Agreement(Record):
+    """Agreement of the raters of a study.
+
+    Attributes:
+        observed: share of pairs of votes on one unit that agree; None without such a pair.
+        kappa: Fleiss' kappa over the units with `raters` votes; None where it is not defined.
+        kappa_units: how many those are.
+        raters: the number of votes that most units have, the larger of two; 0 where none has two.
+        alpha: Krippendorff's alpha over all units with two votes or more; None where it is not defined.
+        alpha_units: how many those are.
+    """
+
+    observed: float | None
+    kappa: float | None
+    kappa_units: int
+    raters: int
+    alpha: float | None
+    alpha_units: int
+
+
+def agreement(units: Iterable[Sequence[str]]) -> Agreement:
+    """Both measures of the same votes.
+
+    Args:
+        units: per unit its votes, in any order.
+    """
+    paired = [tuple(unit) for unit in units if len(unit) > 1]
+    sizes = Counter(len(unit) for unit in paired)
+    raters = max(sizes, key=lambda size: (sizes[size], size), default=0)
+    complete = [unit for unit in paired if len(unit) == raters]
+    same = sum(count * (count - 1) for unit in paired for count in Counter(unit).values())
+    total = sum(len(unit) * (len(unit) - 1) for unit in paired)
+    return Agreement(
+        observed=same / total if total else None,
+        kappa=fleiss_kappa(complete),
+        kappa_units=len(complete),
+        raters=raters,
+        alpha=krippendorff_alpha(paired),
+        alpha_units=len(paired),
+    )
+
+
+def fleiss_kappa(units: Sequence[Sequence[str]]) -> float | None:
+    """Fleiss' kappa by statsmodels.
+
+    Args:
+        units: all with the same number of votes.
+    Returns:
+        At most 1; None with fewer than two votes a unit, or where all votes are one answer.
+    Raises:
+        MissingError: statsmodels is not installed.
+    """
+    raters = statsmodels("inter_rater")
+    if len({answer for unit in units for answer in unit}) < 2 or len(units[0]) < 2:
+        return None
+    counts, _ = raters.aggregate_raters(np.array(units))
+    return float(raters.fleiss_kappa(counts))
+
+
+def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
+    """Krippendorff's alpha for nominal answers; units may have different numbers of votes.
+
+    Args:
+        units: per unit its votes; those with fewer than two say nothing and are left out.
+    Returns:
+        At most 1; None where there is no pair of votes, or all votes are one answer.
+    Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D.
+    """
+    paired = [Counter(unit) for unit in units if len(unit) > 1]
+    totals = sum(paired, Counter[str]())
+    n = totals.total()
+    if len(totals) < 2:
+        return None
+    # Pairs of different answers: observed within units, expected among all votes.
+    observed = sum((unit.total() ** 2 - _squares(unit)) / (unit.total() - 1) for unit in paired)
+    expected = (n**2 - _squares(totals)) / (n - 1)
+    return float(1 - observed / expected)
+
+
+def _squares(counts: Counter[str]) -> int:
+    return sum(count**2 for count in counts.values())
 
 
 def statsmodels(part: str) -> Any:  # noqa: ANN401
