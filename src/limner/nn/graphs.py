@@ -6,60 +6,13 @@ triples of sg2im. They compare nothing and have no loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, Protocol, get_args
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from limner.arrays import FloatArray, TextEncoder
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
-
-
-class Thing(Protocol):
-    """A node of a scene graph."""
-
-    @property
-    def label(self) -> str:
-        """What it is, in words."""
-        ...
-
-
-class Relation(Protocol):
-    """An edge of a scene graph."""
-
-    @property
-    def s(self) -> int:
-        """Place of the subject."""
-        ...
-
-    @property
-    def p(self) -> str:
-        """The predicate, in words."""
-        ...
-
-    @property
-    def o(self) -> int:
-        """Place of the object."""
-        ...
-
-
-class Graph(Protocol):
-    """A scene graph, such as `limner.scenes.graphs.SceneGraph`."""
-
-    @property
-    def objects(self) -> Sequence[Thing]:
-        """Things."""
-        ...
-
-    @property
-    def relations(self) -> Sequence[Relation]:
-        """Relations between their places."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -86,48 +39,6 @@ class GraphBatch:
     def to(self, device: torch.device | str) -> GraphBatch:
         """The same on another device."""
         return GraphBatch(*(one.to(device) for one in (self.labels, self.owner, self.triples, self.empty)))
-
-
-def graph_words(graphs: Iterable[Graph]) -> list[str]:
-    """Every label and predicate once, sorted: the words a graph encoder needs vectors of."""
-    found: set[str] = set()
-    for graph in graphs:
-        found.update(thing.label for thing in graph.objects)
-        found.update(relation.p for relation in graph.relations)
-    return sorted(found)
-
-
-def batch_graphs(graphs: Sequence[Graph], numbers: Mapping[str, int]) -> GraphBatch:
-    """Graphs side by side, without an edge between any two.
-
-    Args:
-        graphs: B of them, empty ones too.
-        numbers: label or predicate → its row among the label vectors.
-    Raises:
-        DataError: a label without a number.
-    """
-    labels: list[int] = []
-    owner: list[int] = []
-    triples: list[tuple[int, int, int]] = []
-    for place, graph in enumerate(graphs):
-        first = len(labels)
-        words = [thing.label for thing in graph.objects] + [relation.p for relation in graph.relations]
-        strange = next((word for word in words if word not in numbers), None)
-        if strange is not None:
-            raise DataError(f"graph {place + 1} of {len(graphs)}: no vector for {strange!r}; add its label")
-        labels += [numbers[word] for word in words]
-        owner += [place] * len(words)
-        middle = first + len(graph.objects)
-        triples += [
-            (first + relation.s, middle + number, first + relation.o)
-            for number, relation in enumerate(graph.relations)
-        ]
-    return GraphBatch(
-        torch.tensor(labels, dtype=torch.int64),
-        torch.tensor(owner, dtype=torch.int64),
-        torch.tensor(triples, dtype=torch.int64).reshape(-1, 3),
-        torch.tensor([not graph.objects for graph in graphs], dtype=torch.bool),
-    )
 
 
 def normalised_adjacency(batch: GraphBatch, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -183,38 +94,21 @@ class GraphEncoder(nn.Module):
         width: int = 256,
         layers: int = 2,
         convolution: Convolution = "bipartite",
-        tune_labels: bool = False,
     ) -> None:
         """Build it; weights are drawn from torch's generator.
 
         Args:
-            label_vectors: (L, E) float32, a row per label and predicate.
+            label_vectors: (L, E) float32, a row per label and predicate; they are not trained.
             dim: D of ψ.
             width: of the hidden layers.
             layers: of the convolution, ≥ 1.
             convolution: ``bipartite`` or ``triple``.
-            tune_labels: whether the label vectors are trained as well.
-        Raises:
-            ConfigError: unknown convolution, or a size below 1.
-            ShapeError: the label vectors are no matrix.
         Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
         """
         super().__init__()
-        if convolution not in get_args(Convolution):
-            raise ConfigError("graphs: " + unknown("convolution", convolution, get_args(Convolution)))
-        if min(dim, width, layers) < 1:
-            raise ConfigError(f"graphs: dim {dim}, width {width}, layers {layers}, expected at least 1 each")
-        if label_vectors.ndim != 2:
-            raise ShapeError(
-                f"graphs: label vectors have shape {tuple(label_vectors.shape)}, expected (L, E)"
-            )
         self.dim, self.convolution = dim, convolution
-        held = label_vectors.detach().float().clone()
-        # A parameter is trained and a buffer is not; a checkpoint holds either.
-        if tune_labels:
-            self.label_vectors: Tensor = nn.Parameter(held)
-        else:
-            self.register_buffer("label_vectors", held)
+        self.label_vectors: Tensor
+        self.register_buffer("label_vectors", label_vectors.detach().float().clone())
         start = int(label_vectors.shape[1])
         build = BipartiteConvolution if convolution == "bipartite" else TripleConvolution
         self.layers = build(start, width, layers)
@@ -225,7 +119,7 @@ class GraphEncoder(nn.Module):
         """ψ and where graphs are empty.
 
         Args:
-            batch: B graphs; see `limner.nn.graphs.batch_graphs`.
+            batch: B graphs.
         Returns:
             (B, D) unit rows, and (B,) True where a graph has no objects.
         """
@@ -294,9 +188,9 @@ class TripleConvolution(nn.Module):
         nodes, triples = self._with_pictures(nodes, batch)
         subjects, relations, objects = triples.unbind(dim=1)  # (R',) each
         for first, second in zip(self.first, self.second, strict=True):
-            told = first(torch.cat([nodes[subjects], nodes[relations], nodes[objects]], dim=1))
-            as_subject, predicate, as_object = told.split(
-                [_TRIPLE_WIDTH, told.shape[1] - 2 * _TRIPLE_WIDTH, _TRIPLE_WIDTH], dim=1
+            out = first(torch.cat([nodes[subjects], nodes[relations], nodes[objects]], dim=1))
+            as_subject, predicate, as_object = out.split(
+                [_TRIPLE_WIDTH, out.shape[1] - 2 * _TRIPLE_WIDTH, _TRIPLE_WIDTH], dim=1
             )
             ends = torch.cat([subjects, objects])
             pooled = mean_by_graph(torch.cat([as_subject, as_object]), ends, len(nodes))
@@ -320,77 +214,3 @@ class TripleConvolution(nn.Module):
 def _perceptron(start: int, middle: int, end: int) -> nn.Sequential:
     """Two layers with a ReLU after each, as sg2im builds them."""
     return nn.Sequential(nn.Linear(start, middle), nn.ReLU(), nn.Linear(middle, end), nn.ReLU())
-
-
-@dataclass(frozen=True)
-class LabelVectors:
-    """Labels and predicates with their vectors.
-
-    Attributes:
-        labels: V different ones.
-        matrix: (V, E) float32.
-        unknown: labels none of whose words has a vector; their rows are zero, and the caller must say so.
-        source: name and fingerprint of what made them.
-    """
-
-    labels: tuple[str, ...]
-    matrix: FloatArray
-    unknown: tuple[str, ...] = ()
-    source: str = ""
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Label → row."""
-        return {label: row for row, label in enumerate(self.labels)}
-
-
-def label_words(label: str) -> list[str]:
-    """The words of a label: lower case, split at blanks, hyphens and underscores."""
-    return label.lower().replace("-", " ").replace("_", " ").split()
-
-
-def word_label_vectors(
-    labels: Sequence[str], vectors: Mapping[str, FloatArray], source: str = ""
-) -> LabelVectors:
-    """Vectors of labels by word vectors; of a label of several words, the mean of those that are known.
-
-    Args:
-        labels: different ones.
-        vectors: word in lower case → (E,), such as GloVe's.
-        source: of the word vectors, to be kept.
-    Raises:
-        DataError: no word is known at all.
-        NumericsError: a vector is not finite.
-    Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
-    """
-    if not vectors:
-        raise DataError("label vectors: no word vectors given; check their file")
-    width = len(next(iter(vectors.values())))
-    matrix = np.zeros((len(labels), width), dtype=np.float32)
-    unknown = []
-    for row, label in enumerate(labels):
-        known = [vectors[word] for word in label_words(label) if word in vectors]
-        if known:
-            matrix[row] = np.mean(known, axis=0)
-        else:
-            unknown.append(label)
-    if labels and len(unknown) == len(labels):
-        raise DataError(
-            f"label vectors: none of {len(labels)} labels ({labels[0]!r} …) has a word vector;"
-            " are the vectors of another language?"
-        )
-    if not np.isfinite(matrix).all():
-        row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
-        raise NumericsError(f"label vectors: that of {labels[row]!r} is not finite; check the file")
-    return LabelVectors(tuple(labels), matrix, tuple(unknown), source)
-
-
-def sentence_label_vectors(labels: Sequence[str], encoder: TextEncoder) -> LabelVectors:
-    """Vectors of labels by an encoder of sentences, which knows every word.
-
-    Args:
-        labels: different ones.
-        encoder: such as MiniLM, which needs no download.
-    """
-    rows = encoder.encode_text(labels) if labels else np.zeros((0, encoder.dim), np.float32)
-    return LabelVectors(tuple(labels), rows, (), f"{encoder.name} {encoder.fingerprint}")

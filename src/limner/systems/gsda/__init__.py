@@ -16,20 +16,21 @@ from limner.datasets.base import data_set
 from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import read_glove
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.nn.graphs import (
-    GraphEncoder,
-    graph_words,
-    label_words,
-    sentence_label_vectors,
-    word_label_vectors,
-)
+from limner.nn.graphs import GraphEncoder
 from limner.scenes.graphs import SceneGraph, read_graphs
 from limner.systems import vse
 from limner.systems.base import Capabilities, Parts, System
 from limner.systems.gsda.captioner import Captioner
 from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.graphs import (
+    PictureGraphs,
+    graph_words,
+    label_words,
+    sentence_label_vectors,
+    word_label_vectors,
+)
 from limner.systems.gsda.model import Gsda
-from limner.systems.gsda.task import GsdaTask, PictureGraphs
+from limner.systems.gsda.task import GsdaTask
 from limner.training.corpus import Corpus
 
 

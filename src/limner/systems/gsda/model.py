@@ -16,9 +16,11 @@ from limner.arrays import FloatArray
 from limner.config import Config
 from limner.errors import ConfigError
 from limner.nn.contextual import Context, ContextualEncoder
-from limner.nn.graphs import Convolution, Graph, GraphEncoder, batch_graphs
+from limner.nn.graphs import Convolution, GraphEncoder
+from limner.scenes.graphs import SceneGraph
 from limner.systems.base import ENCODE_BATCH, FixedFeatures, Parts, StoryModel, evaluating, to_tensor
 from limner.systems.gsda.captioner import Captioner
+from limner.systems.gsda.graphs import batch_graphs
 
 
 class GsdaArchitecture(Config):
@@ -130,7 +132,7 @@ class Gsda(StoryModel, FixedFeatures):
         found: Tensor = self(words, lengths, keys, torch.tensor([len(story) for story in stories]))
         return found
 
-    def encode_graphs(self, graphs: Sequence[Graph]) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def encode_graphs(self, graphs: Sequence[SceneGraph]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scene graphs of M pictures → what they say of each other, by cosine.
 
         Args:

@@ -1,7 +1,6 @@
 """What GSDA trains on a batch of stories: ranking, graphs of neighbours, and generating sentences."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,32 +8,13 @@ from torch import Tensor
 from limner.losses.generative import sentence_losses, story_losses
 from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.losses.ranking import sum_hinge
-from limner.nn.graphs import Graph, GraphBatch, LabelVectors, batch_graphs
 from limner.systems.base import Parts, Task
 from limner.systems.gsda.captioner import Captioner
 from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.graphs import PictureGraphs
 from limner.systems.gsda.model import Gsda
 from limner.training.batches import Batch
 from limner.training.corpus import Corpus
-
-
-@dataclass(frozen=True)
-class PictureGraphs:
-    """Graphs by row, and what their labels mean.
-
-    Attributes:
-        graphs: one per row.
-        labels: vectors of every label and predicate, of other pictures' graphs too: they are frozen, and any
-            picture's graph must be readable.
-    """
-
-    graphs: tuple[Graph, ...]
-    labels: LabelVectors
-
-    def batch(self, rows: Tensor) -> GraphBatch:
-        """(S,) rows → their graphs side by side, on the rows' device."""
-        some = [self.graphs[row] for row in rows.tolist()]
-        return batch_graphs(some, self.labels.numbers).to(rows.device)
 
 
 class GsdaTask(Task[GsdaConfig, Gsda]):
