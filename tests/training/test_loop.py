@@ -12,10 +12,10 @@ from torch import nn
 from limner.errors import CheckpointError, NumericsError
 from limner.training import checkpoint
 from limner.training.checkpoint import RESUME
-from limner.training.loop import BEST, HISTORY, Loop, LoopConfig
+from limner.training.loop import BEST, HISTORY, Loop, LoopConfig, Task
 
 
-class Regression:
+class Regression(Task):
     """Fits y = 2x with dropout, so that a resumed run must restore the generator."""
 
     steps_per_epoch = 6

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from limner.training.loop import Loop, LoopConfig, optimiser
+from limner.training.loop import Task as TaskOfLoop
 
 
 class Parts(nn.Module):
@@ -23,7 +24,7 @@ def test_groups_have_their_rates_and_every_weight_is_in_one():
     assert made.param_groups[0]["params"][0] is model.header.weight
 
 
-class Task:
+class Task(TaskOfLoop):
     """One batch an epoch that pulls all weights to zero."""
 
     steps_per_epoch = 1

@@ -26,7 +26,7 @@ from limner.encoders.catalogue import text_encoder
 from limner.encoders.colour import CellColours
 from limner.encoders.pixels import DrawingGrid, DrawingNet, FromBytes, grid_of
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
-from limner.training import checkpoint, processes
+from limner.training import checkpoint, loop, processes
 from limner.training.batches import Batches
 from limner.training.checkpoint import Position
 from limner.training.corpus import Corpus
@@ -353,8 +353,8 @@ class StoryModel(Model):
         return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
 
 
-class Task(Generic[C, M]):
-    """What the loop trains; see `limner.training.loop.Task`. A system adds `step`.
+class Task(loop.Task, Generic[C, M]):
+    """What the loop trains of a system, which adds `step`.
 
     Attributes:
         stories: whether batches are of whole stories.
@@ -376,21 +376,6 @@ class Task(Generic[C, M]):
     def batches(self, epoch: int) -> Iterable[Any]:
         """Batches of an epoch."""
         return self._batches.batches(epoch)
-
-    def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
-        """Losses by name."""
-        raise NotImplementedError
-
-    def describe(self, batch: Any) -> str:  # noqa: ANN401
-        """Ids of the pairs."""
-        return ", ".join(batch.ids)
-
-    def memory(self) -> dict[str, Tensor]:
-        """What is kept between steps beside the weights; see `limner.training.checkpoint.Remembering`."""
-        return {}
-
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Go on from what `memory` gave."""
 
     def close(self, folder: Path) -> None:
         """Write beside the weights what figures need, when the last epoch has ended."""
@@ -566,7 +551,7 @@ class System(Generic[C, M]):
         prepared = self.prepare(config, corpus, **given)
         for line in prepared.notes:
             note(line)
-        loop = Loop(
+        run = Loop(
             prepared.task,
             config.loop,
             folder,
@@ -575,10 +560,10 @@ class System(Generic[C, M]):
             report=report,
             saved_with=prepared.saved_with,
         )
-        position = loop.fit()
-        if loop.finished and processes.rank() == 0:
+        position = run.fit()
+        if run.finished and processes.rank() == 0:
             prepared.task.close(folder)
-        return position, loop.finished
+        return position, run.finished
 
     def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
         """The picture side with weights yet to come from a checkpoint, and F; `width` where it is stored."""

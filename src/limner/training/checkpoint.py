@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -160,19 +160,6 @@ class Position:
         return {name: total / max(self.step, 1) for name, total in self.sums.items()}
 
 
-@runtime_checkable
-class Remembering(Protocol):
-    """A task that keeps more than weights between steps, such as a bank of embeddings."""
-
-    def memory(self) -> Mapping[str, Tensor]:
-        """All of it."""
-        ...
-
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
-        ...
-
-
 @dataclass(frozen=True)
 class State:
     """The parts of a run that change while it trains.
@@ -181,7 +168,6 @@ class State:
         model, optimiser, schedule: as built from the settings.
         position: where it stands.
         settings: plain values that must be the same when it is resumed.
-        remembering: the task, where it keeps a memory.
     """
 
     model: nn.Module
@@ -189,10 +175,9 @@ class State:
     schedule: ReduceLROnPlateau | LambdaLR
     position: Position
     settings: dict[str, Any]
-    remembering: Remembering | None = None
 
-    def save(self, path: Path) -> None:
-        """Write everything; see `save` for what a full disk does."""
+    def save(self, path: Path, memory: Mapping[str, Tensor]) -> None:
+        """Write everything, and what the task remembers; see `save` for what a full disk does."""
         tensors, plain = random_state()
         optimiser = self.optimiser.state_dict()
         moments = {f"{i}.{k}": v for i, own in optimiser["state"].items() for k, v in own.items()}
@@ -200,7 +185,7 @@ class State:
             prefixed("model", self.model.state_dict())
             | prefixed("optimiser", moments)
             | prefixed("random", tensors)
-            | prefixed("memory", self.remembering.memory() if self.remembering else {})
+            | prefixed("memory", memory)
         )
         rest = {
             "position": asdict(self.position),
@@ -211,8 +196,8 @@ class State:
         }
         save(path, everything, rest)
 
-    def restore(self, path: Path) -> None:
-        """Go on from a file that `save` wrote.
+    def restore(self, path: Path) -> dict[str, Tensor]:
+        """Go on from a file that `save` wrote; what the task has to remember.
 
         Raises:
             CheckpointError: it was written with other settings, or does not fit the model.
@@ -238,8 +223,7 @@ class State:
             moments.setdefault(int(index), {})[key] = laid
         self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})
         self.schedule.load_state_dict(rest["schedule"])
-        if self.remembering:
-            self.remembering.remember(part("memory", tensors))
         for name, value in rest["position"].items():
             setattr(self.position, name, value)
         restore_random(part("random", tensors), rest["random"])
+        return part("memory", tensors)

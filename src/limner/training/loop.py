@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -21,36 +21,44 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from limner.config import Config
 from limner.errors import NumericsError
 from limner.training import checkpoint, processes
-from limner.training.checkpoint import RESUME, Position, Remembering, State
+from limner.training.checkpoint import RESUME, Position, State
 
 BEST, HISTORY = "model.safetensors", "history.jsonl"
 OptimiserName = Literal["adam", "adadelta"]
 
 
-class Task(Protocol):
-    """What the loop trains."""
+class Task:
+    """What the loop trains; whoever makes one gives `model`, batches and `step`.
 
-    @property
-    def model(self) -> nn.Module:
-        """Holds every weight."""
-        ...
+    Attributes:
+        model: holds every weight.
+    """
+
+    model: nn.Module
 
     @property
     def steps_per_epoch(self) -> int:
         """Batches in one epoch of one process."""
-        ...
+        raise NotImplementedError
 
     def batches(self, epoch: int) -> Iterable[Any]:
         """The batches of an epoch, a function of the seed, the process and the epoch alone."""
-        ...
+        raise NotImplementedError
 
     def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
         """Scalar losses by name; ``total`` is the one to minimise."""
-        ...
+        raise NotImplementedError
 
     def describe(self, batch: Any) -> str:  # noqa: ANN401
         """Ids of a batch's samples, for the message when a loss is not finite."""
-        ...
+        return ", ".join(batch.ids)
+
+    def memory(self) -> dict[str, Tensor]:
+        """What is kept between steps beside the weights, such as a bank of embeddings."""
+        return {}
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +171,7 @@ class Loop:
             else LambdaLR(own, config.share_of_rate)
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
-        remembering = task if isinstance(task, Remembering) else None
-        self._state = State(task.model, own, schedule, Position(), settings, remembering)
+        self._state = State(task.model, own, schedule, Position(), settings)
         self._file = folder / RESUME
         self._began, self._began_at = time.monotonic(), 0
 
@@ -180,7 +187,7 @@ class Loop:
         self._folder.mkdir(parents=True, exist_ok=True)
         position = self._state.position
         if self._file.exists():
-            self._state.restore(self._file)
+            self._task.remember(self._state.restore(self._file))
         else:
             checkpoint.seed_all(self._config.seed + self._rank)
             processes.share(self._task.model)
@@ -230,7 +237,7 @@ class Loop:
     def _save(self) -> None:
         """Write the resumable state."""
         if self._rank == 0:
-            self._state.save(self._file)
+            self._state.save(self._file, self._task.memory())
         processes.meet(self._config.seed, self._state.position.taken)
 
     def _close_epoch(self) -> bool:

@@ -46,7 +46,7 @@ GRAPHS = "graphs"  # below the feature stores
 
 
 class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
-    """All rows of the tables; it also remembers, see `limner.training.checkpoint.Remembering`."""
+    """All rows of the tables."""
 
     def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
         """Take what is trained, and find the neighbours of the training texts where they are looked at."""
@@ -94,12 +94,12 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         return {"total": total} | found
 
     def memory(self) -> dict[str, Tensor]:
-        """See `limner.training.checkpoint.Remembering`."""
+        """See `limner.training.loop.Task`."""
         held = self._memory.state() if self._memory is not None else {}
         return held | (self._weights.state() if self._weights is not None else {})
 
     def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """See `limner.training.checkpoint.Remembering`."""
+        """See `limner.training.loop.Task`."""
         if self._memory is not None:
             self._memory.load_state(memory)
         if self._weights is not None:
