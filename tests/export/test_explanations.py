@@ -57,7 +57,7 @@ def test_shares_are_fractions_of_the_largest(board) -> None:
     ],
 )
 def test_gap_in_words(board, gap: float | None, said: str) -> None:
-    assert said in explain(board.steps[0].model_copy(update={"gap": gap})).rivalry
+    assert said in explain(board.steps[0].model_copy(update={"gap": gap})).runner_up
 
 
 @pytest.mark.parametrize(("value", "said"), [(0.0, "under 1 %"), (0.5, "50 %"), (1.0, "over 99 %")])
@@ -67,7 +67,7 @@ def test_probability_in_words(board, value: float, said: str) -> None:
 
 def test_blank_has_no_evidence(board) -> None:
     blank = explain(board.steps[3])
-    assert (blank.shares, blank.total, blank.rivalry) == ((), None, "")
+    assert (blank.shares, blank.total, blank.runner_up) == ((), None, "")
     assert blank.lines()[0] == "Left blank. No picture is likely enough."
 
 

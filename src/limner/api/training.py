@@ -60,7 +60,7 @@ def train(
 
 
 class _Training:
-    """Shows what a training tells: pictures read, steps of an epoch, and a line for each epoch."""
+    """Shows the progress of a training: pictures read, steps of an epoch, and a line for each epoch."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._stage, self._done = bar, "", 0

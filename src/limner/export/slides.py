@@ -6,6 +6,7 @@ box is set smaller, and beyond that continues in the notes with a warning. It an
 
 import io
 import unicodedata
+from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -190,14 +191,10 @@ def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
             lines.setdefault(place, []).append(word)
         return [" ".join(line) for line in lines.values()]
 
-    low, high = 0, len(words)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if letter_size("\n".join(joined(middle)) + " …", width, height) is None:
-            high = middle - 1
-        else:
-            low = middle
-    kept = joined(low)
+    def is_too_long(count: int) -> bool:
+        return letter_size("\n".join(joined(count)) + " …", width, height) is None
+
+    kept = joined(bisect_left(range(1, len(words) + 1), True, key=is_too_long))
     return [*kept[:-1], f"{kept[-1]} …"] if kept else ["…"]
 
 

@@ -17,7 +17,7 @@ HOLDS = 0.5
 """Probability from which a relation is put into words."""
 
 SURE = 2 / 3
-"""Probability, odds of two to one, from which a reader is told without asking why."""
+"""Probability, odds of two to one, from which a relation is stated beside the picture."""
 
 SENTENCES = {
     "expansion": "The picture shows what this step is about.",
@@ -203,7 +203,7 @@ CHANNELS = {
     "model": "the trained model",
     "relation": "the relation asked for",
 }
-PULL = "neighbouring pictures"
+NEIGHBOURS = "neighbouring pictures"
 ORIGINS = {
     "decoded": "Chosen from the library",
     "pinned": "Pinned by hand",
@@ -234,11 +234,11 @@ class Explanation:
     Attributes:
         origin: who decided, in words.
         reason: the storyboard's own sentence.
-        shares: parts of the evidence, channels first, then the pull of the neighbours.
+        shares: parts of the evidence, channels first, then the pairwise term of the neighbours.
         total: their sum in nats; None without a choice.
         matched: words of the text met in the picture's words.
         probability: sentence on the calibrated probability, or "".
-        rivalry: sentence on the runner-up and the gap, or "".
+        runner_up: sentence on the best other picture and the gap, or "".
         relations: that a trained model predicts between text and picture, the likeliest first.
         attended: words of the text that it looked at most.
     """
@@ -249,7 +249,7 @@ class Explanation:
     total: float | None
     matched: tuple[str, ...]
     probability: str
-    rivalry: str
+    runner_up: str
     relations: tuple[Relation, ...] = ()
     attended: tuple[str, ...] = ()
 
@@ -261,7 +261,7 @@ class Explanation:
             said.append(f"Match strength: {parts}; total {signed(self.total)}.")
         if self.matched:
             said.append(f"Matching words: {', '.join(self.matched)}.")
-        said += [line for line in (self.probability, self.rivalry) if line]
+        said += [line for line in (self.probability, self.runner_up) if line]
         if self.relations:
             parts = " ".join(f"{one.sentence[:-1]} ({one.percent} %)." for one in self.relations)
             said.append(f"As the model sees it: {parts}")
@@ -288,23 +288,23 @@ def explain(step: BoardStep) -> Explanation:
         total=None if chosen is None else chosen.score + chosen.pull,
         matched=() if chosen is None else chosen.matched,
         probability=probability,
-        rivalry=_rivalry(step),
+        runner_up=_runner_up(step),
         relations=holding(step),
         attended=most_attended(step),
     )
 
 
 def shares_of(candidate: Candidate, silent: Collection[str] = ()) -> tuple[Share, ...]:
-    """Parts of a candidate's evidence, with the pull of its neighbours where there is any.
+    """Parts of a candidate's evidence, with the pairwise term of its neighbours where there is any.
 
     Args:
         candidate: the picture.
         silent: channels that say nothing for the step; their parts are left out.
     """
-    told = {name: value for name, value in candidate.channels.items() if name not in silent}
-    parts = [(CHANNELS.get(name, name), value) for name, value in told.items()]
+    channels = candidate.channels.items()
+    parts = [(CHANNELS.get(name, name), value) for name, value in channels if name not in silent]
     if candidate.pull:
-        parts.append((PULL, candidate.pull))
+        parts.append((NEIGHBOURS, candidate.pull))
     largest = max((abs(value) for _, value in parts if math.isfinite(value)), default=0.0)
     return tuple(
         Share(name, value, min(1.0, abs(value) / largest) if largest else 0.0) for name, value in parts
@@ -332,15 +332,15 @@ def _percent(probability: float) -> str:
     )
 
 
-def _rivalry(step: BoardStep) -> str:
+def _runner_up(step: BoardStep) -> str:
     if step.chosen is None or not step.runners_up:
         return ""
-    rival = file_name(step.runners_up[0].picture)
+    other = file_name(step.runners_up[0].picture)
     if step.gap is None:
-        return f"Runner-up: {rival}."
+        return f"Runner-up: {other}."
     if abs(step.gap) < 0.005:
-        return f"Runner-up: {rival}, equally strong."
+        return f"Runner-up: {other}, equally strong."
     odds = math.exp(min(abs(step.gap), 20.0))
     ratio = "far more than 1000" if odds > 1000 else f"{odds:.0f}" if odds >= 10 else f"{odds:.1f}"
     side = "weaker" if step.gap > 0 else "stronger"
-    return f"Runner-up: {rival}, {side} by {abs(step.gap):.2f} (odds {ratio} to 1)."
+    return f"Runner-up: {other}, {side} by {abs(step.gap):.2f} (odds {ratio} to 1)."

@@ -43,7 +43,7 @@ class Line(Record):
         peak: per nat of the log share of the best candidate among all of the step.
         size: per nat of the log number of pictures searched.
         text: per nat of the mean evidence of all steps of the text.
-        coherence: per unit of the weight with which the text's pictures speak for each other.
+        coherence: per unit of the weight of the pairwise term in this text.
         offset: log-odds where all features are 0.
     """
 
@@ -97,7 +97,7 @@ class Found:
         evidence: (S,) `Hits.evidence`, nats.
         unary: (S, K) nats of the candidates, −inf where there is none.
         available: pictures searched.
-        coherence: weight with which the text's pictures speak for each other.
+        coherence: weight of the pairwise term in this text.
     """
 
     evidence: Float64Array

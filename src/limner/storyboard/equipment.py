@@ -177,7 +177,7 @@ def add_pictures(
         sentences: a sentence-transformers model in place of the multilingual encoder.
         follow_links: enter linked folders.
         workers: threads that decode; None for one per core.
-        progress: told how far it is.
+        progress: shows how far it is.
     Raises:
         LimnerError: as these.
     """

@@ -198,7 +198,7 @@ def _step(board: Considered, s: int, found: list[Candidate]) -> BoardStep:
 
 
 def _silent(board: Considered, s: int) -> tuple[str, ...]:
-    """Channels that hardly tell one candidate of a step from another."""
+    """Channels whose evidence hardly differs between the candidates of a step."""
     own = np.unique(board.pool.items[s][board.pool.unary[s] > -np.inf])
     scored, found = board.pool.scored, []
     for name, share in scored.shares.items():
@@ -221,7 +221,7 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
         score=float(board.pool.unary[s, column]),
         channels=channels,
         pull=float(board.pairwise[s, column]),
-        matched=matched(board.texts[s], _captions(picture, channels) + _labels(picture, channels)),
+        matched=matched(board.texts[s], chain(*_words_of(picture, channels))),
     )
 
 
@@ -229,21 +229,18 @@ def _total(candidate: Candidate) -> float:
     return candidate.score + candidate.pull
 
 
-def _captions(picture: Picture, channels: Iterable[str]) -> list[str]:
-    """Captions, where a channel compared words: what nothing looked at is no reason."""
-    return [caption.text for caption in picture.captions] if WORDED & set(channels) else []
-
-
-def _labels(picture: Picture, channels: Iterable[str]) -> list[str]:
-    """Credible labels, where a channel compared words."""
-    credible = [name for name, probability in picture.labels if probability >= CREDIBLE]
-    return credible if WORDED & set(channels) else []
+def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Captions and credible labels, where a channel compared words: what nothing looked at is no reason."""
+    if not WORDED & set(channels):
+        return [], []
+    labels = [name for name, probability in picture.labels if probability >= CREDIBLE]
+    return [caption.text for caption in picture.captions], labels
 
 
 def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent: tuple[str, ...]) -> str:
     """A sentence such as: Caption words “kite”, “beach” match; the runner-up is weaker by 1.3."""
-    in_captions = matched(board.texts[s], _captions(chosen.picture, chosen.channels))
-    in_labels = matched(board.texts[s], _labels(chosen.picture, chosen.channels))
+    found = _words_of(chosen.picture, chosen.channels)
+    in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")

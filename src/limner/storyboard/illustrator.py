@@ -82,7 +82,7 @@ class Illustrator:
         Args:
             library: the pictures.
             model: a trained run that the library was indexed with; it takes the place of all channels, and
-                tells relations and attention. No calibration of blanks exists for it, so no step is left
+                predicts relations and attention. No calibration of blanks exists for it, so no step is left
                 blank.
             metric: a trained same-document metric by which pictures are compared in place of all else.
             channels: those that take part; none for all that the library has.

@@ -17,7 +17,7 @@ from fastapi import Path as Part
 from fastapi.responses import Response, StreamingResponse
 
 from limner.errors import DataError
-from limner.export.wording import CHANNELS, PULL, sentence
+from limner.export.wording import CHANNELS, NEIGHBOURS, sentence
 from limner.library.store import SETTINGS_FILE
 from limner.records import Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions
@@ -225,7 +225,7 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
         writable=studio.writable,
         job=running.id if running else None,
         wording=schemas.Wording(
-            channels=CHANNELS, relations={name: sentence(name) for name in asked.relations}, pull=PULL
+            channels=CHANNELS, relations={name: sentence(name) for name in asked.relations}, pull=NEIGHBOURS
         ),
     )
 
