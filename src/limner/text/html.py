@@ -32,21 +32,21 @@ _BOILERPLATE_NAMES = re.compile(
 )
 
 
-def read_html(text: str, where: str, base: Path | None) -> Document:
+def read_html(text: str, where: str, base: Path | None, *, declared: bool = True) -> Document:
     """The main content of a page as a document.
 
     Args:
         text: the decoded page.
         where: its name, for messages.
         base: folder that relative picture paths start from, or None.
+        declared: whether steps that the page declares are looked for.
 
     Returns:
         Declared steps (schema.org Recipe or HowTo) where there are two or more; else the blocks of the
         main content.
     """
     root = parse_tree(text, where)
-    scripts = [node.text or "" for node in root.iter("script") if "ld+json" in (node.get("type") or "")]
-    document = declared_document(scripts, base)
+    document = declared_document(root, base) if declared else None
     if document is None:
         document = Document()
         body = next(root.iterchildren("body"), root)
@@ -153,19 +153,19 @@ _BESIDE_STEPS = {
 }
 
 
-def declared_document(scripts: list[str], base: Path | None) -> Document | None:
+def declared_document(root: Element, base: Path | None) -> Document | None:
     """The first Recipe or HowTo with at least two steps.
 
     Args:
-        scripts: contents of the page's ``application/ld+json`` elements.
+        root: of the page; its ``application/ld+json`` elements are read.
         base: folder that relative picture paths start from, or None.
 
     Returns:
         A document with `steps`, title and credits; None where the page declares no steps.
     """
-    for script in scripts:
+    for script in root.xpath("//script[contains(@type, 'ld+json')]"):
         try:
-            data = json.loads(script, strict=False)
+            data = json.loads(script.text or "", strict=False)
         except (ValueError, RecursionError):  # broken JSON-LD is common and declares nothing
             continue
         for thing in _things(data):

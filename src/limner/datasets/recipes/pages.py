@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin, urlsplit
 
-from lxml import html
-
 from limner.errors import DataError, MissingError
 from limner.records import PictureRef, Step
 from limner.text.document import Block, Document, LeftOut
@@ -190,15 +188,12 @@ def _read_html(
     text: str, root: Element, where: str, base: Path | None, url: str
 ) -> tuple[Document, Reader, list[Piece]]:
     """A page by the first of the three readers that finds its pictures."""
-    scripts = [node for node in root.iter("script") if "ld+json" in (node.get("type") or "")]
-    declared = declared_document([node.text or "" for node in scripts], base)
+    declared = declared_document(root, base)
     if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
         document = read_html(text, where, base)
         return document, "declared steps", pieces_of_steps(document.steps, document.title)
     # declared steps without pictures are of no use here: the page is read as if it had declared none
-    for node in scripts:
-        node.drop_tree()  # type: ignore[attr-defined, unused-ignore]
-    document = read_html(html.tostring(root, encoding="unicode") if scripts else text, where, base)
+    document = read_html(text, where, base, declared=False)
     known = _known_site(text, url)
     if known:
         words, title, author = known
