@@ -19,15 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
-from limner.encoders.pixels import (
-    Framing,
-    Precision,
-    checked,
-    frame,
-    normalised,
-    products,
-    shorter_side_px,
-)
+from limner.encoders import pixels
 from limner.encoders.sentences import by_windows
 from limner.encoders.weights import load_strictly, of_clip
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
@@ -171,8 +163,10 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
         for name in TOKENIZER_FILES if own else ():
             hf_hub_download(choices[tag], name)
     except Exception as error:  # of whatever library stands between here and the network
-        told = " ".join(str(error).split())[:120]
-        raise MissingError(f"clip: {architecture} could not be fetched ({told}); try again later") from error
+        reason = " ".join(str(error).split())[:120]
+        raise MissingError(
+            f"clip: {architecture} could not be fetched ({reason}); try again later"
+        ) from error
     return path
 
 
@@ -194,7 +188,7 @@ class ClipEncoder:
         sha256: str,
         *,
         where: str = "clip",
-        precision: Precision = "bfloat16",
+        precision: pixels.Precision = "bfloat16",
         tokenizer: Path | None = None,
     ) -> None:
         """Take the parameters of an open_clip model.
@@ -221,7 +215,7 @@ class ClipEncoder:
             )
         published = _published(architecture)
         # A crop for CLIP, the whole squeezed for SigLIP.
-        framing: Framing = "squash" if published.get("resize_mode") == "squash" else "crop"
+        framing: pixels.Framing = "squash" if published.get("resize_mode") == "squash" else "crop"
         own = text.get("hf_tokenizer_name")
         cleaned = text.get("tokenizer_kwargs", {}).get("clean", "whitespace")
         tokens = _own_tokens(architecture, tokenizer, cleaned) if own else _clip_tokens(architecture)
@@ -239,13 +233,13 @@ class ClipEncoder:
         self.name = f"clip:{architecture}"
         self.dim = int(open_clip.get_model_config(architecture)["embed_dim"])
         self.spaces = {"clip": self.dim}
-        self.side_px = shorter_side_px(self._size_px, framing)
+        self.side_px = pixels.shorter_side_px(self._size_px, framing)
         settings = f"{_METHOD} {architecture} {sha256} {precision} {framing}{tokens.described}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (H, H, 3) bytes, H being the model's."""
-        return frame(image, self._size_px, self._framing)
+        return pixels.frame(image, self._size_px, self._framing)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
         """(B, H, H, 3) bytes → vectors; no labels.
@@ -254,10 +248,10 @@ class ClipEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        checked(self.name, batch, self._size_px)
-        pixels = normalised(torch.from_numpy(batch), self._mean, self._std)
-        with torch.inference_mode(), products("cpu", self._precision):
-            features = self._model.encode_image(pixels).float().numpy()
+        pixels.checked(self.name, batch, self._size_px)
+        values = pixels.normalised(torch.from_numpy(batch), self._mean, self._std)
+        with torch.inference_mode(), pixels.products("cpu", self._precision):
+            features = self._model.encode_image(values).float().numpy()
         return ImageVectors({"clip": unit_rows(self.name, features)})
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:

@@ -13,33 +13,24 @@ import numpy as np
 import torch
 
 from limner.arrays import ByteArray, FloatArray
-from limner.encoders.pixels import (
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    SIDE_PX,
-    Backbone,
-    ConSE,
-    PixelEncoder,
-    Precision,
-    checked,
-)
+from limner.encoders import pixels
 from limner.errors import installed
 
 _METHOD = "openvino/1"
 _HINTS = {"bfloat16": "bf16", "float32": "f32"}
 
 
-class OpenVinoEncoder(PixelEncoder):
+class OpenVinoEncoder(pixels.PixelEncoder):
     """A torchvision backbone compiled by OpenVINO; see `PixelEncoder` for spaces and labels."""
 
     def __init__(
         self,
         name: str,
-        backbone: Backbone,
+        backbone: pixels.Backbone,
         sha256: str,
         *,
-        conse: ConSE | None = None,
-        precision: Precision = "bfloat16",
+        conse: pixels.ConSE | None = None,
+        precision: pixels.Precision = "bfloat16",
     ) -> None:
         """Compile a loaded backbone; takes seconds.
 
@@ -58,20 +49,20 @@ class OpenVinoEncoder(PixelEncoder):
 
         super().__init__(name, backbone, sha256, conse=conse, precision=precision)
         # An example of two keeps the batch axis from being taken for a constant 1.
-        example = torch.zeros(2, 3, SIDE_PX, SIDE_PX)
+        example = torch.zeros(2, 3, pixels.SIDE_PX, pixels.SIDE_PX)
         with warnings.catch_warnings():
             # Tracing warns about Python branches of torchvision's own checks; shapes are fixed here.
             warnings.simplefilter("ignore")
             graph = openvino.convert_model(
-                backbone.network, example_input=example, input=[-1, 3, SIDE_PX, SIDE_PX]
+                backbone.network, example_input=example, input=[-1, 3, pixels.SIDE_PX, pixels.SIDE_PX]
             )
         steps = PrePostProcessor(graph)
-        pixels = steps.input()
-        pixels.tensor().set_element_type(openvino.Type.u8).set_layout(openvino.Layout("NHWC"))
-        pixels.model().set_layout(openvino.Layout("NCHW"))
-        pixels.preprocess().convert_element_type(openvino.Type.f32).mean(
-            [255 * value for value in IMAGENET_MEAN]
-        ).scale([255 * value for value in IMAGENET_STD])
+        taken = steps.input()
+        taken.tensor().set_element_type(openvino.Type.u8).set_layout(openvino.Layout("NHWC"))
+        taken.model().set_layout(openvino.Layout("NCHW"))
+        taken.preprocess().convert_element_type(openvino.Type.f32).mean(
+            [255 * value for value in pixels.IMAGENET_MEAN]
+        ).scale([255 * value for value in pixels.IMAGENET_STD])
         self._compiled = openvino.Core().compile_model(
             steps.build(),
             "CPU",
@@ -87,5 +78,5 @@ class OpenVinoEncoder(PixelEncoder):
         Raises:
             ShapeError: not B such squares.
         """
-        made = self._compiled([np.ascontiguousarray(checked(self.name, batch))])[0]
+        made = self._compiled([np.ascontiguousarray(pixels.checked(self.name, batch))])[0]
         return np.array(made, dtype=np.float32)

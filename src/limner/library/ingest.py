@@ -92,7 +92,7 @@ class Batches:
         ]
 
     def claim(self, sha256: str) -> list[ImageEncoder]:
-        """As `missing`, but of several files with one content only the first is told; called by workers."""
+        """As `missing`, but nothing for further files of one content; called by workers."""
         missing = self.missing(sha256)
         with self._claiming:
             if not missing or sha256 in self._claimed:
