@@ -53,6 +53,9 @@ def _cosine(name: str, printed: str, cosines: Callable[[Found], Sequence[float |
 
 _RECALL = tuple(_within("R", k, lambda found: found.own) for k in CUTS)
 _STORY = _within("StR", 1, lambda found: found.story)
+_MEDIAN = Column("MedR", "", lambda found: np.array(found.own), "rank")
+_MED_R = Column("Med r", "Med r", lambda found: None)
+"""GSDA's column of that name, which is no median rank: it rises with recall. Nothing of ours stands there."""
 LAYOUTS: Mapping[str, Mapping[str, tuple[Column, ...]]] = {
     "vrss-1": {
         "retrieval": (*_RECALL, _STORY),
@@ -63,7 +66,7 @@ LAYOUTS: Mapping[str, Mapping[str, tuple[Column, ...]]] = {
         "features": (_cosine("VFS", "VFS", lambda found: found.similarity),),
     },
     "gsda-1": {
-        "retrieval": (*_RECALL, Column("MedR", "MedR", lambda found: np.array(found.own), "rank"), _STORY),
+        "retrieval": (*_RECALL, _MEDIAN, _MED_R, _STORY),
         "features": (_cosine("coherence", "", lambda found: found.coherence),),
     },
 }
@@ -126,12 +129,12 @@ def figure_of(column: Column, scene: Scene, system: str, decoding: Decoding, pri
     there = [values for values in found if values is not None]
     # a mean of fewer seeds is another figure
     whole = bool(there) and len(there) == len(found)
-    applies = whole or not runs
+    applies = (whole or not runs) and column is not _MED_R
     if column.kind == "rank":
         pools = [(np.arange(len(cohort.owner)), values) for values in there] if whole else []
         return cohort.ranked("MedR", pools, printed, applies=applies)
     statistic = average(np.mean(there, axis=0), cohort.owner, cohort.groups) if whole else None
-    return Figure(column.kind, statistic, printed, applies=applies)
+    return Figure(column.kind, statistic, printed if applies or column is _MED_R else None, applies=applies)
 
 
 def _values(column: Column, run: SequenceResult, decoding: Decoding) -> Values | None:

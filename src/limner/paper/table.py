@@ -67,7 +67,8 @@ class Cell(Record):
         release: the same figure recomputed from the files of the release.
         mark: ``*`` better, ``†`` worse than the control, significantly after correction.
         kind: how it is written.
-        applies: False where the row has no such figure (a system that refines nothing), which is no gap.
+        applies: False where the row has no such figure (a system that refines nothing), which is no gap;
+            a published one is shown all the same.
     """
 
     value: float | None = None
@@ -86,9 +87,9 @@ class Cell(Record):
 
     def parts(self) -> tuple[str, str, str]:
         """The figure with its mark, its interval, and the published figure, each possibly empty."""
-        if not self.applies:
-            return "", "", ""
         main = NONE if self.value is None else written(self.value, self.kind) + self.mark
+        if not self.applies:
+            main = ""
         span = ""
         if self.value is not None and self.low is not None and self.high is not None:
             span = f"[{written(self.low, self.kind)}, {written(self.high, self.kind)}]"
