@@ -18,7 +18,7 @@ from limner.evaluation import caption_scores as captions
 from limner.evaluation.results import SequenceResult
 from limner.evaluation.sequences import steps_of
 from limner.runs.run import Run
-from limner.systems.gsda.captioner import tell
+from limner.systems.gsda.captioner import generate
 from limner.training.corpus import open_corpus
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,8 @@ def test_costs_and_texts_are_those_of_the_captioner(told_run, told):
             sentences = [known[told.ids[row]].text for row in own]
             nats += model.captioner.surprise([seen], [sentences]).nats.tolist()
             texts += [
-                (said, true) for said, true in zip(tell(model.captioner, [seen])[0], sentences, strict=True)
+                (said, true)
+                for said, true in zip(generate(model.captioner, [seen])[0], sentences, strict=True)
             ]
         assert told.told.nats[kind] == pytest.approx(nats, abs=1e-3)
         if kind == "true":

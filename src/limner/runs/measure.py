@@ -21,7 +21,7 @@ from limner.evaluation.results import Pictures as PictureKind
 from limner.evaluation.saliency import Saliency
 from limner.evaluation.sequences import measure_sequences, of_stories, saliency_of
 from limner.systems.base import to_tensor
-from limner.systems.gsda.captioner import tell
+from limner.systems.gsda.captioner import generate
 from limner.systems.gsda.model import Gsda
 from limner.training.corpus import ArrayRows, PictureRows
 
@@ -167,7 +167,7 @@ def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictur
     shown = {kind: [_features(model, pictures, own) for own in by_story(ids)] for kind, ids in asked.items()}
     stories = [[pair.text for pair in own] for own in by_story(result.ids)]
     costs = {kind: captioner.surprise(features, stories) for kind, features in shown.items()}
-    said = [text for story in tell(captioner, shown["true"]) for text in story]
+    said = [text for story in generate(captioner, shown["true"]) for text in story]
     scores = None
     try:
         scores = text_scores(said, [text for story in stories for text in story])

@@ -58,7 +58,7 @@ class LdaArchitecture(Config):
 
 
 class LdaConfig(RunConfig):
-    """One run of LDA; it is a rival without code, so all presets are the same.
+    """One run of LDA; it is a baseline without code, so all presets are the same.
 
     Of ``loop`` only ``metric`` and ``seed`` count, and of ``data`` neither ``max_length`` nor ``tokeniser``.
 

@@ -37,7 +37,7 @@ WITH_ALPHA = ("hal", "mithun")
 
 
 class WeightsConfig(Config):
-    """How neighbourhoods, or rivals, weigh the pairs of a batch.
+    """How neighbourhoods, or baselines, weigh the pairs of a batch.
 
     Attributes:
         lam: λ, what the weights of a batch sum to; amrani takes the batch's size instead.
@@ -85,8 +85,8 @@ class GraphConfig(Config):
     epochs: int = Field(default=20, ge=1)
 
 
-class RivalConfig(Config):
-    """What only some rivals have.
+class BaselineConfig(Config):
+    """What only some baselines have.
 
     Attributes:
         hal_bank: let HAL look for hubs among the embeddings of the epoch before.
@@ -159,7 +159,7 @@ class ComplementaryConfig(RunConfig):
     domain_weight: float = Field(default=0.01, ge=0)
     weights: WeightsConfig = WeightsConfig()
     graph: GraphConfig = GraphConfig()
-    rivals: RivalConfig = RivalConfig()
+    rivals: BaselineConfig = BaselineConfig()
     backbone: BackboneUse = "frozen"
 
     @model_validator(mode="after")

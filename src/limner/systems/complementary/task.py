@@ -17,18 +17,20 @@ from limner.arrays import FloatArray
 from limner.datasets.features import Features
 from limner.datasets.neighbours import build_graph, stored_graph, write_pair_scores
 from limner.datasets.word_vectors import document_vectors
-from limner.losses import reweighted as distance_weighted
 from limner.losses.ranking import diversity_loss, domain_loss
 from limner.losses.reweighted import (
     HalWeights,
     Neighbourhood,
+    draw,
     hal_loss,
     hal_weights,
     in_proportion,
+    margin_loss,
     mithun_loss,
     mithun_weights,
     pair_density,
     thomas_loss,
+    triplet_loss,
 )
 from limner.losses.weighting import weighted_hinge
 from limner.systems.base import Parts, Task
@@ -199,10 +201,10 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
 
     def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
         rivals = self.config.rivals
-        drawn = distance_weighted.draw(scores, neg, rivals.distance_dim or self.model.dim)
+        drawn = draw(scores, neg, rivals.distance_dim or self.model.dim)
         if rivals.distance_form == "margin":
-            return distance_weighted.margin_loss(scores, drawn, neg)
-        return distance_weighted.triplet_loss(scores, drawn, self.config.margin, neg)
+            return margin_loss(scores, drawn, neg)
+        return triplet_loss(scores, drawn, self.config.margin, neg)
 
     def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """One of the nearest neighbours of each row; the row itself where it has none."""

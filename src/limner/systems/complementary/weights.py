@@ -12,7 +12,6 @@ from torch import Tensor
 
 from limner.datasets.neighbours import PairScores
 from limner.losses import weighting
-from limner.losses import weighting as neighbourhoods
 from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import IMAGE, TEXT, EpochMemory
 
@@ -34,7 +33,7 @@ class PairWeights:
         assert neighbours is not None  # noqa: S101  (given by `prepare`)
         self._config, self._n = config, n
         self._table = torch.from_numpy(np.ascontiguousarray(neighbours))
-        self._matrix = neighbourhoods.neighbour_matrix(self._table)
+        self._matrix = weighting.neighbour_matrix(self._table)
         names = [f"{measure}/{side}" for measure in config.measures for side in (IMAGE, TEXT)]
         self._raw = {name: torch.zeros(n) for name in names}
         self._joined = torch.zeros(2, n)  # of pictures and of texts, of this epoch
@@ -48,7 +47,7 @@ class PairWeights:
         if bank is None or int(self._epochs[0]) == epoch:
             return
         for side, vectors in ((IMAGE, bank.images), (TEXT, bank.texts)):
-            near = neighbourhoods.means(self._matrix, vectors)  # both measures begin with it
+            near = weighting.means(self._matrix, vectors)  # both measures begin with it
             for measure in self._config.measures:
                 self._raw[f"{measure}/{side}"] = self._measure(measure, vectors, near, epoch).float().cpu()
         self._before = self._joined
@@ -98,11 +97,11 @@ class PairWeights:
         """(n,) raw scores of one measure in one modality."""
         own = self._config.weights
         if measure == "DIVERSITY":
-            return neighbourhoods.diversity(self._matrix, vectors, near=near)
+            return weighting.diversity(self._matrix, vectors, near=near)
         if own.estimator == "sampled1000":
             seed = self._config.loop.seed * 1_000_003 + epoch
-            return neighbourhoods.sampled_discrepancy(self._matrix, vectors, samples=SAMPLES, seed=seed)
-        return neighbourhoods.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, near=near)
+            return weighting.sampled_discrepancy(self._matrix, vectors, samples=SAMPLES, seed=seed)
+        return weighting.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, near=near)
 
     def _combined(self, side: str) -> Tensor:
         """(n,) the score of a modality that weights come from; with mean 0 and deviation 1 if "sound"."""

@@ -267,19 +267,7 @@ class Captioner(nn.Module):
             )
 
 
-class Sentence(NamedTuple):
-    """One sentence a captioner generated.
-
-    Attributes:
-        words: their numbers, at least one, never that of unknown words.
-        log_probability: nats, of the words and of the end after them.
-    """
-
-    words: tuple[int, ...]
-    log_probability: float
-
-
-def tell(captioner: Captioner, pictures: Sequence[NDArray[np.floating]]) -> list[list[str]]:
+def generate(captioner: Captioner, pictures: Sequence[NDArray[np.floating]]) -> list[list[str]]:
     """Generate stories from their pictures, the likeliest next word each time.
 
     Args:
@@ -290,34 +278,33 @@ def tell(captioner: Captioner, pictures: Sequence[NDArray[np.floating]]) -> list
     Raises:
         ShapeError: features of another width.
     """
-    told: list[list[str]] = [[] for _ in pictures]
+    found: list[list[str]] = [[] for _ in pictures]
     some = [number for number, story in enumerate(pictures) if len(story)]
     for start in range(0, len(some), AT_ONCE):
         chosen = some[start : start + AT_ONCE]
         features = to_tensor(np.concatenate([pictures[number] for number in chosen]), captioner.device)
         steps = torch.tensor([len(pictures[number]) for number in chosen])
-        for number, story in zip(chosen, tell_sentences(captioner, features, steps), strict=True):
-            told[number] = [captioner.text(sentence.words) for sentence in story]
-    return told
+        for number, story in zip(chosen, generate_numbers(captioner, features, steps), strict=True):
+            found[number] = [captioner.text(sentence) for sentence in story]
+    return found
 
 
-def tell_sentences(captioner: Captioner, features: Tensor, steps: Tensor) -> list[list[Sentence]]:
+def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> list[list[list[int]]]:
     """Generate B stories, all their first sentences at once, then their second, each from the state before.
 
-    A sentence has at least one word, no unknown one, and ends after `max_length` words whatever is likelier;
-    probabilities are the captioner's own, not scaled up for what may not be generated.
+    A sentence has at least one word, no unknown one, and ends after `max_length` words whatever is likelier.
 
     Args:
         captioner: any mode; it is put back.
         features: (S, F) the pictures of all stories one after the other.
         steps: (B,) int64 on the CPU, with sum S.
     Returns:
-        Per story its sentences.
+        Per story the numbers of the words of its sentences.
     Raises:
         ShapeError: sizes do not fit.
     """
     steps = steps.cpu()
-    told: list[list[Sentence]] = [[] for _ in steps.tolist()]
+    found: list[list[list[int]]] = [[] for _ in steps.tolist()]
     with evaluating(captioner):
         heard = captioner.heard(features, steps)
         first = steps.cumsum(0) - steps
@@ -328,11 +315,11 @@ def tell_sentences(captioner: Captioner, features: Tensor, steps: Tensor) -> lis
             sentences, after = greedy(captioner, rows, state[:, :, now.to(state.device)])
             state[:, :, now.to(state.device)] = after
             for story, sentence in zip(now.tolist(), sentences, strict=True):
-                told[story].append(sentence)
-    return told
+                found[story].append(sentence)
+    return found
 
 
-def greedy(captioner: Captioner, heard: Tensor, state: Tensor) -> tuple[list[Sentence], Tensor]:
+def greedy(captioner: Captioner, heard: Tensor, state: Tensor) -> tuple[list[list[int]], Tensor]:
     """One sentence each for B pictures, the likeliest word at every place.
 
     Args:
@@ -340,28 +327,23 @@ def greedy(captioner: Captioner, heard: Tensor, state: Tensor) -> tuple[list[Sen
         heard: (B, told).
         state: (2, layers, B, state) before the sentence.
     Returns:
-        The sentences, and the state after the last word of each.
+        Numbers of the words of the sentences, and the state after the last word of each.
     """
     rows, max_length = len(heard), captioner.max_length
     words = torch.full((rows,), BOUNDARY, device=heard.device)
     ended = torch.zeros(rows, dtype=torch.bool, device=heard.device)
-    total = torch.zeros(rows, device=heard.device)
     said: list[Tensor] = []
     for place in range(max_length + 1):
         logs, moved = captioner.advance(heard, words, state)
         state = torch.where(ended[:, None], state, moved)
-        best, chosen = _sayable(logs, place, max_length).max(dim=1)
-        total = torch.where(ended, total, total + best)
+        chosen = _sayable(logs, place, max_length).max(dim=1).indices
         words = torch.where(ended, BOUNDARY, chosen)
         said.append(words)
         ended = words == BOUNDARY
         if bool(ended.all()):
             break
     numbers = torch.stack(said, dim=1).tolist()  # 0 from the end on
-    return [
-        Sentence(tuple(word for word in row if word != BOUNDARY), log_probability)
-        for row, log_probability in zip(numbers, total.tolist(), strict=True)
-    ], state
+    return [[word for word in row if word != BOUNDARY] for row in numbers], state
 
 
 def _sayable(logs: Tensor, place: int, max_length: int) -> Tensor:
