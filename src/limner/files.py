@@ -137,7 +137,7 @@ def readable(path: Path, hint: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except (OSError, ValueError) as error:  # such as links in a circle, or a name that no file can have
-        reason = getattr(error, "strerror", None) or error
+        reason = (isinstance(error, OSError) and error.strerror) or error
         raise DataError(f"{path}: {reason}; expected a file that can be read") from error
 
 

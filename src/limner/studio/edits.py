@@ -5,6 +5,7 @@ Pure: a state in, a state out, whose storyboard is still to be made.
 
 from __future__ import annotations
 
+from datetime import datetime
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,6 @@ from limner.text.read import Reading, parse_story_report
 
 if TYPE_CHECKING:
     from limner.storyboard.illustrator import Illustrator
-    from limner.studio.projects import State
 
 TEXT_LETTERS = 2_000_000
 PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -126,6 +126,49 @@ Edit = Annotated[
 
 MAX_STEPS = 300
 UNTITLED = "Untitled"
+
+
+class Constraints(Record):
+    """What a user fixed on a storyboard.
+
+    Attributes:
+        pins: 0-based step → picture id, or None for a step kept blank.
+        relations: 0-based step → relation that its picture should have.
+        bans: pictures that must not be shown.
+        given: 0-based step → picture of the library that the text itself shows there.
+    """
+
+    pins: dict[int, str | None] = Field(default_factory=dict)
+    relations: dict[int, str] = Field(default_factory=dict)
+    bans: tuple[str, ...] = ()
+    given: dict[int, str] = Field(default_factory=dict)
+
+
+class State(Constraints):
+    """A project at one point of its history.
+
+    Attributes:
+        revision: that made it.
+        time: when, UTC.
+        edit: what made it; None for the creation. The text of a retext is left out: `text` holds it.
+        title: of the project.
+        text: hash of the text.
+        format, by: how the text is read; None of `by` means explicit steps, else paragraphs.
+        options: how it is illustrated.
+        board: hash of the storyboard.
+        notes: what reading the text cost, and what could not be kept, one line each.
+    """
+
+    revision: int = Field(ge=1)
+    time: datetime
+    edit: Edit | None = None
+    title: str
+    text: str
+    format: TextFormat
+    by: Segmentation | None = None
+    options: BoardOptions
+    board: str
+    notes: tuple[str, ...] = ()
 
 
 def read_text(text: str, format: TextFormat, by: Segmentation | None) -> Reading:  # noqa: A002

@@ -19,7 +19,7 @@ from limner.storyboard.illustrate import CANDIDATES, BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import TrainedRun
-from limner.studio.projects import Constraints, State
+from limner.studio.edits import Constraints, State
 
 NOTHING = Constraints()
 # The work of chain grows with the square of candidates.

@@ -20,9 +20,8 @@ from pydantic import Field, ValidationError
 
 from limner.errors import DataError
 from limner.files import first_fault, locked, sync_folder, write_text
-from limner.records import Record, Segmentation, Storyboard
-from limner.storyboard.illustrate import BoardOptions
-from limner.studio.edits import Edit, TextFormat
+from limner.records import Record, Storyboard
+from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
@@ -61,49 +60,6 @@ class Choice(Record):
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     library: str = ""
     withdrawn: bool = False
-
-
-class Constraints(Record):
-    """What a user fixed on a storyboard.
-
-    Attributes:
-        pins: 0-based step → picture id, or None for a step kept blank.
-        relations: 0-based step → relation that its picture should have.
-        bans: pictures that must not be shown.
-        given: 0-based step → picture of the library that the text itself shows there.
-    """
-
-    pins: dict[int, str | None] = Field(default_factory=dict)
-    relations: dict[int, str] = Field(default_factory=dict)
-    bans: tuple[str, ...] = ()
-    given: dict[int, str] = Field(default_factory=dict)
-
-
-class State(Constraints):
-    """A project at one point of its history.
-
-    Attributes:
-        revision: that made it.
-        time: when, UTC.
-        edit: what made it; None for the creation. The text of a retext is left out: `text` holds it.
-        title: of the project.
-        text: hash of the text.
-        format, by: how the text is read; None of `by` means explicit steps, else paragraphs.
-        options: how it is illustrated.
-        board: hash of the storyboard.
-        notes: what reading the text cost, and what could not be kept, one line each.
-    """
-
-    revision: int = Field(ge=1)
-    time: datetime
-    edit: Edit | None = None
-    title: str
-    text: str
-    format: TextFormat
-    by: Segmentation | None = None
-    options: BoardOptions
-    board: str
-    notes: tuple[str, ...] = ()
 
 
 class Entry(Record):

@@ -13,7 +13,7 @@ from limner.records import Candidate, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
 from limner.studio import edits
-from limner.studio.edits import Choose, Edit, Retext, Retitle, TextFormat
+from limner.studio.edits import Choose, Edit, Retext, Retitle, State, TextFormat
 from limner.studio.engine import Engine, made, strip_of
 from limner.studio.projects import (
     UNDO_STEPS,
@@ -21,7 +21,6 @@ from limner.studio.projects import (
     Entry,
     ProjectFile,
     Projects,
-    State,
     UnknownProjectError,
     digest,
 )
