@@ -21,7 +21,7 @@ from limner.datasets.mixture import MixtureEntry
 from limner.datasets.pairs import Pair
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
-from limner.encoders.weights import WeightFile
+from limner.encoders.weight_files import WeightFile
 from limner.evaluation.pools import draw
 from limner.evaluation.stories import same_document
 from limner.evaluation.uncertainty import interval

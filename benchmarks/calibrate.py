@@ -33,7 +33,7 @@ from limner.library.search import Index
 from limner.records import Story
 from limner.storyboard.calibration import FILE_NAME, Calibration, PairCalibration, Suitability
 from limner.storyboard.coherence import CosinePairwise
-from limner.storyboard.decode import max_marginals
+from limner.storyboard.decoding import max_marginals
 from limner.storyboard.lattice import lattice
 
 TARGET = Path(__file__).parents[1] / "src/limner/storyboard" / FILE_NAME

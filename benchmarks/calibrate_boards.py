@@ -33,7 +33,7 @@ from limner.storyboard import calibration
 from limner.storyboard.calibration import UNAVOIDABLE, Found, Holding, Line, Suitability, parse
 from limner.storyboard.candidates import Pool, pool_of
 from limner.storyboard.coherence import Coherence, Curve, Reading, read
-from limner.storyboard.decode import decode
+from limner.storyboard.decoding import decode
 from limner.storyboard.illustrate import step_texts
 from limner.storyboard.lattice import BLANK, lattice
 

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from limner.storyboard.decode import DECODERS, decode
+from limner.storyboard.decoding import DECODERS, decode
 from limner.storyboard.lattice import assign, lattice
 
 STEPS, CANDIDATES, PICTURES = 30, 200, 5_000

@@ -15,7 +15,7 @@ import tracemalloc
 
 import numpy as np
 
-from limner.storyboard.decode import decode, max_marginals
+from limner.storyboard.decoding import decode, max_marginals
 from limner.storyboard.lattice import lattice
 
 WORLD = 12  # pictures of one world

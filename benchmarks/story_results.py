@@ -26,7 +26,7 @@ from limner.evaluation.uncertainty import interval
 from limner.runs.measure import fixed_features
 from limner.runs.run import Run
 from limner.runs.validation import read_pairwise, vectors
-from limner.storyboard.decode import decode, max_marginals
+from limner.storyboard.decoding import decode, max_marginals
 from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
 from limner.systems.gsda.config import GsdaConfig

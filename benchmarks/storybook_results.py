@@ -24,7 +24,7 @@ from limner.library.search import Index
 from limner.records import Story
 from limner.storyboard.calibration import load
 from limner.storyboard.coherence import CosinePairwise
-from limner.storyboard.decode import max_marginals
+from limner.storyboard.decoding import max_marginals
 from limner.storyboard.lattice import lattice
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")

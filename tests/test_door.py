@@ -9,7 +9,7 @@ import pytest
 
 import limner
 from limner.worlds import PictureBook
-from limner.worlds.files import write
+from limner.worlds.book_files import write
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 

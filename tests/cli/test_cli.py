@@ -8,7 +8,7 @@ import pytest
 from limner.cli.main import main, run
 from limner.cli.reference import reference
 from limner.worlds import PictureBook
-from limner.worlds.files import write
+from limner.worlds.book_files import write
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ def test_figures_of_weights_come_from_what_training_left(weighed, tmp_path):
 
 
 def test_gains_are_those_of_runs_that_left_scores(tmp_path):
-    from limner.paper import weights as weight_pictures
+    from limner.paper import pair_weights as weight_pictures
 
     runs = tmp_path / "runs"
     deviations = {}

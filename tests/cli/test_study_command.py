@@ -14,7 +14,7 @@ from limner.cli.main import run
 from limner.cli.measure import measure
 from limner.errors import LimnerWarning
 from limner.evaluation.results import About, Result, SequenceResult
-from limner.paper.gallery import open_pictures
+from limner.paper.run_pictures import open_pictures
 from limner.study.material import positives
 from limner.study.records import Vote, read_study, vote_lines
 

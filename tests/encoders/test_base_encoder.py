@@ -13,7 +13,7 @@ from limner.encoders.base_encoder import (
 )
 from limner.encoders.base_network import BaseCard, load_base, read_card, save_base
 from limner.encoders.catalogue import SHIPPED, text_encoder
-from limner.encoders.weights import WeightFile
+from limner.encoders.weight_files import WeightFile
 from limner.errors import ConfigError, DataError, MissingError, ShapeError
 
 

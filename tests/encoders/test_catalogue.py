@@ -11,7 +11,7 @@ from torchvision import models
 
 from limner import transfer
 from limner.encoders import catalogue
-from limner.encoders.weights import of_clip
+from limner.encoders.weight_files import of_clip
 from limner.errors import ConfigError, MissingError
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from limner.encoders.sentences import MiniLM
-from limner.encoders.weights import read_sentence_files
+from limner.encoders.weight_files import read_sentence_files
 from limner.errors import CheckpointError, DataError
 
 TEXTS = [

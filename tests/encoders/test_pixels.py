@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torchvision import models
 
 from limner.encoders.pixels import ConSE, PixelEncoder, build, checked, normalised, transform_of
-from limner.encoders.weights import WeightFile, read_state
+from limner.encoders.weight_files import WeightFile, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, NumericsError, ShapeError
 
 NAME = "shufflenet_v2_x0_5"

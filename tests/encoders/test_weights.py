@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from limner.encoders.weights import (
+from limner.encoders.weight_files import (
     WeightFile,
     belongs_to,
     find,

@@ -11,7 +11,7 @@ from limner.cli.train import train
 from limner.datasets.pairs import Pair
 from limner.encoders.catalogue import weight_file
 from limner.encoders.pixels import build
-from limner.encoders.weights import read_state
+from limner.encoders.weight_files import read_state
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.evaluation.refinement import Refinement
 from limner.evaluation.results import Result

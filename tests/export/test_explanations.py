@@ -17,7 +17,7 @@ from limner.export.wording import (
     signed,
     step_numbers,
 )
-from limner.pages import carried
+from limner.templates import carried
 
 
 @pytest.mark.parametrize(

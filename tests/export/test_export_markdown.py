@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from limner.errors import DataError
 from limner.export import export
 from limner.export.markdown import inline
-from limner.pages import carried
+from limner.templates import carried
 
 HOSTILE = [
     "](http://evil.example) ![x](y",

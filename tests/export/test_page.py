@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.export import export
-from limner.pages import carried
 from limner.records import Storyboard
+from limner.templates import carried
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -13,7 +13,7 @@ from pptx.enum.text import PP_ALIGN
 
 from limner.export import export
 from limner.export.slides import SIZES_PT, boxes, letter_size
-from limner.pages import carried
+from limner.templates import carried
 
 
 def shapes(slide) -> dict[str, object]:

@@ -4,26 +4,26 @@ import pytest
 from PIL import Image
 
 from limner.errors import DataError
-from limner.paper import figures
+from limner.paper import plots
 
 
 def test_attention_has_a_bar_per_word_in_order():
     words = [("the", 0.1), ("goat", 0.7), ("sleeps\u200b", 0.2)]
-    axes = figures.attention_bars([words, [("one", 1.0)]]).axes
+    axes = plots.attention_bars([words, [("one", 1.0)]]).axes
     assert [bar.get_width() for bar in axes[0].patches] == [0.1, 0.7, 0.2]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["the", "goat", "sleeps·"]
     assert axes[0].yaxis_inverted()
     with pytest.raises(DataError, match="without words"):
-        figures.attention_bars([words, []])
+        plots.attention_bars([words, []])
 
 
 def test_a_gallery_frames_the_right_picture_and_no_other():
     red, blue = Image.new("RGB", (8, 8), "red"), Image.new("L", (4, 9), 100)
-    row = figures.Shown("a goat " * 60, red, [("CMCM", [blue, red], 1), ("CMCA", [blue, blue], None)])
-    figure = figures.gallery([row])
+    row = plots.Shown("a goat " * 60, red, [("CMCM", [blue, red], 1), ("CMCA", [blue, blue], None)])
+    figure = plots.gallery([row])
     widths = [axes.spines["left"].get_linewidth() for axes in figure.axes if axes.axison]
     assert widths == [1, 1, 3, 1, 1]
     assert len([axes for axes in figure.axes if axes.axison]) == 5
     assert figure.axes[0].texts[0].get_text().endswith("…")
     with pytest.raises(DataError, match="no text to show"):
-        figures.gallery([])
+        plots.gallery([])

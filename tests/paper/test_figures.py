@@ -6,7 +6,7 @@ from matplotlib.collections import PathCollection
 from PIL import Image
 
 from limner.errors import ConfigError, DataError, MissingError
-from limner.paper import figures
+from limner.paper import plots
 from limner.paper.table import Block, Cell, Row, Table
 
 
@@ -26,7 +26,7 @@ def table(value=4.0):
 
 
 def test_confidence_curves_have_their_value_and_bounds():
-    axes = figures.confidence_curves().axes[0]
+    axes = plots.confidence_curves().axes[0]
     for line, strength in zip(axes.lines, (0.01, 0.1, 1.0), strict=True):
         x, y = line.get_data()
         assert y == pytest.approx([np.exp(strength * abs(v - 0.5)) for v in x])
@@ -35,17 +35,17 @@ def test_confidence_curves_have_their_value_and_bounds():
 
 def test_the_scatter_holds_every_query_and_the_threshold():
     ranks, gaps = np.array([1.0, 7.5, 3.0]), np.array([0.3, 0.0, 0.1])
-    axes = figures.rank_against_gap(ranks, gaps, 0.1).axes[0]
+    axes = plots.rank_against_gap(ranks, gaps, 0.1).axes[0]
     assert axes.collections[0].get_offsets().tolist() == [[0.3, 1.0], [0.0, 7.5], [0.1, 3.0]]
     assert list(axes.lines[0].get_xdata()) == [0.1, 0.1]
     assert [axes.yaxis.get_major_formatter()(value) for value in (1.0, 10.0)] == ["1", "10"]
-    assert not figures.rank_against_gap(ranks, gaps, np.inf).axes[0].lines
+    assert not plots.rank_against_gap(ranks, gaps, np.inf).axes[0].lines
     with pytest.raises(DataError, match="0 ranks"):
-        figures.rank_against_gap(np.zeros(0), np.zeros(0), 0.1)
+        plots.rank_against_gap(np.zeros(0), np.zeros(0), 0.1)
 
 
 def test_bars_are_the_medians_and_gaps_are_not_drawn():
-    axes = figures.refinement_bars(table()).axes[0]
+    axes = plots.refinement_bars(table()).axes[0]
     assert [bar.get_height() for bar in axes.patches] == [4.0, 2.0]
     rings = [
         point for drawn in axes.collections if isinstance(drawn, PathCollection)
@@ -56,31 +56,31 @@ def test_bars_are_the_medians_and_gaps_are_not_drawn():
     legend = sorted(text.get_text() for text in axes.get_legend().get_texts())
     assert legend == ["plain", "refined", "the paper's"]
     with pytest.raises(ConfigError, match="expected plain and refined"):
-        figures.refinement_bars(table().model_copy(update={"blocks": table().blocks[:1]}))
+        plots.refinement_bars(table().model_copy(update={"blocks": table().blocks[:1]}))
 
 
 def test_curves_share_an_axis_of_settings():
-    figure = figures.setting_curve("λ", [(1.0, 5, 4, 7), (0.0, 6, 5, 9)], [(0, 5.9, 1.4), (0.1, 4.5, 1.2)])
+    figure = plots.setting_curve("λ", [(1.0, 5, 4, 7), (0.0, 6, 5, 9)], [(0, 5.9, 1.4), (0.1, 4.5, 1.2)])
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.1", "1"]
     paper, own = (container[0] for container in axes.containers)
     assert (list(paper.get_xdata()), list(paper.get_ydata())) == ([0, 1], [5.9, 4.5])
     assert (list(own.get_xdata()), list(own.get_ydata())) == ([0, 2], [6, 5])
-    assert figures.setting_curve("λ", [], []).axes[0].containers == []
+    assert plots.setting_curve("λ", [], []).axes[0].containers == []
 
 
 def test_entropy_has_a_point_per_relation_and_the_line_of_least_squares():
     points = [("Story", 0.1, 3.0, 2.0, 5.0), ("Meta", 0.3, 7.0, 6.0, 8.0), ("Action", 0.2, 5.0, 4.0, 6.0)]
-    axes = figures.rank_against_entropy(points).axes[0]
+    axes = plots.rank_against_entropy(points).axes[0]
     drawn = axes.containers[0][0]
     assert (list(drawn.get_xdata()), list(drawn.get_ydata())) == ([0.1, 0.3, 0.2], [3.0, 7.0, 5.0])
     assert sorted(text.get_text() for text in axes.texts) == ["Action", "Meta", "Story"]
     line = next(line for line in axes.lines if line.get_label() == "slope 20")
     assert list(line.get_xdata()) == [0.1, 0.3]
     assert list(line.get_ydata()) == pytest.approx([3.0, 7.0])
-    assert figures.rank_against_entropy(points[:1]).axes[0].get_legend() is None
+    assert plots.rank_against_entropy(points[:1]).axes[0].get_legend() is None
     with pytest.raises(DataError, match="no system of a single relation"):
-        figures.rank_against_entropy([])
+        plots.rank_against_entropy([])
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".png", ".svg"])
@@ -89,7 +89,7 @@ def test_the_same_figure_is_the_same_file(tmp_path, suffix):
 
     before = dict(matplotlib.rcParams)
     for name in ("one", "two"):
-        figures.write(tmp_path / f"{name}{suffix}", figures.refinement_bars, table())
+        plots.write(tmp_path / f"{name}{suffix}", plots.refinement_bars, table())
     one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
     assert one == two
     assert len(one) > 1000
@@ -97,12 +97,12 @@ def test_the_same_figure_is_the_same_file(tmp_path, suffix):
     if suffix == ".png":
         picture = np.asarray(Image.open(tmp_path / "one.png").convert("L"))
         assert picture.std() > 5
-    figures.write(tmp_path / f"three{suffix}", figures.refinement_bars, table(5.0))
+    plots.write(tmp_path / f"three{suffix}", plots.refinement_bars, table(5.0))
     assert (tmp_path / f"three{suffix}").read_bytes() != one
 
 
 def test_only_files_that_can_be_written_are_tried(tmp_path):
     with pytest.raises(ConfigError, match=r"ends in '\.gif', expected one of \.pdf, \.png, \.svg"):
-        figures.write(tmp_path / "a.gif", figures.confidence_curves)
+        plots.write(tmp_path / "a.gif", plots.confidence_curves)
     with pytest.raises(MissingError, match="is not a folder"):
-        figures.write(tmp_path / "none" / "a.png", figures.confidence_curves)
+        plots.write(tmp_path / "none" / "a.png", plots.confidence_curves)

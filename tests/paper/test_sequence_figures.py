@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError
-from limner.paper.figures import Attended, attention_maps
+from limner.paper.plots import Attended, attention_maps
 
 
 def attended(steps, title="The Hare"):

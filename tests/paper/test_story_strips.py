@@ -12,7 +12,7 @@ from limner.cli.figure import figure
 from limner.cli.measure import measure
 from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.evaluation.results import SequenceResult
-from limner.paper.gallery import open_pictures
+from limner.paper.run_pictures import open_pictures
 from limner.paper.strips import MOST_STEPS, Mark
 
 pytestmark = pytest.mark.slow

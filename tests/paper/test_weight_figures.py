@@ -5,9 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from limner.errors import DataError, NumericsError
-from limner.paper.figures import write
-from limner.paper.sweeps import Point
-from limner.paper.weights import (
+from limner.paper.pair_weights import (
     Gain,
     agreement,
     gain_against_deviation,
@@ -16,6 +14,8 @@ from limner.paper.weights import (
     sweep_picture,
     training_of_weights,
 )
+from limner.paper.plots import write
+from limner.paper.sweeps import Point
 
 RNG = np.random.default_rng(0)
 SCORES = {

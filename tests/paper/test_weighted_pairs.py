@@ -12,7 +12,7 @@ from limner.cli.train import train
 from limner.datasets.neighbours import PairScores, read_pair_scores, write_pair_scores
 from limner.errors import ConfigError, DataError, MissingError
 from limner.losses.weighting import batch_weights
-from limner.paper.weights import shares
+from limner.paper.pair_weights import shares
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.storyboard.anchor import decode_anchor, leading
 from limner.storyboard.chain import decode_chain
-from limner.storyboard.decode import decode, max_marginals, pairwise_terms
+from limner.storyboard.decoding import decode, max_marginals, pairwise_terms
 from limner.storyboard.lattice import BLANK, Indifferent, assign, lattice, prices
 
 

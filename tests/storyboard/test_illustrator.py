@@ -21,7 +21,7 @@ from limner.studio.engine import made
 from limner.studio.projects import Constraints
 from limner.text.read import parse_story_report
 from limner.worlds import PictureBook
-from limner.worlds.files import write
+from limner.worlds.book_files import write
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"

@@ -16,7 +16,7 @@ from limner.studio.routes import Studio
 from limner.studio.workshop import Workshop
 from limner.web.security import Guard, Guarded
 from limner.worlds import PictureBook
-from limner.worlds.files import write
+from limner.worlds.book_files import write
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"

@@ -14,7 +14,7 @@ from limner.evaluation.judged import read_qrels, read_topics
 from limner.library.library import Library
 from limner.studio.preferences import Preference, judgements, read_preferences, write_preferences
 from limner.worlds import PictureBook
-from limner.worlds.files import write
+from limner.worlds.book_files import write
 
 pytestmark = pytest.mark.slow
 

@@ -53,7 +53,7 @@ def product_run(tmp_path_factory) -> Path:
 def book(tmp_path_factory) -> Path:
     """Drawings of one story with captions, in a folder."""
     from limner.worlds import PictureBook
-    from limner.worlds.files import write
+    from limner.worlds.book_files import write
 
     folder = tmp_path_factory.mktemp("book")
     write(folder, PictureBook(3).stories(1, pages=(6, 6)), size_px=64, captions="metadata", distractors=2)

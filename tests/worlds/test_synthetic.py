@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from limner.errors import DataError
 from limner.worlds import CITE, CLUE, RELATIONS, PictureBook
+from limner.worlds.phrases import PageText, caption, fill, plain, relations_of, wordings
 from limner.worlds.shapes import drawings
 from limner.worlds.tales import Setting, compose, tales, without
-from limner.worlds.wording import PageText, caption, fill, plain, relations_of, wordings
 from limner.worlds.world import INDOORS, SPECIES, TIMES, Character, Figure
 
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")

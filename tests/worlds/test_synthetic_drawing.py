@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from limner.errors import DataError
 from limner.worlds import Character, Figure, PictureBook, Prop, Scene, Style, draw, scene_graph, world
-from limner.worlds.drawing import boxes
+from limner.worlds.render import boxes
 from limner.worlds.shapes import drawings
 from limner.worlds.tales import Setting, compose, tales, without
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from limner.errors import DataError
 from limner.worlds import PictureBook, caption, demo, demo_collection, write
-from limner.worlds.files import save, xmp_packet
+from limner.worlds.book_files import save, xmp_packet
 
 
 def lines(path):

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from limner.api.answers import Hits, Storyboard
 from limner.api.arguments import AnyPath, as_path, several, wrong_type
-from limner.api.results import Hits, Storyboard
 from limner.config import read_toml
 from limner.errors import ConfigError
 from limner.library import library
@@ -19,7 +19,7 @@ from limner.library.known import IndexReport
 from limner.library.store import read_settings
 from limner.progress import index_progress
 from limner.records import Picture, Segmentation, Step, Story
-from limner.storyboard.decode import Decoder
+from limner.storyboard.decoding import Decoder
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import shown_by

@@ -34,7 +34,7 @@ from limner.pictures.decode import read_file
 from limner.records import Story
 from limner.storyboard.calibration import Calibration, calibrated
 from limner.storyboard.coherence import CosinePairwise
-from limner.storyboard.decode import max_marginals
+from limner.storyboard.decoding import max_marginals
 from limner.storyboard.equipment import channels_of, pair_space
 from limner.storyboard.lattice import lattice
 

@@ -1,6 +1,6 @@
 """``limner figure``: the figures of the papers from measured runs, beside the published curves.
 
-It parses options; `limner.paper.drawing` draws.
+It parses options; `limner.paper.published_figures` draws.
 """
 
 from pathlib import Path
@@ -72,7 +72,7 @@ def figure(
     resamples
         Of every interval.
     """
-    from limner.paper.drawing import draw_figure
+    from limner.paper.published_figures import draw_figure
 
     draw_figure(
         name,

@@ -63,10 +63,10 @@ def sweep(
     json
         Print JSON instead of a table.
     """
-    from limner.paper.figures import write
+    from limner.paper.pair_weights import sweep_picture
+    from limner.paper.plots import write
     from limner.paper.sweeps import Axis, best, grid, sweep_table
     from limner.paper.sweeps import sweep as run_all
-    from limner.paper.weights import sweep_picture
     from limner.runs.validation import maximise
 
     combinations = grid([Axis.parse(text) for text in over])

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from limner.datasets.pairs import PairSet
 from limner.encoders.catalogue import TORCHVISION, weight_file
-from limner.encoders.weights import read_state
+from limner.encoders.weight_files import read_state
 from limner.errors import (
     CheckpointError,
     ConfigError,

@@ -28,7 +28,7 @@ from limner.encoders.base_network import (
     load_text_side,
 )
 from limner.encoders.pixels import Precision, checked, frame, in_parts, products, to_device
-from limner.encoders.weights import WeightFile
+from limner.encoders.weight_files import WeightFile
 from limner.errors import ConfigError, unknown
 
 if TYPE_CHECKING:

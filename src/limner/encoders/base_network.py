@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from limner.encoders.weights import WeightFile, load_strictly, read_state
+from limner.encoders.weight_files import WeightFile, load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError, installed
 from limner.files import first_fault, write_bytes
 from limner.records import Record

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-from limner.encoders.weights import (
+from limner.encoders.weight_files import (
     PREFIX,
     WeightFile,
     clip_names,
@@ -213,7 +213,7 @@ def clip_models() -> list[str]:
 
 
 def weight_file(name: str, given: Path | None = None) -> WeightFile:
-    """The weight file that `image_encoder` would take; see `limner.encoders.weights.find`."""
+    """The weight file that `image_encoder` would take; see `limner.encoders.weight_files.find`."""
     return find(name, given, official_url(name).rpartition("/")[2])
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
 from limner.encoders import pixels
 from limner.encoders.sentences import by_windows
-from limner.encoders.weights import load_strictly, of_clip
+from limner.encoders.weight_files import load_strictly, of_clip
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
 
 if TYPE_CHECKING:

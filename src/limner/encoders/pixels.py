@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
-from limner.encoders.weights import load_strictly
+from limner.encoders.weight_files import load_strictly
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.threads import one_core_each
 

@@ -22,7 +22,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from limner.arrays import FloatArray, unit_rows
-from limner.encoders.weights import PREFIX, SentenceFiles, WeightFile
+from limner.encoders.weight_files import PREFIX, SentenceFiles, WeightFile
 from limner.errors import CheckpointError, DataError, MissingError, installed
 
 _METHOD = "minilm/1"
@@ -48,7 +48,7 @@ class MiniLM:
         """Take the tensors of a BERT encoder.
 
         Args:
-            files: tokenizer and tensors, see `limner.encoders.weights.read_sentence_files`.
+            files: tokenizer and tensors, see `limner.encoders.weight_files.read_sentence_files`.
         Raises:
             CheckpointError: a tensor of the architecture is missing.
         """

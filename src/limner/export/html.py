@@ -27,10 +27,10 @@ from limner.export.wording import (
     story_credits,
     strength,
 )
-from limner.pages import environment, forbidden, policy
 from limner.pictures.thumbnails import Copy, shrink
 from limner.records import Storyboard
 from limner.storyboard.illustrate import step_texts
+from limner.templates import environment, forbidden, policy
 
 
 @dataclass(frozen=True)

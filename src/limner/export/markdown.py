@@ -16,9 +16,9 @@ from limner.export.targets import Exported, is_picture, whole
 from limner.export.wording import credit_line, file_name, picture_credits, step_numbers, story_credits
 from limner.files import sha256_of, write_text
 from limner.language import ENGLISH
-from limner.pages import carried, forbidden
 from limner.pictures.thumbnails import changed, locate
 from limner.records import Storyboard
+from limner.templates import carried, forbidden
 
 FOLDER = "_pictures"
 

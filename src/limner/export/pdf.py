@@ -19,8 +19,8 @@ from matplotlib import font_manager
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, leaves, printed
 from limner.export.targets import Exported, whole
 from limner.export.wording import story_credits
-from limner.pages import carried, forbidden
 from limner.records import Storyboard
+from limner.templates import carried, forbidden
 
 REPLACEMENT = "\ufffd"
 

@@ -18,9 +18,9 @@ from pptx.util import Inches, Pt
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, leaves, printed
 from limner.export.targets import Exported, whole
-from limner.pages import carried, forbidden
 from limner.pictures.thumbnails import Copy
 from limner.records import Story, Storyboard
+from limner.templates import carried, forbidden
 
 if TYPE_CHECKING:
     from pptx.shapes.autoshape import Shape

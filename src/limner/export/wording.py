@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from limner.pages import carried
 from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
+from limner.templates import carried
 
 HOLDS = 0.5
 """Probability from which a relation is put into words."""

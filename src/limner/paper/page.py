@@ -10,8 +10,8 @@ from PIL import Image
 
 from limner.errors import ConfigError
 from limner.export.targets import check_place, whole
-from limner.pages import environment, policy
 from limner.pictures.thumbnails import Copy
+from limner.templates import environment, policy
 
 SIDE_PX = 360
 TEXT_CHARACTERS = 280

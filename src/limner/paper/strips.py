@@ -13,9 +13,9 @@ import numpy as np
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
 from limner.evaluation.sequences import by_story, steps_of
-from limner.paper.figures import Attended, attention_maps, write
-from limner.paper.gallery import Pictures, open_pictures
 from limner.paper.page import Example, Group, write_page
+from limner.paper.plots import Attended, attention_maps, write
+from limner.paper.run_pictures import Pictures, open_pictures
 from limner.runs.run import Run
 from limner.systems.vrss import Vrss
 

@@ -19,10 +19,10 @@ from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.ranking import rank
 from limner.evaluation.sequences import by_story, of_stories, steps_of
 from limner.losses.generative import gaussian_kl
-from limner.paper import figures
-from limner.paper.figures import GREY, panels
-from limner.paper.gallery import Pictures, best_of, knows
+from limner.paper import plots
 from limner.paper.page import Example, check_page, write_page
+from limner.paper.plots import GREY, panels
+from limner.paper.run_pictures import Pictures, best_of, knows
 from limner.pictures.thumbnails import Copy
 from limner.runs.run import Run
 from limner.runs.validation import vectors
@@ -258,7 +258,7 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         "topic",
         f"The latent topic of {title}",
         NOTE,
-        drawing=Copy(figures.drawn(".svg", topic_path, flat), "image/svg+xml", 0, 0).uri,
+        drawing=Copy(plots.drawn(".svg", topic_path, flat), "image/svg+xml", 0, 0).uri,
         path_alt=f"Path of the latent topic through {_steps_in(len(own))}; the list says how far each moves.",
         caption=f"Posterior means of {name}, projected on the two main components of"
         f" {_steps_in(len(flat.background))} of {len(every)} validation stories, which explain"

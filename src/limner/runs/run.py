@@ -20,7 +20,7 @@ from limner.arrays import ByteArray, ImageVectors, unit_rows
 from limner.datasets.pairs import PairSet
 from limner.encoders.catalogue import weight_file
 from limner.encoders.pixels import PixelEncoder, Precision, build, frame, transform_of
-from limner.encoders.weights import read_state
+from limner.encoders.weight_files import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
 from limner.evaluation.choice import default_choices
 from limner.evaluation.ranking import Scores

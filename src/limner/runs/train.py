@@ -14,7 +14,7 @@ from torch import nn
 from limner.datasets.missing import write_left_out
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
 from limner.encoders.pixels import FromBytes, build, grid_of
-from limner.encoders.weights import read_state
+from limner.encoders.weight_files import read_state
 from limner.errors import ConfigError, DataError
 from limner.runs.run import Run
 from limner.runs.validation import (

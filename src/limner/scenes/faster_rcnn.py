@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limner.encoders.weights import load_strictly
+from limner.encoders.weight_files import load_strictly
 from limner.errors import CheckpointError
 from limner.scenes.detections import Detections, fingerprint, match_names
 
@@ -46,7 +46,7 @@ class FasterRCNN:
 
         Args:
             name: one of `ARCHITECTURES`.
-            state: parameter name → tensor; see `limner.encoders.weights.read_state`.
+            state: parameter name → tensor; see `limner.encoders.weight_files.read_state`.
             sha256: of the weight file.
             classes: names without the background, in the order of the outputs; None takes COCO's where the
                 weights have 91 outputs.

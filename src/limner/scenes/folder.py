@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from limner.encoders.weights import find, named_places, read_state
+from limner.encoders.weight_files import find, named_places, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.files import readable, strangers, write_text
 from limner.pictures.decode import display

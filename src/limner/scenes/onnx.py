@@ -16,7 +16,7 @@ from scipy.special import softmax
 
 from limner.arrays import FloatArray
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
-from limner.encoders.weights import WeightFile
+from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, MissingError
 from limner.scenes.detections import Detections, fingerprint, match_names
 

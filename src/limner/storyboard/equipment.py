@@ -24,7 +24,7 @@ from limner.encoders.catalogue import (
     weight_file,
 )
 from limner.encoders.text_cache import RecentTexts
-from limner.encoders.weights import PREFIX
+from limner.encoders.weight_files import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.language import ENGLISH
 from limner.library.channels import Channel

@@ -18,7 +18,7 @@ from limner.records import Picture, Record, Story, Storyboard, limner_version
 from limner.storyboard.calibration import UNAVOIDABLE, Chances, Found, Suitability
 from limner.storyboard.candidates import pool_of
 from limner.storyboard.coherence import Coherence, Reading, read
-from limner.storyboard.decode import Decoder, decode, pairwise_terms
+from limner.storyboard.decoding import Decoder, decode, pairwise_terms
 from limner.storyboard.explain import Considered, explain
 from limner.storyboard.lattice import BLANK, Float64Array, IntArray, lattice
 

@@ -17,7 +17,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from limner.errors import DataError, MissingError
-from limner.pages import environment
 from limner.records import limner_version
 from limner.storyboard.shown import shown_by
 from limner.studio import routes
@@ -28,6 +27,7 @@ from limner.studio.pictures import cache_folder
 from limner.studio.projects import UnknownProjectError, digest
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
+from limner.templates import environment
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
 from limner.web import security as problems
 from limner.web.security import ProblemDetails

@@ -14,7 +14,7 @@ from pathlib import Path
 from limner.errors import LimnerError
 from limner.library.library import Library
 from limner.records import Candidate, Step, Story, Storyboard
-from limner.storyboard.decode import Decoder
+from limner.storyboard.decoding import Decoder
 from limner.storyboard.illustrate import CANDIDATES, BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import Shown

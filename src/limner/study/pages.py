@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from limner.pages import environment
 from limner.study.assignment import Plan, Unit
 from limner.study.records import PAIR_WORDS, Answer, Item, PairAnswer, Study
 from limner.study.votes import Turn
+from limner.templates import environment
 
 Form = Mapping[str, Sequence[str]]
 Answered = tuple[str, Answer, tuple[str, ...]]

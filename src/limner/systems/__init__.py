@@ -26,7 +26,7 @@ _MODULES = {
     "lda": "lda",
     "dual": "dual",
     "base": "base_encoder",
-    "document": "document",
+    "document": "same_document",
 }
 
 

@@ -5,10 +5,10 @@ places, figures (how it looks), files (how it is stored). Drawings and wordings 
 """
 
 from limner.worlds.book import RELATIONS, Distractor, Page, PictureBook, SyntheticStory
+from limner.worlds.book_files import write
 from limner.worlds.demo import DemoCollection, demo_collection
-from limner.worlds.drawing import draw, scene_graph
-from limner.worlds.files import write
-from limner.worlds.wording import CITE, CLUE, caption
+from limner.worlds.phrases import CITE, CLUE, caption
+from limner.worlds.render import draw, scene_graph
 from limner.worlds.world import Character, Figure, Prop, Scene, Style
 
 __all__ = [

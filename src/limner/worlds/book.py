@@ -13,9 +13,9 @@ import numpy as np
 
 from limner.errors import DataError
 from limner.records import Step, Story
-from limner.worlds.drawing import draw, scene_graph
+from limner.worlds.phrases import CITE, CLUE, PageText, caption, write_page
+from limner.worlds.render import draw, scene_graph
 from limner.worlds.tales import Setting, Tale, compose, room_for_friend, tales, with_hero
-from limner.worlds.wording import CITE, CLUE, PageText, caption, write_page
 from limner.worlds.world import (
     COLOURS,
     EXTRAS,

@@ -17,10 +17,10 @@ import numpy as np
 from limner.errors import DataError
 from limner.records import Step, Story
 from limner.worlds.book import LICENSE, Page, PictureBook, SyntheticStory
-from limner.worlds.drawing import draw
-from limner.worlds.files import Carrier, save, write_lines
+from limner.worlds.book_files import Carrier, save, write_lines
+from limner.worlds.phrases import CITE, CLUE, PageText, caption
+from limner.worlds.render import draw
 from limner.worlds.tales import Setting, compose, tales
-from limner.worlds.wording import CITE, CLUE, PageText, caption
 from limner.worlds.world import Character, Scene, Style, read_table
 
 

@@ -17,9 +17,9 @@ from limner.errors import DataError, MissingError, NumericsError
 from limner.evaluation.results import ChoiceResult
 from limner.losses.weighting import batch_weights, z_scores
 from limner.paper.complementary import MEASURES, questions_of
-from limner.paper.figures import BLUE, COLOURS, GREY, ORANGE, panels, write
-from limner.paper.gallery import open_pictures
 from limner.paper.page import Example, Group, write_page
+from limner.paper.plots import BLUE, COLOURS, GREY, ORANGE, panels, write
+from limner.paper.run_pictures import open_pictures
 from limner.paper.sweeps import Point, by_setting, kind_of
 from limner.paper.table import reference
 from limner.runs.run import Run

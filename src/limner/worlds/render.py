@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from limner.errors import DataError, unknown
 from limner.worlds.canvas import Box, Canvas
-from limner.worlds.figures import draw_figure
+from limner.worlds.characters import draw_figure
 from limner.worlds.light import finished
 from limner.worlds.places import draw_place, draw_weather
 from limner.worlds.shapes import Pen, draw_shapes, drawings

@@ -8,14 +8,20 @@ import numpy as np
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import Result
 from limner.evaluation.uncertainty import group_numbers
-from limner.paper import figures
+from limner.paper import plots
 from limner.paper.cmcm import build
 from limner.paper.comparison import Cohort, compare
-from limner.paper.gallery import open_pictures, write_found
+from limner.paper.pair_weights import (
+    draw_agreement,
+    draw_gains,
+    draw_scores,
+    draw_training,
+    write_weighted_pairs,
+)
+from limner.paper.run_pictures import open_pictures, write_found
 from limner.paper.strips import draw_attention, write_galleries, write_story_strips
 from limner.paper.table import reference
 from limner.paper.topic import write_topic_path
-from limner.paper.weights import draw_agreement, draw_gains, draw_scores, draw_training, write_weighted_pairs
 from limner.runs.run import Run
 from limner.training.settings import NAMES_AND_PLACES, flat
 
@@ -76,7 +82,7 @@ def draw_figure(
         return found
 
     drawn: dict[str, Callable[[], None]] = {
-        "cmcm-3a": lambda: figures.write(to, figures.confidence_curves),
+        "cmcm-3a": lambda: plots.write(to, plots.confidence_curves),
         "cmcm-3b": lambda: _scatter(to, one()),
         "cmcm-5": lambda: _bars(to, results(), data, split, resamples),
         "cmcm-6": lambda: _gallery(to, run, texts, count),
@@ -108,13 +114,13 @@ def _scatter(to: Path, run: Path) -> None:
     if full is None or not full.gaps:
         raise DataError(f"{run}: its result holds no ranks against all pictures; measure the run again")
     threshold = float(result.about.refinement.get("threshold", np.inf))
-    figures.write(to, figures.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
+    plots.write(to, plots.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
 
 
 def _bars(to: Path, found: Sequence[Result], data: str, split: str, resamples: int) -> None:
     table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
     own = [one for one in table if f"{split} split" in one.title]
-    figures.write(to, figures.refinement_bars, own[0])
+    plots.write(to, plots.refinement_bars, own[0])
 
 
 def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples: int) -> None:
@@ -151,7 +157,7 @@ def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples:
     if data == "clue" and table == "data":
         published = curves["length_clue"]
     label = "words of a text" if table == "data" else "weight of the relation loss, λ"
-    figures.write(to, figures.setting_curve, label, points, published)
+    plots.write(to, plots.setting_curve, label, points, published)
 
 
 def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
@@ -179,7 +185,7 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
         middle = _median(some, resamples)
         if middle is not None:
             points.append((relation, -share * float(np.log(share)) if share else 0.0, *middle))
-    figures.write(to, figures.rank_against_entropy, points)
+    plots.write(to, plots.rank_against_entropy, points)
 
 
 def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
@@ -188,7 +194,7 @@ def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
     if not chosen:
         data, _ = opened.data(files=True)
         chosen = [pair.text for pair in data.split("val")[:count]]
-    figures.write(to, figures.attention_bars, opened.model.attention(chosen))
+    plots.write(to, plots.attention_bars, opened.model.attention(chosen))
 
 
 def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
@@ -214,5 +220,5 @@ def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> 
             right = [picture.same(other, name) for other in result.top[row]]
             pictures = [picture(other) for other in result.top[row]]
             answers.append((result.about.system, pictures, right.index(True) if any(right) else None))
-        shown.append(figures.Shown(texts[name], picture(name), answers))
-    figures.write(to, figures.gallery, shown)
+        shown.append(plots.Shown(texts[name], picture(name), answers))
+    plots.write(to, plots.gallery, shown)

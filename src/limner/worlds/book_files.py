@@ -17,9 +17,9 @@ from PIL import Image, PngImagePlugin
 
 from limner.errors import DataError, unknown
 from limner.worlds.book import LICENSE, SyntheticStory
-from limner.worlds.drawing import draw, scene_graph
+from limner.worlds.phrases import caption
+from limner.worlds.render import draw, scene_graph
 from limner.worlds.tales import Setting, compose, tales
-from limner.worlds.wording import caption
 from limner.worlds.world import Scene
 
 Carrier = Literal["none", "metadata", "exif", "xmp", "sidecar"]
