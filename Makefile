@@ -38,7 +38,7 @@ quick: .venv/installed
 	$(BIN)/python -m pytest -m "not slow" -n 2
 
 browser: .venv/installed
-	$(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/apps/export/test_page_browser.py
+	$(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/export/test_page_browser.py
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .
