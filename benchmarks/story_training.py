@@ -36,9 +36,9 @@ class Looped(nn.Module):
         stories, attention, start = [], [], 0
         for count in steps.tolist():
             end = start + count
-            made, heard = self._story(words[start:end], lengths[start:end])
+            made, inputs = self._story(words[start:end], lengths[start:end])
             stories += made
-            attention.append(heard)
+            attention.append(inputs)
             start = end
         mean, posterior, posterior_log, prior, prior_log, latent = map(torch.cat, zip(*stories, strict=True))
         return Generated(mean, None, (posterior, posterior_log), (prior, prior_log), latent, attention)
@@ -55,8 +55,8 @@ class Looped(nn.Module):
         before = words.new_zeros(1, own.architecture.latent, dtype=whole.dtype)
         for step in read:
             share = (encoder.bilinear(step) @ whole.t()).softmax(dim=1)
-            heard = own.from_heard(torch.cat([step, share @ whole], dim=1))
-            mean, log = own.posterior(torch.tanh(heard + own.from_before(before))).chunk(2, dim=1)
+            inputs = own.from_inputs(torch.cat([step, share @ whole], dim=1))
+            mean, log = own.posterior(torch.tanh(inputs + own.from_before(before))).chunk(2, dim=1)
             log = log.clamp(LOW, HIGH)
             latent = mean + (0.5 * log).exp() * torch.randn_like(mean) if own.training else mean
             prior, prior_log = own.prior(before).chunk(2, dim=1)

@@ -32,7 +32,7 @@ MODERATE = {
     "model": {"word_width": 200, "hidden": 256, "attention": 128, "dim": 512},
     "graph_model": {"dim": 128, "width": 128},
     "captioner": {
-        "local": 256, "hidden": 256, "joined": 512, "told": 256, "state": 512, "word_width": 128,
+        "local": 256, "hidden": 256, "joined": 512, "seen": 256, "state": 512, "word_width": 128,
     },
 }  # fmt: skip
 

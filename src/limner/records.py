@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 Segmentation = Literal["step", "paragraph", "sentence", "heading"]
 
@@ -163,26 +163,27 @@ class Candidate(Record):
         picture: the picture.
         score: evidence that it fits the step: the sum of `channels`.
         channels: channel → its part of the score; a channel absent for this picture is not listed.
-        pull: what the pictures of the other steps add to this one.
+        pairwise: what the pictures of the other steps add to this one.
         matched: words of the step met in the picture's captions or labels.
     """
 
     picture: Picture
     score: float
     channels: dict[str, float] = Field(default_factory=dict)
-    pull: float = 0.0
+    # the older name is still read
+    pairwise: float = Field(default=0.0, validation_alias=AliasChoices("pairwise", "pull"))
     matched: tuple[str, ...] = ()
 
     @property
     def strength(self) -> float:
         """All evidence for it, nats: above 0, it fits better than a picture drawn at random."""
-        return self.score + self.pull
+        return self.score + self.pairwise
 
     @property
     def why(self) -> str:
         """The parts of its strength, and the words that it shares with the text."""
         parts = [f"{name} {value:+.2f}" for name, value in self.channels.items()]
-        parts += [f"other pictures {self.pull:+.2f}"] if self.pull else []
+        parts += [f"other pictures {self.pairwise:+.2f}"] if self.pairwise else []
         shared = f"; words in common: {', '.join(self.matched)}" if self.matched else ""
         return (", ".join(parts) or "no evidence") + shared
 
@@ -199,7 +200,7 @@ class BoardStep(Record):
             shown at other steps, or the user ruled them out; None where a picture is shown.
         probability: calibrated probability that the chosen picture fits the step, 0 to 1, and of a blank,
             that the best candidate would; None where the step was fixed or no calibration applies.
-        gap: score + pull of the choice minus that of the best runner-up; None without either.
+        gap: score + pairwise of the choice minus that of the best runner-up; None without either.
         runners_up: other candidates, best first.
         silent: channels that hardly tell one picture from another for this step; their parts of the score
             are no evidence.

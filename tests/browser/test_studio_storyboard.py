@@ -264,7 +264,7 @@ def test_reasons_add_up(storyboard) -> None:
     assert sum(parts) == pytest.approx(total, abs=0.011 * len(parts))
     board = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]
     chosen = board["steps"][0]["chosen"]
-    assert total == pytest.approx(chosen["score"] + chosen["pull"], abs=0.006)
+    assert total == pytest.approx(chosen["score"] + chosen["pairwise"], abs=0.006)
     assert board["steps"][0]["reason"] in page.inner_text("#page-reasons .sentence")
     for word in chosen["matched"]:
         assert page.locator(".telling-text mark", has_text=word).count() >= 1

@@ -10,7 +10,7 @@ from made_up_sequences import sequence_result
 
 from limner.errors import DataError, MissingError
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.results import Result, SequenceResult, Told
+from limner.evaluation.results import Captions, Result, SequenceResult
 
 TOLD = {"tokens": [5] * 12, "unknown": [1] * 12, "nats": {"true": [2.5] * 12, "found": [3.0] * 12}}
 
@@ -25,8 +25,8 @@ def test_what_was_written_is_read(result, tmp_path):
         update={"saliency": dict.fromkeys(("noun", "sequence"), (np.inf,) * 12)}
     )
     scores = TextScores(bleu=0.1, chrf=0.2, meteor=0.3, texts=12, settings=("a", "b"))
-    told = Told(tokens=(5,) * 12, unknown=(1,) * 12, nats=TOLD["nats"], scores=scores)
-    result = result.model_copy(update={"found": {**result.found, "steps": lost}, "told": told})
+    captions = Captions(tokens=(5,) * 12, unknown=(1,) * 12, nats=TOLD["nats"], scores=scores)
+    result = result.model_copy(update={"found": {**result.found, "steps": lost}, "captions": captions})
     path = result.write(tmp_path / "run")
     assert path.relative_to(tmp_path).as_posix() == "run/results/sequences/storybook-grouped-test.json"
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -91,7 +91,7 @@ def shorter(values):
         (lambda r: r["found"]["steps"]["coherence"].__setitem__(0, 0.5), "none where a story begins"),
         (lambda r: r["found"]["steps"]["coherence"].__setitem__(1, None), "none where a story begins"),
         (lambda r: r["found"]["steps"]["coherence"].__setitem__(1, 2), r"coherence\.1: "),
-        (lambda r: r.update(told={}), "told"),
+        (lambda r: r.update(captions={}), "captions"),
         (lambda r: r.update(told=TOLD | {"nats": {"true": [1] * 12}}), r"told\.nats: "),
         (lambda r: r.update(told=TOLD | {"unknown": [1] * 11}), "unknown has 11 values for 12 rows"),
         (lambda r: r.update(told=TOLD | {"unknown": [6] * 12}), "unknown words among the tokens"),

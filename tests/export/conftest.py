@@ -63,7 +63,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
 
 def candidate(picture: Picture, *, matched: tuple[str, ...] = ()) -> Candidate:
     return Candidate(
-        picture=picture, score=1.5, channels={"captions": 2.0, "labels": -0.5}, pull=0.25, matched=matched
+        picture=picture, score=1.5, channels={"captions": 2.0, "labels": -0.5}, pairwise=0.25, matched=matched
     )
 
 
@@ -88,7 +88,7 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
         reason: str = "Its words fit.",
         swap: Picture | None = None,
     ) -> Storyboard:
-        rivals = (candidate(pictures["odd"]), candidate(pictures["clear"]))
+        others = (candidate(pictures["odd"]), candidate(pictures["clear"]))
         sample = texts is None
         texts = texts or [
             "Once there was a red roof.\n\nIt leaked.",
@@ -113,7 +113,7 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
                     reason="No picture is likely enough." if chosen is None else reason,
                     probability=0.1 if chosen is None else 0.8,
                     gap=None if chosen is None else 0.69,
-                    runners_up=rivals,
+                    runners_up=others,
                 )
             )
         given = (PictureRef(target="odd.jpg", alt=alt or "Given words"),)

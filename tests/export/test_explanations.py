@@ -40,9 +40,9 @@ def test_paragraphs_lose_no_words(text: str) -> None:
 def test_shares_are_fractions_of_the_largest(board) -> None:
     shares = shares_of(board.steps[0].chosen)
     assert [(share.nats, share.extent) for share in shares] == [(2.0, 1.0), (-0.5, 0.25), (0.25, 0.125)]
-    empty = board.steps[0].chosen.model_copy(update={"channels": {}, "pull": 0.0})
+    empty = board.steps[0].chosen.model_copy(update={"channels": {}, "pairwise": 0.0})
     assert shares_of(empty) == ()
-    level = board.steps[0].chosen.model_copy(update={"channels": {"clip": 0.0}, "pull": 0.0})
+    level = board.steps[0].chosen.model_copy(update={"channels": {"clip": 0.0}, "pairwise": 0.0})
     assert [share.extent for share in shares_of(level)] == [0.0]
 
 

@@ -119,8 +119,8 @@ def test_step_shows_text_picture_reasons_and_credit(soup: BeautifulSoup) -> None
     ):
         assert part in said
     assert [rect["width"] for rect in step.select("rect")] == ["100.0", "25.0", "12.5"]
-    assert len(step.select(".rivals img")) == 2
-    assert "creator not stated · licence not stated" in squeezed(step.select_one(".rivals").get_text())
+    assert len(step.select(".runners-up img")) == 2
+    assert "creator not stated · licence not stated" in squeezed(step.select_one(".runners-up").get_text())
 
 
 def test_pins_given_and_blank(soup: BeautifulSoup) -> None:

@@ -28,7 +28,7 @@ def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
     assert page.evaluate(
-        "[...document.images].filter(i => !i.closest('nav, .rivals'))"
+        "[...document.images].filter(i => !i.closest('nav, .runners-up'))"
         ".every(i => Math.abs(i.clientWidth * i.naturalHeight / i.clientHeight / i.naturalWidth - 1) < 0.08)"
     )
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"

@@ -26,18 +26,18 @@ def inputs(seed=1):
 def alone(own, words, length, keys, place):
     """One sentence, word by word, by docs/methods/gsda.md §2."""
     states = own.bottom(own.embedding(words[:length])[None])[0][0]
-    heard = []
+    around = []
     for state in states:
         others = [key for other, key in enumerate(keys) if other != place]
         if not others:
-            heard.append(torch.cat([state, torch.zeros(6)]))
+            around.append(torch.cat([state, torch.zeros(6)]))
             continue
         logits = torch.stack(
             [own.judge(torch.tanh(own.of_word(state) + own.of_key(key)))[0] for key in others]
         )
         weights = logits.exp() / logits.exp().sum()
-        heard.append(torch.cat([state, sum(w * key for w, key in zip(weights, others, strict=True))]))
-    return own.top(torch.stack(heard)[None])[0][0].mean(dim=0)
+        around.append(torch.cat([state, sum(w * key for w, key in zip(weights, others, strict=True))]))
+    return own.top(torch.stack(around)[None])[0][0].mean(dim=0)
 
 
 def test_it_is_the_loop_over_words_and_sentences():

@@ -9,7 +9,7 @@ from made_up_sequences import sequence_result
 
 from limner.errors import DataError
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.results import Told
+from limner.evaluation.results import Captions
 from limner.paper.sequences import build
 from limner.paper.table import reference, render
 
@@ -208,8 +208,10 @@ def told(result, nats, *, unknown=1, scores=True):
     rows = len(result.ids)
     found = TextScores(bleu=nats / 100, chrf=nats / 50, meteor=0.1, texts=rows, settings=("a", "b"))
     values = {"true": (nats,) * rows, "found": (2 * nats,) * rows}
-    own = Told(tokens=(4,) * rows, unknown=(unknown,) * rows, nats=values, scores=found if scores else None)
-    return result.model_copy(update={"told": own})
+    own = Captions(
+        tokens=(4,) * rows, unknown=(unknown,) * rows, nats=values, scores=found if scores else None
+    )
+    return result.model_copy(update={"captions": own})
 
 
 def test_captions_stand_in_a_table_of_their_own():
@@ -223,8 +225,8 @@ def test_captions_stand_in_a_table_of_their_own():
     found = cells(table, "GSDA")
     assert found["perplexity true pictures"].value == pytest.approx((np.e + np.e**2) / 2)
     assert found["perplexity found pictures"].value == pytest.approx((np.e**2 + np.e**4) / 2)
-    assert found["told from true pictures BLEU-4"].value == pytest.approx(0.06)
-    assert found["told from true pictures chrF"].value == pytest.approx(0.12)
+    assert found["generated from true pictures BLEU-4"].value == pytest.approx(0.06)
+    assert found["generated from true pictures chrF"].value == pytest.approx(0.12)
     assert table.rows[0].remark == "2 seeds"
     assert [cell.mark for cell in table.rows[1].cells] == ["†", "†", "", ""]
     assert "25.0 % of them unknown" in table.notes[0]
@@ -244,12 +246,12 @@ def test_perplexities_over_other_words_are_not_compared():
 
 def test_perplexity_weighs_tokens_alike():
     result = sequence_result("GSDA", 1.0, stories=2)
-    own = Told(
+    own = Captions(
         tokens=(2, 3, 4, 5, 6, 7),
         unknown=(0,) * 6,
         nats={"true": (1, 2, 3, 4, 5, 6), "found": (2, 2, 2, 2, 2, 2)},
     )
-    table = build("gsda-1", [result.model_copy(update={"told": own})], resamples=20)[-1]
+    table = build("gsda-1", [result.model_copy(update={"captions": own})], resamples=20)[-1]
     assert table.rows[0].cells[0].value == pytest.approx(np.exp(21 / 27))
     assert table.rows[0].cells[1].value == pytest.approx(np.exp(12 / 27))
 

@@ -9,7 +9,7 @@ from limner.errors import ConfigError, DataError
 from limner.library.channels import Channel, Evidence
 from limner.library.gallery import Gallery
 from limner.library.search import Index
-from limner.records import Step, Story, Storyboard
+from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.calibration import Suitability
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
@@ -47,12 +47,14 @@ def test_numbers_of_a_step_add_up():
     for step in board.steps:
         assert step.chosen.score == pytest.approx(sum(step.chosen.channels.values()))
         best = step.runners_up[0]
-        assert step.gap == pytest.approx(step.chosen.score + step.chosen.pull - best.score - best.pull)
+        assert step.gap == pytest.approx(
+            step.chosen.score + step.chosen.pairwise - best.score - best.pairwise
+        )
         assert step.gap >= 0
         assert step.probability is None
         total += step.chosen.score
     # Each neighbour pair is heard by both of its steps.
-    assert board.objective == pytest.approx(total + sum(s.chosen.pull for s in board.steps) / 2)
+    assert board.objective == pytest.approx(total + sum(s.chosen.pairwise for s in board.steps) / 2)
 
 
 def test_sentence_names_words_look_and_runner_up():
@@ -278,3 +280,9 @@ def test_a_channel_that_tells_nothing_apart_is_silent_and_no_reason():
     both = choose_pictures(story, gallery, [*channels, flat], wordless, BoardOptions(decoder="off"))
     assert both.steps[0].silent == ("labels",)
     assert both.steps[0].reason.startswith("The best evidence is the channel captions")
+
+
+def test_a_board_under_the_older_name_of_the_pairwise_term_is_read():
+    found = Candidate.model_validate({"picture": picture("kite"), "score": 1.0, "pull": 0.5})
+    assert found.pairwise == 0.5
+    assert "pull" not in found.model_dump_json()

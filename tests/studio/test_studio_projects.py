@@ -6,8 +6,9 @@ import threading
 import pytest
 
 from limner.records import Storyboard
+from limner.studio.edits import Constraints
 from limner.studio.engine import made
-from limner.studio.projects import Constraints, Projects
+from limner.studio.projects import Projects
 
 
 def shown(project):
@@ -222,7 +223,7 @@ def test_candidates_begin_with_what_the_step_would_show(guarded, project):
     assert ids[0] == shown(project)[1]
     elsewhere = set(shown(project)) - {shown(project)[1]}
     assert not elsewhere & set(ids)
-    totals = [one["score"] + one["pull"] for one in items[1:]]
+    totals = [one["score"] + one["pairwise"] for one in items[1:]]
     assert totals == sorted(totals, reverse=True)
     for one in items:
         assert sum(one["channels"].values()) == pytest.approx(one["score"], abs=1e-4)

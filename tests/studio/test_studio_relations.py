@@ -16,8 +16,8 @@ from limner.storyboard.trained import (
     run_channel,
 )
 from limner.studio.app import create_app
+from limner.studio.edits import Constraints
 from limner.studio.engine import Engine, made
-from limner.studio.projects import Constraints
 from limner.studio.routes import Studio
 from limner.text.read import parse_story_report
 

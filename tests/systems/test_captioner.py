@@ -19,7 +19,7 @@ STORIES = [
 TEXTS = [text for story in STORIES for text in story]
 STEPS = torch.tensor([3, 1, 2])
 VOCABULARY = Vocabulary.build(TEXTS)
-SMALL = CaptionerArchitecture(local=8, hidden=8, joined=12, told=8, state=10, word_width=6)
+SMALL = CaptionerArchitecture(local=8, hidden=8, joined=12, seen=8, state=10, word_width=6)
 
 
 def model(seed=0, vocabulary=VOCABULARY, max_length=12, **changes):
@@ -60,14 +60,14 @@ def test_teacher_forcing_is_the_loop():
     built = model().eval()
     features = pictures()
     made = run(built, features, STORIES)
-    heard = built.heard(features, STEPS)
+    seen = built.seen(features, STEPS)
     logs, targets, row = [], [], 0
     for story in STORIES:
         state = built.silence(1)
         for text in story:
             said = VOCABULARY.numbers(text)
             for before, after in zip([0, *said], [*said, 0], strict=True):
-                expected, state = built.advance(heard[row : row + 1], torch.tensor([before]), state)
+                expected, state = built.advance(seen[row : row + 1], torch.tensor([before]), state)
                 logs.append(expected[0])
                 targets.append(after)
             row += 1
@@ -206,7 +206,7 @@ def test_a_sentence_that_is_cut_teaches_no_end():
     due = run(whole, features, STORIES)
     first = due.logits.split(due.tokens.tolist())[0][:4]
     torch.testing.assert_close(found.logits[:4], first)
-    # the word after the last heard is expected and not heard, so longer rows change nothing
+    # the word after the last one read is expected and not read, so longer rows change nothing
     longer = cut(features, STEPS, *whole.numbers(TEXTS))
     torch.testing.assert_close(longer.logits, found.logits)
     assert torch.equal(longer.targets, found.targets)

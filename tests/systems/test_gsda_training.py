@@ -25,7 +25,7 @@ from limner.training.corpus import corpus_of
 from limner.training.loop import BEST, Loop
 
 WORDS = Words()
-CAPTIONER = {"local": 8, "hidden": 8, "joined": 12, "told": 8, "state": 10, "word_width": 6, "dropout": 0.0}
+CAPTIONER = {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "word_width": 6, "dropout": 0.0}
 VALUES = {
     "system": "gsda",
     "keys": "sentences",
@@ -153,7 +153,7 @@ def built_text(built, row):
 
 
 def test_true_pictures_are_mixed_in_at_first():
-    """Half the sentences are told from their own picture in the first epochs, none later."""
+    """Half the sentences are generated from their own picture in the first epochs, none later."""
     rows = corpus()
     mixed, later = task(rows, "graph=off", "mixed_epochs=1"), task(rows, "graph=off", "mixed_epochs=0")
     teacher = task(rows, "graph=off", "caption=teacher")

@@ -80,8 +80,8 @@ def test_the_recurrence_is_the_loop():
         read = built.steps(torch.from_numpy(words), torch.from_numpy(lengths), torch.tensor([len(story)]))
         before = torch.zeros(1, 3)
         for step in range(len(story)):
-            heard = torch.cat([read.steps[:, step], read.context[:, step]], dim=1)
-            hidden = torch.tanh(built.from_heard(heard) + built.from_before(before))
+            inputs = torch.cat([read.steps[:, step], read.context[:, step]], dim=1)
+            hidden = torch.tanh(built.from_inputs(inputs) + built.from_before(before))
             mean, spread = built.posterior(hidden).chunk(2, dim=1)
             prior_mean, prior_spread = built.prior(before).chunk(2, dim=1)
             torch.testing.assert_close(made.posterior[0][row], mean[0])

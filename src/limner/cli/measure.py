@@ -101,7 +101,7 @@ def measure(
 
 def _captions(result: SequenceResult) -> dict[str, float]:
     """Quality of the sentences that a run generates, if it does."""
-    generated = result.told
+    generated = result.captions
     if generated is None:
         return {}
     tokens = np.array(generated.tokens)

@@ -323,7 +323,7 @@ class Found(Record):
     coherence: tuple[Cosine | None, ...] = ()
 
 
-class Told(Record):
+class Captions(Record):
     """How well a run's captioner generates the stories, step by step.
 
     Attributes:
@@ -340,7 +340,7 @@ class Told(Record):
     scores: TextScores | None = None
 
     @model_validator(mode="after")
-    def _lengths(self) -> "Told":
+    def _lengths(self) -> "Captions":
         _fit(len(self.tokens), {"unknown": self.unknown})
         _fit(len(self.tokens), self.nats)
         if not all(unknown <= tokens for tokens, unknown in zip(self.tokens, self.unknown, strict=True)):
@@ -373,7 +373,7 @@ class SequenceResult(ResultFile):
         levels: definition → what its VSR compares with.
         random_similarity: mean similarity of pictures drawn at random, exactly; None where none was measured.
         gold_coherence: mean coherence of the steps' own pictures; None where none was measured.
-        told: of a run that generates stories from pictures; None of others.
+        captions: of a run that generates stories from pictures; None of others.
     """
 
     FOLDER: ClassVar[str] = "results/sequences"
@@ -390,7 +390,7 @@ class SequenceResult(ResultFile):
     levels: Mapping[Definition, Level] = Field(default_factory=dict)
     random_similarity: Cosine | None = None
     gold_coherence: Cosine | None = None
-    told: Told | None = None
+    captions: Captions | None = None
 
     @model_validator(mode="after")
     def _lengths(self) -> "SequenceResult":
@@ -398,8 +398,8 @@ class SequenceResult(ResultFile):
         _fit(due, {"stories": self.stories})
         if len(set(self.ids)) != due:
             raise ValueError("an id comes twice, expected different ones")
-        if self.told is not None:
-            _fit(due, {"told": self.told.tokens})
+        if self.captions is not None:
+            _fit(due, {"captions": self.captions.tokens})
         later = [False, *(one == other for one, other in pairwise(self.stories))]
         for name, one in self.found.items():
             ranks = {"own": one.own, "story": one.story}

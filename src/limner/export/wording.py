@@ -285,7 +285,7 @@ def explain(step: BoardStep) -> Explanation:
         origin=ORIGINS[step.origin],
         reason=_one_line(step.reason),
         shares=() if chosen is None else shares_of(chosen, step.silent),
-        total=None if chosen is None else chosen.score + chosen.pull,
+        total=None if chosen is None else chosen.score + chosen.pairwise,
         matched=() if chosen is None else chosen.matched,
         probability=probability,
         runner_up=_runner_up(step),
@@ -303,8 +303,8 @@ def shares_of(candidate: Candidate, silent: Collection[str] = ()) -> tuple[Share
     """
     channels = candidate.channels.items()
     parts = [(CHANNELS.get(name, name), value) for name, value in channels if name not in silent]
-    if candidate.pull:
-        parts.append((NEIGHBOURS, candidate.pull))
+    if candidate.pairwise:
+        parts.append((NEIGHBOURS, candidate.pairwise))
     largest = max((abs(value) for _, value in parts if math.isfinite(value)), default=0.0)
     return tuple(
         Share(name, value, min(1.0, abs(value) / largest) if largest else 0.0) for name, value in parts

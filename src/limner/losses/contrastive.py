@@ -161,15 +161,15 @@ def story_order(
         )
     finite(where, "made vector", made)
     finite(where, "picture vector", images)
-    told, shown = wide(made), wide(images)
-    true = (told - shown).clamp(min=0).square().sum(dim=1)
+    made_wide, shown = wide(made), wide(images)
+    true = (made_wide - shown).clamp(min=0).square().sum(dim=1)
     steps = steps.to(made.device)
     first = steps.cumsum(0) - steps
-    total = told.new_zeros(())
+    total = made_wide.new_zeros(())
     for place in range(int(steps.max())):  # few places, and each is a table of stories by stories
         rows = (first + place)[steps > place]
         other = shuffled[rows]
-        energy = order_energy(told[other], shown[rows])
+        energy = order_energy(made_wide[other], shown[rows])
         wrong = neg[other][:, rows]
         wrong = wrong & ~torch.eye(len(rows), dtype=torch.bool, device=wrong.device)
         own = true[rows]

@@ -128,7 +128,7 @@ def sentence_losses(logits: Tensor, targets: Tensor, tokens: Tensor) -> Tensor:
 def story_losses(losses: Tensor, steps: Tensor) -> Tensor:
     """Sum of the losses of each story's sentences.
 
-    The negative of it, detached, is the reward of a retriever that learns by what its choice lets be told.
+    The negative of it, detached, rewards a retriever for what can be generated from its choice.
 
     Args:
         losses: (S,) of the sentences of B stories, one after the other.

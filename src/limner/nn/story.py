@@ -184,6 +184,6 @@ class PictureSequenceEncoder(nn.Module):
         """
         expect("captioner", features=(features, f"S {self.image_width}"))
         alone = self.local_norm(self.local(features))  # (S, local)
-        heard = read_both_ways(self.story, alone, steps)  # (S, 2·hidden)
-        joined: Tensor = self.join_norm(self.dropout(self.join(torch.cat([alone, heard], dim=1))))
+        around = read_both_ways(self.story, alone, steps)  # (S, 2·hidden)
+        joined: Tensor = self.join_norm(self.dropout(self.join(torch.cat([alone, around], dim=1))))
         return joined

@@ -407,7 +407,7 @@ def _map(axes: "Axes", story: Attended, darkest: float) -> None:
     axes.set_yticks(np.arange(count), labels, fontsize=_SIZE)
     axes.tick_params(length=0)
     axes.set_title(_plain(story.title), fontsize=_SIZE + 1, loc="left")
-    axes.set_xlabel("step that is heard", fontsize=_SIZE)
+    axes.set_xlabel("step attended to", fontsize=_SIZE)
     # white lines part the cells, since neighbours are often alike
     axes.set_xticks(np.arange(count + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from limner.errors import DataError
 from limner.evaluation.caption_scores import TextScores
-from limner.evaluation.results import CUTS, Decoding, Found, Pictures, SequenceResult, Told
+from limner.evaluation.results import CUTS, Captions, Decoding, Found, Pictures, SequenceResult
 from limner.evaluation.uncertainty import RESAMPLES, Values, Weights
 from limner.paper.comparison import Cohort, Figure, Statistic, average, compared, framed, lines_of
 from limner.paper.table import Cell, Kind, Row, Table, reference
@@ -141,7 +141,7 @@ def _values(column: Column, run: SequenceResult, decoding: Decoding) -> Values |
     return column.values(run.found[decoding]) if decoding in run.found else None
 
 
-def caption_table(scene: Scene, generated: Mapping[str, Sequence[Told]]) -> Table:
+def caption_table(scene: Scene, generated: Mapping[str, Sequence[Captions]]) -> Table:
     """A row per system whose runs all generate stories, the mean over its seeds.
 
     Args:
@@ -159,17 +159,19 @@ def caption_table(scene: Scene, generated: Mapping[str, Sequence[Told]]) -> Tabl
     lines = lines_of(figures, control if alike else "", lambda name: [generated[name]])
     return compared(
         "gsda-1-captions",
-        f"Stories told back ({scene.where})",
+        f"Stories generated from pictures ({scene.where})",
         [replace(line, more=_scores(generated[line.name])) for line in lines],
         cohort.size,
         scene.resamples,
-        blocks={"perplexity": list(_PICTURES.values()), "told from true pictures": list(_SCORES)},
+        blocks={"perplexity": list(_PICTURES.values()), "generated from true pictures": list(_SCORES)},
         notes=_caption_notes(every, alike),
         control=control,
     )
 
 
-def _perplexity(generated: Sequence[Told], pictures: Pictures, cohort: Cohort[SequenceResult]) -> Statistic:
+def _perplexity(
+    generated: Sequence[Captions], pictures: Pictures, cohort: Cohort[SequenceResult]
+) -> Statistic:
     """Mean over seeds; within one all tokens weigh alike."""
     owner, groups = cohort.owner, cohort.groups
     nats = np.stack([np.bincount(owner, one.nats[pictures], groups) for one in generated], axis=1)
@@ -183,14 +185,14 @@ def _perplexity(generated: Sequence[Told], pictures: Pictures, cohort: Cohort[Se
     return perplexity
 
 
-def _scores(generated: Sequence[Told]) -> list[Cell]:
+def _scores(generated: Sequence[Captions]) -> list[Cell]:
     found = [one.scores for one in generated if one.scores is not None]
     if not found or len(found) < len(generated):
         return [Cell(applies=False)] * len(_SCORES)
     return [Cell(value=float(np.mean([score(one) for one in found]))) for score in _SCORES.values()]
 
 
-def _caption_notes(every: Sequence[Told], alike: bool) -> list[str]:
+def _caption_notes(every: Sequence[Captions], alike: bool) -> list[str]:
     first = every[0]
     notes = [
         "Perplexity of the true sentences, given the true pictures or those found first; ends of sentences"
@@ -244,8 +246,8 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
         tables.append(_table(scene, decoding))
         if any(len(runs) > 1 for runs in cohort.systems.values()):
             tables.append(_seeds(scene, decoding))
-    told = {one: [run.told for run in runs if run.told] for one, runs in cohort.systems.items()}
-    generated = {one: own for one, own in told.items() if len(own) == len(cohort.runs(one))}
+    captions = {one: [run.captions for run in runs if run.captions] for one, runs in cohort.systems.items()}
+    generated = {one: own for one, own in captions.items() if len(own) == len(cohort.runs(one))}
     if name == "gsda-1" and generated:
         tables.append(caption_table(scene, generated))
     return tables

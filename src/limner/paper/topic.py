@@ -173,7 +173,7 @@ class TopicStep:
 
 NOTE = (
     "Every step of a text moves the latent topic, and its picture is generated from where the topic was and"
-    " where it went. Moved is the distance between both. KL, in nats, says how far the topic heard in the"
+    " where it went. Moved is the distance between both. KL, in nats, says how far the topic read in the"
     " text lies from what the step before alone foretold. The mark on a bar is the median of all validation"
     " steps. Below are the best five of their pictures, with their cosines."
 )

@@ -16,7 +16,7 @@ from limner.encoders.colour import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
 from limner.evaluation.caption_scores import text_scores
 from limner.evaluation.ranking import Scores
-from limner.evaluation.results import About, ChoiceResult, Definition, Result, SequenceResult, Told
+from limner.evaluation.results import About, Captions, ChoiceResult, Definition, Result, SequenceResult
 from limner.evaluation.results import Pictures as PictureKind
 from limner.evaluation.saliency import Saliency
 from limner.evaluation.sequences import measure_sequences, of_stories, saliency_of
@@ -142,7 +142,7 @@ class Measured:
         return float((np.array(self.result.full.plain) <= k).mean())
 
 
-def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictures: PictureRows) -> Told:
+def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictures: PictureRows) -> Captions:
     """What every true sentence costs from the true and from the first found pictures, and what is generated.
 
     Args:
@@ -174,7 +174,7 @@ def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictur
     except MissingError as error:
         left_out = f"{result.about.system}: {error}; only the perplexity of captions is measured"
         warnings.warn(left_out, LimnerWarning, stacklevel=2)
-    return Told(
+    return Captions(
         tokens=tuple(costs["true"].tokens.tolist()),
         unknown=tuple(costs["true"].unknown.tolist()),
         nats={kind: tuple(np.round(cost.nats, 4).tolist()) for kind, cost in costs.items()},

@@ -232,7 +232,7 @@ class Run:
         sequences = None if stories is None else stories.measure(about, pairs, scores, pictures)
         if sequences is not None and isinstance(model, Gsda) and can.captions:
             captions = generated(sequences, model, pairs, pictures)
-            sequences = sequences.model_copy(update={"told": captions})
+            sequences = sequences.model_copy(update={"captions": captions})
         return Measured(
             measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
             tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),

@@ -210,7 +210,7 @@ def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refine
     )
 
 
-PAIRWISE, REFINEMENT = "pull.json", "refinement.json"
+PAIRWISE, REFINEMENT = "pairwise.json", "refinement.json"
 PAIRS = 100_000
 
 

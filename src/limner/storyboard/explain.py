@@ -220,13 +220,13 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
         picture=picture,
         score=float(board.pool.unary[s, column]),
         channels=channels,
-        pull=float(board.pairwise[s, column]),
+        pairwise=float(board.pairwise[s, column]),
         matched=matched(board.texts[s], chain(*_words_of(picture, channels))),
     )
 
 
 def _total(candidate: Candidate) -> float:
-    return candidate.score + candidate.pull
+    return candidate.score + candidate.pairwise
 
 
 def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -256,9 +256,9 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent
             parts.append(f"the best evidence is {named} (match strength {telling[strongest]:.1f})")
         else:
             parts.append("it does not match well, but every other picture matches less")
-    if chosen.pull > NOTICEABLE:
+    if chosen.pairwise > NOTICEABLE:
         parts.append("it looks like the pictures of the other steps")
-    elif chosen.pull < -NOTICEABLE:
+    elif chosen.pairwise < -NOTICEABLE:
         parts.append("it does not look like the pictures of the other steps")
     if gap is not None:
         parts.append(

@@ -225,7 +225,9 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
         writable=studio.writable,
         job=running.id if running else None,
         wording=schemas.Wording(
-            channels=CHANNELS, relations={name: sentence(name) for name in asked.relations}, pull=NEIGHBOURS
+            channels=CHANNELS,
+            relations={name: sentence(name) for name in asked.relations},
+            pairwise=NEIGHBOURS,
         ),
     )
 

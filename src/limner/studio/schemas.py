@@ -84,12 +84,12 @@ class Wording(Record):
     Attributes:
         channels: channel → words.
         relations: relation → sentence.
-        pull: words for what the other pictures add.
+        pairwise: words for what the other pictures add.
     """
 
     channels: dict[str, str]
     relations: dict[str, str]
-    pull: str
+    pairwise: str
 
 
 class LibraryInfo(Record):

@@ -70,7 +70,7 @@ class VrssConfig(RunConfig):
     """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
 
     The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
-    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features, hears
+    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features, reads
     steps through a frozen encoder of sentences, as few stories teach no language, and takes Adam:
     with AdaDelta at 1.0 validation stayed near chance. Its hinge, a mean, weighs 200: about as much as the
     paper's sum over the wrong pictures of a batch at 1.7.
@@ -158,17 +158,17 @@ class Vrss(StoryModel, FixedFeatures):
                 vectors=parts.vectors,
             )
         self.steps = StepEncoder(reader, hidden=own.hidden, context=own.context, dropout=own.dropout)
-        heard = self.steps.width * (2 if own.context else 1)
+        inputs = self.steps.width * (2 if own.context else 1)
         spread = 2 if own.variance == "learned" else 1
         if own.latents:
-            self.from_heard = nn.Linear(heard, own.mlp)
+            self.from_inputs = nn.Linear(inputs, own.mlp)
             self.from_before = nn.Linear(own.latent, own.mlp, bias=False)
             self.posterior = nn.Linear(own.mlp, 2 * own.latent)
             nn.init.constant_(self.posterior.bias[own.latent :], own.first_log_variance)
             self.prior = _mlp(own.latent, own.mlp, 2 * own.latent)
             self.decoder = _mlp(2 * own.latent, own.mlp, spread * self.image_width)
         else:
-            self.reader = nn.GRU(heard, own.hidden, batch_first=True, bidirectional=True)
+            self.reader = nn.GRU(inputs, own.hidden, batch_first=True, bidirectional=True)
             self.decoder = _mlp(2 * own.hidden, own.mlp, self.image_width)
 
     def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
@@ -183,19 +183,19 @@ class Vrss(StoryModel, FixedFeatures):
         Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.1, §2.2.
         """
         read = self.steps(texts, lengths, steps)
-        heard = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
+        inputs = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
         if not self.architecture.latents:
-            whole = states(self.reader, heard, steps)
+            whole = states(self.reader, inputs, steps)
             return Generated(self.decoder(whole[read.real]), None, None, None, None, read.attention)
-        return self._recur(heard, read)
+        return self._recur(inputs, read)
 
-    def _recur(self, heard: Tensor, read: EncodedSteps) -> Generated:
+    def _recur(self, inputs: Tensor, read: EncodedSteps) -> Generated:
         """The latents one step after the other, all stories at once; prior and decoder then see all steps."""
         own = self.architecture
-        known = self.from_heard(heard)  # (B, T, mlp), which no latent changes
-        before = heard.new_zeros(len(heard), own.latent)
+        known = self.from_inputs(inputs)  # (B, T, mlp), which no latent changes
+        before = inputs.new_zeros(len(inputs), own.latent)
         parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        for place in range(heard.shape[1]):
+        for place in range(inputs.shape[1]):
             mean, log_variance = self.posterior(torch.tanh(known[:, place] + self.from_before(before))).chunk(
                 2, dim=1
             )

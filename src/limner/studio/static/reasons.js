@@ -28,7 +28,7 @@ export function reasons({ choice, state }, wording) {
     "div",
     { class: "reasons" },
     h("p", { class: "sentence" }, `${origin}. `, choice.reason),
-    chosen && evidence(chosen, choice.silent ?? [], wording.channels ?? {}, wording.pull ?? "neighbouring pictures"),
+    chosen && evidence(chosen, choice.silent ?? [], wording.channels ?? {}, wording.pairwise ?? "neighbouring pictures"),
     relations(choice.relations ?? {}, wording.relations ?? {}),
     (choice.attention ?? []).length > 0 && legend(),
     chosen?.matched?.length > 0 && h("p", {}, "Matching words: ", chosen.matched.map((word, at) => [at > 0 && ", ", h("mark", {}, word)]), "."),
@@ -37,10 +37,10 @@ export function reasons({ choice, state }, wording) {
   );
 }
 
-function evidence(chosen, silent, names, pull) {
+function evidence(chosen, silent, names, pairwise) {
   const told = Object.entries(chosen.channels ?? {}).filter(([channel]) => !silent.includes(channel));
   const parts = told.map(([channel, nats]) => [names[channel] ?? channel, nats]);
-  if (chosen.pull) parts.push([pull, chosen.pull]);
+  if (chosen.pairwise) parts.push([pairwise, chosen.pairwise]);
   if (!parts.length) return null;
   const largest = Math.max(...parts.map(([, nats]) => Math.abs(nats)), 1e-9);
   return h(
@@ -48,7 +48,7 @@ function evidence(chosen, silent, names, pull) {
     {},
     h("caption", {}, "Match strength"),
     h("tbody", {}, parts.map(([words, nats]) => h("tr", {}, h("th", { scope: "row" }, words), h("td", { class: "meter" }, bar(Math.abs(nats) / largest, nats < 0)), h("td", { class: "numbers" }, signed(nats))))),
-    h("tfoot", {}, h("tr", {}, h("th", { scope: "row", colspan: 2 }, "total"), h("td", { class: "numbers" }, signed(chosen.score + (chosen.pull ?? 0))))),
+    h("tfoot", {}, h("tr", {}, h("th", { scope: "row", colspan: 2 }, "total"), h("td", { class: "numbers" }, signed(chosen.score + (chosen.pairwise ?? 0))))),
   );
 }
 

@@ -134,7 +134,7 @@ class ComplementaryConfig(RunConfig):
         form: of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
         margin: of all hinges, score units.
         diversity_weight, domain_weight: of PVSE's two regularisers.
-        weights, graph, rivals: see the classes.
+        weights, graph, baselines: see the classes.
         backbone: "frozen" grids of features, a small net for "drawings", or "finetune" the backbone along.
     """
 
@@ -159,7 +159,7 @@ class ComplementaryConfig(RunConfig):
     domain_weight: float = Field(default=0.01, ge=0)
     weights: WeightsConfig = WeightsConfig()
     graph: GraphConfig = GraphConfig()
-    rivals: BaselineConfig = BaselineConfig()
+    baselines: BaselineConfig = BaselineConfig()
     backbone: BackboneUse = "frozen"
 
     @model_validator(mode="after")
@@ -167,8 +167,8 @@ class ComplementaryConfig(RunConfig):
         """What would be passed over in silence is refused."""
         if self.form == "alpha" and self.method not in WITH_ALPHA:
             raise ValueError(f"form 'alpha' is of {' and '.join(WITH_ALPHA)}, method is {self.method!r}")
-        if self.rivals.hal_bank and self.method != "hal":
-            raise ValueError(f"rivals.hal_bank is of method 'hal', method is {self.method!r}")
+        if self.baselines.hal_bank and self.method != "hal":
+            raise ValueError(f"baselines.hal_bank is of method 'hal', method is {self.method!r}")
         if self.weights.estimator != "exact" and (self.weights.own, self.weights.nn) != ("keep", "multiset"):
             raise ValueError("weights.estimator 'sampled1000' goes with own='keep' and nn='multiset' only")
         return self
@@ -186,7 +186,7 @@ class ComplementaryConfig(RunConfig):
     @property
     def needs_bank(self) -> bool:
         """Whether embeddings of the epoch before are looked at."""
-        return bool(self.measures) or self.method == "amrani" or self.rivals.hal_bank
+        return bool(self.measures) or self.method == "amrani" or self.baselines.hal_bank
 
     def smoke(self) -> Self:
         """See `RunConfig.smoke`."""

@@ -132,8 +132,8 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
                 loss = hal_loss(
                     scores,
                     batch.neg,
-                    gamma=config.rivals.hal_gamma,
-                    epsilon=config.rivals.hal_epsilon,
+                    gamma=config.baselines.hal_gamma,
+                    epsilon=config.baselines.hal_epsilon,
                     weights=weights,
                 )
                 return loss, None
@@ -159,7 +159,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
                 against(texts, bank.texts),
                 against(images, bank.images),
                 self._batches.usable(batch.rows) & bank.seen,
-                nearest=config.rivals.nearest or AMRANI_NEAREST,
+                nearest=config.baselines.nearest or AMRANI_NEAREST,
             )
             return in_proportion(density, len(even))
         weights = None if self._weights is None else self._weights.of(batch.rows)
@@ -170,18 +170,18 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         bank = None if self._memory is None else self._memory.read()
         if bank is None:
             return None
-        rivals = self.config.rivals
+        baselines = self.config.baselines
         return hal_weights(
             scores,
             against(texts, bank.images),
             against(images, bank.texts),
             self._batches.usable(batch.rows) & bank.seen,
-            nearest=rivals.nearest or HAL_NEAREST,
-            form=rivals.hal_form,
+            nearest=baselines.nearest or HAL_NEAREST,
+            form=baselines.hal_form,
         )
 
     def _thomas(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> Tensor:
-        near, form = batch.near, self.config.rivals.thomas_form
+        near, form = batch.near, self.config.baselines.thomas_form
         assert near is not None  # noqa: S101  (made by `batches`)
         beside = self.model(near.words, near.lengths, near.pictures)
         wrong = self._batches.wrong_beside(batch)
@@ -200,16 +200,16 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         )
 
     def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
-        rivals = self.config.rivals
-        drawn = draw(scores, neg, rivals.distance_dim or self.model.dim)
-        if rivals.distance_form == "margin":
+        baselines = self.config.baselines
+        drawn = draw(scores, neg, baselines.distance_dim or self.model.dim)
+        if baselines.distance_form == "margin":
             return margin_loss(scores, drawn, neg)
         return triplet_loss(scores, drawn, self.config.margin, neg)
 
     def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """One of the nearest neighbours of each row; the row itself where it has none."""
         assert self._neighbours is not None  # noqa: S101  (given by `prepare`)
-        table = self._neighbours[chosen, : self.config.rivals.thomas_nearest]
+        table = self._neighbours[chosen, : self.config.baselines.thomas_nearest]
         counts = (table >= 0).sum(axis=1)
         picked = np.floor(rng.random(len(chosen)) * np.maximum(counts, 1)).astype(np.int64)
         found = table[np.arange(len(chosen)), picked]

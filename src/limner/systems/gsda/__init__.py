@@ -64,7 +64,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
         if config.caption != "off":
             texts, data = corpus.train.texts, config.data
             spoken = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
-            parts.about["told"] = json.loads(spoken.to_json())
+            parts.about["spoken"] = json.loads(spoken.to_json())
         if parts.extra is not None:
             labels = parts.extra.labels
             parts.about["labels"] = list(labels.labels)
@@ -101,7 +101,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
                 vectors, dim=own.dim, width=own.width, layers=own.layers, convolution=own.convolution
             )
         if config.caption != "off":
-            spoken = Vocabulary.from_json(json.dumps(parts.about.get("told")), parts.where)
+            spoken = Vocabulary.from_json(json.dumps(parts.about.get("spoken")), parts.where)
             captioner = Captioner(
                 config.captioner, spoken, image_width=parts.image_width, max_length=parts.max_length
             )

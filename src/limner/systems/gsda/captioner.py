@@ -36,11 +36,11 @@ class CaptionerArchitecture(Config):
         local: width of what a picture says alone.
         hidden: of the Bi-LSTM over the pictures, per direction.
         joined: width of a picture within its story.
-        told: width of what the decoder hears of a picture, at every word.
+        seen: width of what the decoder sees of a picture, at every word.
         state: of the decoder's two-layer LSTM.
         word_width: E.
         dropout: in every place but word vectors: between layers of both LSTMs, on the encoder's and the
-            decoder's outputs and on what the decoder hears.
+            decoder's outputs and on what the decoder sees.
         word_dropout: on what the decoder's LSTM reads at a word.
     Source: GLAC Net 2018; docs/methods/gsda.md §4.3. Where the two rates of the decoder, 0.1 and 0.5, belong
     is our reading.
@@ -49,7 +49,7 @@ class CaptionerArchitecture(Config):
     local: int = Field(default=1024, ge=1)
     hidden: int = Field(default=1024, ge=1)
     joined: int = Field(default=2048, ge=1)
-    told: int = Field(default=1024, ge=1)
+    seen: int = Field(default=1024, ge=1)
     state: int = Field(default=1024, ge=1)
     word_width: int = Field(default=256, ge=1)
     dropout: float = Field(default=0.5, ge=0, lt=1)
@@ -102,7 +102,7 @@ class Captioner(nn.Module):
             vocabulary: words the captioner may say, seen often enough in the training texts (10 times in
                 GLAC Net); its own, since those that are merely read may be rarer.
             image_width: F of the picture features.
-            max_length: words of a sentence that are heard; the next is still expected, so that a sentence
+            max_length: words of a sentence that are read; the next is still expected, so that a sentence
                 that is cut teaches no end where none was.
         Raises:
             ConfigError: no word, or max_length < 1.
@@ -118,11 +118,11 @@ class Captioner(nn.Module):
         self.pictures = PictureSequenceEncoder(
             image_width, local=own.local, hidden=own.hidden, joined=own.joined, dropout=own.dropout
         )
-        self.tell = nn.Sequential(nn.Linear(own.joined, own.told), nn.Dropout(own.dropout), nn.ReLU())
+        self.tell = nn.Sequential(nn.Linear(own.joined, own.seen), nn.Dropout(own.dropout), nn.ReLU())
         self.embedding = nn.Embedding(len(vocabulary), own.word_width)
         self.word_dropout = nn.Dropout(own.word_dropout)
         self.decoder = nn.LSTM(
-            own.told + own.word_width, own.state, num_layers=2, batch_first=True, dropout=own.dropout
+            own.seen + own.word_width, own.state, num_layers=2, batch_first=True, dropout=own.dropout
         )
         self.dropout = nn.Dropout(own.dropout)
         self.say = nn.Linear(own.state, len(vocabulary))
@@ -165,14 +165,14 @@ class Captioner(nn.Module):
                 f"captioner: a sentence holds a number that is no word, expected 1 to {self._size - 1};"
                 " number it with the captioner's own vocabulary"
             )
-        heard = self.heard(features, steps)  # (S, told)
-        at_words = heard.repeat_interleave(tokens.to(heard.device), dim=0)  # (N, told)
+        seen = self.seen(features, steps)  # (S, seen)
+        at_words = seen.repeat_interleave(tokens.to(seen.device), dim=0)  # (N, seen)
         counts = torch.stack([part.sum() for part in torch.split(tokens, steps.tolist())])
         states = read_forward(self.decoder, self._inputs(at_words, read), counts)  # (N, state)
         return Captioned(self.say(self.dropout(states)), due, tokens)
 
-    def heard(self, features: Tensor, steps: Tensor) -> Tensor:
-        """(S, F) pictures of stories of (B,) steps → (S, told), what the decoder hears at every word."""
+    def seen(self, features: Tensor, steps: Tensor) -> Tensor:
+        """(S, F) pictures of stories of (B,) steps → (S, seen), what the decoder sees at every word."""
         found: Tensor = self.tell(self.pictures(features, steps))
         return found
 
@@ -181,18 +181,18 @@ class Captioner(nn.Module):
         weight = self.say.weight
         return weight.new_zeros(2, self.decoder.num_layers, stories, self.architecture.state)
 
-    def advance(self, heard: Tensor, words: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def advance(self, seen: Tensor, words: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Hear one word and expect the next.
 
         Args:
-            heard: (B, told), the picture being told.
+            seen: (B, seen), of the picture in question.
             words: (B,) int64, the word before, or 0 where a sentence begins.
             state: (2, layers, B, state).
         Returns:
             (B, V) log-probabilities of the next word, 0 the end; and the state after `words`.
         """
         before = (state[0].contiguous(), state[1].contiguous())
-        out, after = self.decoder(self._inputs(heard, words)[:, None], before)
+        out, after = self.decoder(self._inputs(seen, words)[:, None], before)
         logs = self.say(self.dropout(out[:, 0])).float().log_softmax(dim=1)
         return logs, torch.stack(after)
 
@@ -228,11 +228,11 @@ class Captioner(nn.Module):
         """
         if [len(story) for story in stories] != [len(some) for some in pictures]:
             raise ShapeError("captioner: stories and pictures differ in number, expected one per sentence")
-        told = [number for number, story in enumerate(stories) if story]
+        filled = [number for number, story in enumerate(stories) if story]
         nats, tokens, unknown = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         with evaluating(self):
-            for start in range(0, len(told), AT_ONCE):
-                some = told[start : start + AT_ONCE]
+            for start in range(0, len(filled), AT_ONCE):
+                some = filled[start : start + AT_ONCE]
                 words, lengths = self.numbers([text for number in some for text in stories[number]])
                 steps = torch.tensor([len(stories[number]) for number in some])
                 features = to_tensor(np.concatenate([pictures[number] for number in some]), self.device)
@@ -249,8 +249,8 @@ class Captioner(nn.Module):
     def _size(self) -> int:
         return self.say.out_features
 
-    def _inputs(self, heard: Tensor, words: Tensor) -> Tensor:
-        found: Tensor = self.word_dropout(torch.cat([heard, self.embedding(words)], dim=1))
+    def _inputs(self, seen: Tensor, words: Tensor) -> Tensor:
+        found: Tensor = self.word_dropout(torch.cat([seen, self.embedding(words)], dim=1))
         return found
 
     def _check(self, features: Tensor, steps: Tensor, words: Tensor, lengths: Tensor) -> None:
@@ -306,12 +306,12 @@ def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> l
     steps = steps.cpu()
     found: list[list[list[int]]] = [[] for _ in steps.tolist()]
     with evaluating(captioner):
-        heard = captioner.heard(features, steps)
+        seen = captioner.seen(features, steps)
         first = steps.cumsum(0) - steps
         state = captioner.silence(len(steps))
         for place in range(int(steps.max())):
             now = (steps > place).nonzero()[:, 0]
-            rows = heard[(first[now] + place).to(heard.device)]
+            rows = seen[(first[now] + place).to(seen.device)]
             sentences, after = greedy(captioner, rows, state[:, :, now.to(state.device)])
             state[:, :, now.to(state.device)] = after
             for story, sentence in zip(now.tolist(), sentences, strict=True):
@@ -319,22 +319,22 @@ def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> l
     return found
 
 
-def greedy(captioner: Captioner, heard: Tensor, state: Tensor) -> tuple[list[list[int]], Tensor]:
+def greedy(captioner: Captioner, seen: Tensor, state: Tensor) -> tuple[list[list[int]], Tensor]:
     """One sentence each for B pictures, the likeliest word at every place.
 
     Args:
         captioner: in evaluation mode.
-        heard: (B, told).
+        seen: (B, seen).
         state: (2, layers, B, state) before the sentence.
     Returns:
         Numbers of the words of the sentences, and the state after the last word of each.
     """
-    rows, max_length = len(heard), captioner.max_length
-    words = torch.full((rows,), BOUNDARY, device=heard.device)
-    ended = torch.zeros(rows, dtype=torch.bool, device=heard.device)
+    rows, max_length = len(seen), captioner.max_length
+    words = torch.full((rows,), BOUNDARY, device=seen.device)
+    ended = torch.zeros(rows, dtype=torch.bool, device=seen.device)
     said: list[Tensor] = []
     for place in range(max_length + 1):
-        logs, moved = captioner.advance(heard, words, state)
+        logs, moved = captioner.advance(seen, words, state)
         state = torch.where(ended[:, None], state, moved)
         chosen = _sayable(logs, place, max_length).max(dim=1).indices
         words = torch.where(ended, BOUNDARY, chosen)

@@ -31,14 +31,14 @@ class GsdaConfig(RunConfig):
 
     The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
     cannot work as printed; the modes that begin with "literal" are what is printed. `sound` centres the
-    features and hears other sentences through the encoder that needs no training.
+    features and reads other sentences through the encoder that needs no training.
 
     Departs: only the retriever's rate falls, as in the paper, but when validation no longer improves, not
     after epoch 15. Losses are means over sentences, so that they do not depend on the size of a batch.
 
     Attributes:
         model: see `GsdaArchitecture`.
-        keys: what other sentences are heard through: a run of VSE0, or a frozen encoder of "sentences".
+        keys: what other sentences are read through: a run of VSE0, or a frozen encoder of "sentences".
         keys_run: folder of that run, which must be of the same set and split.
         margin: Δ of the hinge, score units.
         temperature: τ of every soft choice of a picture in the batch.
@@ -53,7 +53,7 @@ class GsdaConfig(RunConfig):
             batch ("literal"), sampled ones whose telling is the retriever's reward ("reinforce"), or nothing.
         caption_weight: λ_cap.
         caption_min_count: times a word must be seen to be said.
-        mixed_epochs: first epochs, in which the true picture is told from with probability one half.
+        mixed_epochs: first epochs, in which the true picture is described with probability one half.
         captioner: see `CaptionerArchitecture`.
         backbone: "frozen" features, or fixed colours of "drawings".
     Source: GSDA 2021, Sections 3.5 and 4.1; docs/methods/gsda.md §4, §6.
@@ -64,7 +64,7 @@ class GsdaConfig(RunConfig):
     }
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"word_width": 12, "hidden": 8, "attention": 6, "dim": 16},
-        "captioner": {"local": 8, "hidden": 8, "joined": 12, "told": 8, "state": 10, "word_width": 6},
+        "captioner": {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "word_width": 6},
         "graph_model": {"dim": 8, "width": 8},
         "caption_min_count": 1,
     }

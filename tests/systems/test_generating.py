@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 VOCABULARY = Vocabulary(("fox", "bear", "."))
 STEPS = torch.tensor([2, 1, 3])
 LONGEST = 3
-SMALL = CaptionerArchitecture(local=8, hidden=8, joined=12, told=8, state=10, word_width=6)
+SMALL = CaptionerArchitecture(local=8, hidden=8, joined=12, seen=8, state=10, word_width=6)
 
 
 def model(seed=0, spread=1.0, end=0.0):
@@ -31,23 +31,23 @@ def pictures(seed=1, count=6):
 
 
 @torch.no_grad()
-def after(built, heard, state, words):
+def after(built, seen, state, words):
     """The state after the last word of a sentence."""
     for before in [0, *words]:
-        _, state = built.advance(heard, torch.tensor([before]), state)
+        _, state = built.advance(seen, torch.tensor([before]), state)
     return state
 
 
 @torch.no_grad()
 def told_by_loop(built, features, steps, choose):
     """Stories one by one, each sentence as `choose` finds it, the state carried on."""
-    heard = built.heard(features, steps)
+    seen = built.seen(features, steps)
     stories, row = [], 0
     for count in steps.tolist():
         state, story = built.silence(1), []
         for _ in range(count):
-            words = choose(built, heard[row : row + 1], state)
-            state = after(built, heard[row : row + 1], state, words)
+            words = choose(built, seen[row : row + 1], state)
+            state = after(built, seen[row : row + 1], state, words)
             story.append(words)
             row += 1
         stories.append(story)
@@ -55,10 +55,10 @@ def told_by_loop(built, features, steps, choose):
 
 
 @torch.no_grad()
-def likeliest_words(built, heard, state):
+def likeliest_words(built, seen, state):
     words = []
     while len(words) < LONGEST:
-        logs, state = built.advance(heard, torch.tensor([words[-1] if words else 0]), state)
+        logs, state = built.advance(seen, torch.tensor([words[-1] if words else 0]), state)
         chances = {number: float(logs[0, number]) for number in (0, 2, 3, 4)}
         if not words:
             del chances[0]
