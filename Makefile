@@ -32,7 +32,7 @@ demo: .venv/installed
 	$(BIN)/limner demo demo
 
 test: lint types .venv/installed
-	$(BIN)/python -m pytest -m "slow or not slow" -n 2
+	MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -m "slow or not slow" -n 2 -rfEs
 
 quick: .venv/installed
 	$(BIN)/python -m pytest -m "not slow" -n 2

@@ -23,9 +23,15 @@ def test_scores_against_loops():
 @given(arrays(np.float32, (3, 4), elements=st.floats(-1e3, 1e3, width=32)))
 def test_unit_rows_have_length_one_or_zero(vectors):
     lengths = np.linalg.norm(unit_rows("v", vectors), axis=1)
-    zero = np.linalg.norm(vectors, axis=1) == 0
+    zero = ~vectors.any(axis=1)
     assert np.all(lengths[zero] == 0)
     assert np.allclose(lengths[~zero], 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-44, 9.7e-23, 1e-16, 1.0, 1e16, 1e38])
+def test_rows_whose_squares_leave_float32_have_length_one(size):
+    lengths = np.linalg.norm(unit_rows("v", np.full((2, 4), size, np.float32)), axis=1)
+    assert lengths == pytest.approx([1, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

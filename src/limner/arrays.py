@@ -137,6 +137,9 @@ class ImageEncoder(Protocol):
         ...
 
 
+_TINY = 1e-15
+
+
 def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
     """Scale rows to length 1; a zero row stays zero.
 
@@ -152,8 +155,14 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
     if not finite.all():
         row = int(np.argmin(finite))
         raise NumericsError(f"{where}: row {row} of {len(values)} is not finite; check its input")
-    norms = np.linalg.norm(values, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(values, axis=1, keepdims=True)
+    extreme = np.flatnonzero(~((norms > _TINY) & (norms < 1 / _TINY)))  # squares leave float32
+    norms[extreme] = 0
     unit: FloatArray = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+    exact = values[extreme].astype(np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    unit[extreme] = np.divide(exact, lengths, out=np.zeros_like(exact), where=lengths > 0)
     return unit
 
 

@@ -86,6 +86,7 @@ def begin(page) -> None:
 def fits(page, where: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
+    page.wait_for_load_state("load")  # before its style sheet is there, a page has the browser's colours
     found = Axe().run(page, options=RULES)
     assert found.response["violations"] == [], f"{where}: {found.generate_report()}"
     width = page.viewport_size["width"]

@@ -92,19 +92,19 @@ def shorter(values):
         (lambda r: r["found"]["steps"]["coherence"].__setitem__(1, None), "none where a story begins"),
         (lambda r: r["found"]["steps"]["coherence"].__setitem__(1, 2), r"coherence\.1: "),
         (lambda r: r.update(captions={}), "captions"),
-        (lambda r: r.update(told=TOLD | {"nats": {"true": [1] * 12}}), r"told\.nats: "),
-        (lambda r: r.update(told=TOLD | {"unknown": [1] * 11}), "unknown has 11 values for 12 rows"),
-        (lambda r: r.update(told=TOLD | {"unknown": [6] * 12}), "unknown words among the tokens"),
+        (lambda r: r.update(captions=TOLD | {"nats": {"true": [1] * 12}}), r"captions\.nats: "),
+        (lambda r: r.update(captions=TOLD | {"unknown": [1] * 11}), "unknown has 11 values for 12 rows"),
+        (lambda r: r.update(captions=TOLD | {"unknown": [6] * 12}), "unknown words among the tokens"),
         (
-            lambda r: r.update(told=TOLD | {"nats": {"true": [1] * 12, "found": [-1] * 12}}),
+            lambda r: r.update(captions=TOLD | {"nats": {"true": [1] * 12, "found": [-1] * 12}}),
             r"nats\.found\.0: ",
         ),
         (
             lambda r: r.update(
-                told={key: value[:11] for key, value in TOLD.items() if key != "nats"}
+                captions={key: value[:11] for key, value in TOLD.items() if key != "nats"}
                 | {"nats": {key: value[:11] for key, value in TOLD["nats"].items()}}
             ),
-            "told has 11 values for 12 rows",
+            "captions has 11 values for 12 rows",
         ),
     ],
 )
