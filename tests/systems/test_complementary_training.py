@@ -137,6 +137,18 @@ def test_the_first_epoch_is_uniform_and_the_second_is_not(method):
     assert all(step["weights/ratio"] > 1 for step in steps(warm, 0))
 
 
+def test_combined_stats_logs_the_statistics_that_its_factors_are_made_of():
+    task = prepare(config("method=combined-stats"), corpus()).task
+    first, second = steps(task, 0), steps(task, 1)
+    assert not any(name.startswith("weights/mean") for step in first for name in step)
+    raw = task._weights.pair_scores(tuple(pair.id for pair in task._rows.pairs)).scores
+    for measure in ("DIVERSITY", "DISCREPANCY"):
+        every = np.concatenate([raw[f"{measure}/image"], raw[f"{measure}/text"]])
+        for step in second:
+            assert step[f"weights/mean {measure}"] == pytest.approx(every.mean(), rel=1e-5)
+            assert step[f"weights/deviation {measure}"] == pytest.approx(every.std(), rel=1e-5)
+
+
 @pytest.mark.parametrize("gamma", [-1, 0, 1])
 def test_weights_sum_to_lambda_and_gamma_0_is_uniform(gamma):
     task = prepare(config("method=diversity", f"weights.gamma={gamma}"), corpus()).task

@@ -66,12 +66,22 @@ class PairWeights:
         ).to(rows.device, torch.float32)
 
     def note(self, rows: Tensor, alpha: Tensor) -> dict[str, Tensor]:
-        """Keep the weights a batch had; how much the scores drifted since the epoch before, if they did."""
+        """Keep the weights a batch had.
+
+        Returns:
+            What is logged: how much the scores drifted since the epoch before, if they did; of combined-stats
+            also mean and deviation of the raw scores of each measure, whose product is its factor.
+        """
         self._last[rows.cpu()] = alpha.detach().float().cpu()
-        if int(self._epochs[0]) <= int(self._epochs[1]):
-            return {}
-        found = [weighting.drift(self._before[side], self._joined[side]) for side in (0, 1)]
-        return {f"{LOGGED}drift": torch.tensor(float(np.mean([float(value) for value in found])))}
+        logged: dict[str, Tensor] = {}
+        if self._config.method == "combined-stats" and int(self._epochs[0]) >= 0:
+            for measure, every in zip(self._config.measures, self._every(), strict=True):
+                logged[f"{LOGGED}mean {measure}"] = every.mean()
+                logged[f"{LOGGED}deviation {measure}"] = every.std(correction=0)
+        if int(self._epochs[0]) > int(self._epochs[1]):
+            found = [weighting.drift(self._before[side], self._joined[side]) for side in (0, 1)]
+            logged[f"{LOGGED}drift"] = torch.tensor(float(np.mean([float(value) for value in found])))
+        return logged
 
     def pair_scores(self, ids: tuple[str, ...]) -> PairScores | None:
         """What figures and pages read; None before there are scores."""
@@ -103,17 +113,20 @@ class PairWeights:
             return weighting.sampled_discrepancy(self._matrix, vectors, samples=SAMPLES, seed=seed)
         return weighting.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, near=near)
 
+    def _every(self) -> list[Tensor]:
+        """(2n,) raw scores of each measure, of both modalities."""
+        return [
+            torch.cat([self._raw[f"{measure}/{side}"] for side in (IMAGE, TEXT)])
+            for measure in self._config.measures
+        ]
+
     def _combined(self, side: str) -> Tensor:
         """(n,) the score of a modality that weights come from; with mean 0 and deviation 1 if "sound"."""
         config = self._config
         scores = [self._raw[f"{measure}/{side}"] for measure in config.measures]
         sound = config.weights.reading == "sound"
         if config.method == "combined-stats":
-            every = [
-                torch.cat([self._raw[f"{measure}/{each}"] for each in (IMAGE, TEXT)])
-                for measure in config.measures
-            ]
-            found = weighting.combined_stats(*scores, *every, sound=sound)
+            found = weighting.combined_stats(*scores, *self._every(), sound=sound)
         elif config.method == "combined-val":
             div, dis = (weighting.z_scores(score) if sound else score for score in scores)
             found = config.weights.beta * div + config.weights.gamma_hat * dis
