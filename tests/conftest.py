@@ -1,9 +1,11 @@
 """Fixtures of the whole suite."""
 
+import ctypes
 import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,14 @@ pytest_plugins = ["trained_runs"]
 
 # A shell's job in the background begins with Ctrl-C ignored, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory_goes_back() -> Iterator[None]:
+    """Give what tests have freed back to the system: glibc keeps it, and a worker would only grow."""
+    yield
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -441,6 +441,8 @@ JSON_LD = st.recursive(
 
 
 @settings(deadline=None, max_examples=80)
+@example([{"itemListElement": [""]}])
+@example([{"name": "Mix it.", "itemListElement": [""]}])
 @given(st.lists(JSON_LD, max_size=4))
 def test_no_declared_step_is_lost_in_silence(values):
     document = read_html(declared(["One.", *values, "Two."]), "a.html", None)

@@ -228,7 +228,10 @@ class _Steps:
             section = bool(_types(data) & {"HowToSection", "ItemList"})
             if (section and inner) or ((section or inner) and not data.get("text")):
                 heading = "" if "HowToStep" in _types(data) and not isinstance(inner, list) else name
-                yield from self.of(inner, heading or title, depth + 1)
+                listed = len(self.left_out)
+                found = list(self.of(inner, heading or title, depth + 1))
+                # a section of nothing is a step of its own words, or is put on the list
+                yield from found or (self._one(data, name, title) if len(self.left_out) == listed else ())
             elif _types(data) & {"ListItem"} and isinstance(data.get("item"), dict | str):
                 yield from self.of(data["item"], title, depth + 1)
             else:
