@@ -169,7 +169,8 @@ def json_rows(
         for number, line in enumerate(file, start=1):
             where = f"{path.parent.name}/{path.name}:{number}"
             try:
-                if not line.decode().strip():
+                line.decode()
+                if not line.strip():  # of bytes: only ASCII white space is blank
                     continue
                 row = form.model_validate_json(line)
             except UnicodeDecodeError as error:
