@@ -11,7 +11,7 @@ from PIL import Image
 
 from limner.datasets.base import Source, read_table
 from limner.datasets.recipes.builder import build_recipes
-from limner.datasets.recipes.pages import read_page
+from limner.datasets.recipes.saved_pages import read_page
 from limner.datasets.recipes.web import find_sources
 from limner.datasets.sets.captions import read_captions
 from limner.datasets.sets.clue import wanted

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.datasets.recipes.pages import read_page
+from limner.datasets.recipes.saved_pages import read_page
 from limner.errors import DataError, LimnerError
 
 

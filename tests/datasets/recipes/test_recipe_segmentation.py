@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.datasets.recipes.pages import Piece, one_picture_each, pieces_of_blocks
+from limner.datasets.recipes.saved_pages import Piece, one_picture_each, pieces_of_blocks
 from limner.records import PictureRef
 from limner.text.document import Block
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from limner.datasets.fetch import FetchProgress
 from limner.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
-from limner.datasets.recipes.pages import Page, Piece, Segment, one_picture_each, read_page
+from limner.datasets.recipes.saved_pages import Page, Piece, Segment, one_picture_each, read_page
 from limner.datasets.recipes.web import PageSource, Robots, bring, find_sources
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, text_id

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.datasets.recipes.pages import Segment
+from limner.datasets.recipes.saved_pages import Segment
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
 from limner.text.document import LeftOut

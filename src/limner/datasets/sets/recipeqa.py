@@ -15,7 +15,7 @@ from limner.datasets.base import DataSet, Source, files_by_split, read_json, reg
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.recipes.filters import filtered
-from limner.datasets.recipes.pages import Piece, one_picture_each
+from limner.datasets.recipes.saved_pages import Piece, one_picture_each
 from limner.errors import DataError
 from limner.records import PictureRef
 
