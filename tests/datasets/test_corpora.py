@@ -78,7 +78,7 @@ SETS = ("coco", "goodnews", "politics", "conceptual", "folder", "captions", "sto
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
-    config = DataConfig(set=name, annotations=str(make(name, tmp_path)))
+    config = DataConfig(set=name, annotations=str(make(name, tmp_path)), features=str(tmp_path))
     data, _ = open_corpus(config, files=True)
     assert len(data.pairs) == 12
     assert all(pair.group and len(pair.image_hash) == 64 for pair in data.pairs)
@@ -92,7 +92,9 @@ def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
 
 
 def test_sources_stay_whole_on_request(tmp_path):
-    config = DataConfig(set="stories", annotations=str(make("stories", tmp_path)), by_source=True)
+    config = DataConfig(
+        set="stories", annotations=str(make("stories", tmp_path)), by_source=True, features=str(tmp_path)
+    )
     data, _ = open_corpus(config, files=True)
     sides = {(pair.meta["source"], pair.split) for pair in data.pairs}
     assert len(sides) == 6
@@ -133,7 +135,7 @@ def test_a_mixture_reads_each_set_below_the_folder_of_data(tmp_path, monkeypatch
             rows.append({"story_id": f"s{story}", "license": licence, "pages": [page]})
         lines(folder / "stories.jsonl", rows)
     entries = {"one": {"set": "stories"}, "two": {"set": "stories", "licences": ["MIT"]}}
-    config = DataConfig.model_validate({"set": "mixture", "mixture": entries})
+    config = DataConfig.model_validate({"set": "mixture", "mixture": entries, "features": str(tmp_path)})
     data, _ = open_corpus(config, files=True)
     assert data.name == "one+two"
     assert sum(pair.id.startswith("one:") for pair in data.pairs) == 12

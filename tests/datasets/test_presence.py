@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.datasets.base import Source
-from limner.datasets.missing import picture_fault, with_pictures
+from limner.datasets.manifest import picture_fault
+from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 

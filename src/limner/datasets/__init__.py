@@ -47,13 +47,14 @@ def load_dataset(
     return data if split is None else split_pairs(data, split, seed)
 
 
-def read_source(config: SourceConfig, *, texts_alone: bool = False) -> PairSet:
+def read_source(config: SourceConfig, *, texts_alone: bool = False, manifest: Path | None = None) -> PairSet:
     """The pairs of a set that lies in files, as read: with the split its files state, if any.
 
     Args:
         config: which.
         texts_alone: look for no pictures of a published set; those of other sets are always opened, because
             their texts lie beside them.
+        manifest: see `Source`.
     Raises:
         ConfigError: a set needs a folder that is not named, or lies in no files.
         MissingError, DataError: see the readers.
@@ -82,18 +83,29 @@ def read_source(config: SourceConfig, *, texts_alone: bool = False) -> PairSet:
                 + (f" (limner data fetch {found.name} gets them)" if found.wanted else "")
             )
     return found.read(
-        Source(place, pictures, config.missing, config.max_missing, config.every_caption, config.caption_seed)
+        Source(
+            place,
+            pictures,
+            config.missing,
+            config.max_missing,
+            config.every_caption,
+            config.caption_seed,
+            manifest,
+        )
     )
 
 
-def split_source(config: SourceConfig) -> PairSet:
+def split_source(config: SourceConfig, manifest: Path | None = None) -> PairSet:
     """A set that lies in files, with a split, and all of its pairs, whatever their licence.
 
+    Args:
+        config: which.
+        manifest: see `Source`.
     Raises:
         ConfigError: see `read_source`; or two kinds of split are asked for.
         MissingError, DataError: see the readers.
     """
-    data = read_source(config)
+    data = read_source(config, manifest=manifest)
     if config.by_source:
         if config.split != "grouped":
             raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")

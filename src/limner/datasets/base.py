@@ -41,6 +41,7 @@ class Source:
         max_missing: share of pairs in [0, 1] that "abort" lets pass.
         every: all captions of a picture, or one.
         seed: of the choice of the one, where it is drawn.
+        manifest: folder that remembers which picture files were looked at; None looks at all of them.
     """
 
     place: Path
@@ -49,6 +50,7 @@ class Source:
     max_missing: float = MAX_MISSING
     every: bool = False
     seed: int = 0
+    manifest: Path | None = None
 
     def file(self, name: str) -> Path:
         """The file of this name, where `place` is the folder that holds it; else `place`."""

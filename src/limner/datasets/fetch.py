@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from limner.datasets.missing import picture_fault
+from limner.datasets.manifest import picture_fault
 from limner.errors import ConfigError, DataError
 from limner.files import DRAFT_SUFFIX, locked, write_bytes
 from limner.records import Record

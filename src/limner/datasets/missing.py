@@ -1,10 +1,9 @@
 """Which pictures of a data set are really there, and what is wrong with the others.
 
-Every picture is opened once before any work starts; a pair whose picture is missing or broken is left out,
-counted and listed, never given another picture.
+Every picture is opened before any work starts, once per change of its file. A pair whose picture is missing or
+broken is left out, counted and listed, never given another picture.
 """
 
-import hashlib
 import json
 import os
 from collections import Counter
@@ -16,24 +15,12 @@ from types import MappingProxyType
 from typing import Literal
 
 from limner.datasets.base import Source
+from limner.datasets.manifest import Looked, Manifest
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.errors import DataError
 from limner.files import below, write_lines
-from limner.pictures.decode import PictureError, decode
 
-_PROBE_PX = 32
 Named = Literal["path", "name", "stem"]
-
-
-def picture_fault(data: bytes) -> str:
-    """What is wrong with the bytes of a picture; "" when they decode to the end."""
-    if not data:
-        return "empty file"
-    try:
-        decode(data, _PROBE_PX)
-    except PictureError as error:
-        return " ".join(str(error).split())
-    return ""
 
 
 def pair_set(
@@ -87,7 +74,10 @@ def with_pictures(
     images = dict.fromkeys(pair.image for pair in data.pairs)
     names = {image: image if files is None else files.get(image, "") for image in images}
     below_root = cache(partial(_by_name, root, named))
-    looked = {image: _look(data.name, root, name, below_root) for image, name in names.items()}
+    with Manifest(source.manifest) as manifest:
+        looked = {
+            image: _look(data.name, root, name, below_root, manifest.look) for image, name in names.items()
+        }
     kept: list[Pair] = []
     absent: list[MissingPicture] = []
     for pair in data.pairs:
@@ -131,7 +121,11 @@ def _by_name(root: Path, named: Named) -> dict[str, list[Path]]:
 
 
 def _look(
-    name: str, root: Path, file: str, below_root: Callable[[], Mapping[str, Sequence[Path]]]
+    name: str,
+    root: Path,
+    file: str,
+    below_root: Callable[[], Mapping[str, Sequence[Path]]],
+    look: Callable[[Path], Looked],
 ) -> tuple[str, str, str]:
     """Path, hash and fault of one picture."""
     if not file:
@@ -140,15 +134,15 @@ def _look(
     try:
         if not paths[0].is_file():
             paths = below_root().get(Path(file).name, [])
-        contents = {path: path.read_bytes() for path in paths}
+        found = {path: look(path) for path in paths}
     except OSError as error:
         return "", "", f"cannot be read: {error.strerror}"
-    if not contents:
+    if not found:
         return "", "", "no such file"
-    if len(set(contents.values())) > 1:
-        return "", "", f"{len(contents)} different files of that name"
-    path, data = next(iter(contents.items()))
-    return str(path), hashlib.sha256(data).hexdigest(), picture_fault(data)
+    if len({one.sha256 for one in found.values()}) > 1:
+        return "", "", f"{len(found)} different files of that name"
+    path, (digest, fault) = next(iter(found.items()))
+    return str(path), digest, fault
 
 
 LEFT_OUT = "left_out.jsonl"

@@ -25,11 +25,12 @@ class MixtureEntry(SourceConfig):
     weight: float = Field(default=1.0, gt=0, le=100)
 
 
-def read_mixture(entries: Mapping[str, MixtureEntry]) -> PairSet:
+def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = None) -> PairSet:
     """Several sets as one, each split by itself.
 
     Args:
         entries: name → set.
+        manifest: see `limner.datasets.base.Source`.
     Raises:
         ConfigError: no set, or one whose folder is not named.
         MissingError, DataError: see the readers and `mixed`.
@@ -44,7 +45,7 @@ def read_mixture(entries: Mapping[str, MixtureEntry]) -> PairSet:
                 f"data.mixture.{name}: no folder given; set data.mixture.{name}.annotations or $LIMNER_DATA"
             )
         folder = entry.annotations or str(Path(place or "") / "data" / name)
-        parts[name] = split_source(entry.model_copy(update={"annotations": folder}))
+        parts[name] = split_source(entry.model_copy(update={"annotations": folder}), manifest)
     return mixed(
         parts,
         {name: entry.weight for name, entry in entries.items()},

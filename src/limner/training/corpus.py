@@ -221,9 +221,9 @@ def open_corpus(
             data = shuffle_relations(data, config.world_seed)
         return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
     if config.set == "mixture":
-        data = read_mixture(config.mixture)
+        data = read_mixture(config.mixture, Path(config.features))
     else:
-        data = licensed(split_source(config), config.licences)
+        data = licensed(split_source(config, Path(config.features)), config.licences)
     if config.shuffle_relations:
         data = shuffle_relations(data, config.split_seed)
     if config.limit is not None:

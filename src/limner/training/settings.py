@@ -28,7 +28,7 @@ class DataConfig(SourceConfig):
         set: name of a registered set, or mixture.
         mixture: name → data set, of the set mixture; each has a split of its own, and what one of them
             validates or tests on, none trains on.
-        features: folder of the feature stores.
+        features: folder of the feature stores, and of the manifest of pictures that were looked at.
         backbone: whose features are stored, or what is trained along.
         relations: those to predict; empty for all of the set.
         shuffle_relations: deal the labels anew inside each split: the control.

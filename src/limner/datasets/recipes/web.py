@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from limner.datasets.fetch import FetchProgress, fetch_pictures, open_manifest
-from limner.datasets.missing import picture_fault
+from limner.datasets.manifest import picture_fault
 from limner.errors import DataError, MissingError
 from limner.transfer import AddressError, Fetched, FetchSettings, plain_url
 
