@@ -1,7 +1,7 @@
 """Which pictures of a data set are really there, and what is wrong with the others.
 
-Every picture is opened before any work starts, once per change of its file. A pair whose picture is missing or
-broken is left out, counted and listed, never given another picture.
+Every picture is opened before any work starts, once per change of its file. A pair whose picture is missing
+or broken is left out, counted and listed, never given another picture.
 """
 
 import json
