@@ -1,5 +1,7 @@
 """Work in threads: results in order, and few of them waiting."""
 
+import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -7,6 +9,13 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+MOST_WORKERS = 16
+
+
+def cores() -> int:
+    """Threads that decode unless someone says otherwise: one per usable core, at most 16."""
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(max(usable, 1), MOST_WORKERS)
 
 
 def ahead(

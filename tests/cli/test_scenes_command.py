@@ -34,10 +34,14 @@ class Finder:
     name, fingerprint, side_px = "finder", "ab" * 32, 32
 
     def __init__(self):
-        self.seen = 0
+        self.seen, self.batches = 0, []
 
-    def detect(self, image):
-        self.seen += 1
+    def detect(self, images):
+        self.seen += len(images)
+        self.batches.append(len(images))
+        return [self._one(image) for image in images]
+
+    def _one(self, image):
         boxes = [(0.4, 0.1, 0.6, 0.5), (0.0, 0.4, 1.0, 1.0), (0.1, 0.1, 0.5, 0.5)]
         labels = ("cup", "table", "owl") if np.asarray(image).mean() > 100 else ()
         scores = np.asarray([0.9, 0.8, 0.7], np.float32)[: len(labels)]
@@ -121,6 +125,17 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_graphs(pictures, t
     assert finder.seen == 1
     assert (out / GRAPHS).read_bytes() == (whole / GRAPHS).read_bytes()
     assert (out / JOURNAL).read_bytes() == journal
+
+
+@pytest.mark.parametrize(("batch", "batches"), [(1, [1, 0, 1, 1]), (2, [1, 2]), (16, [3])])
+def test_graphs_do_not_depend_on_the_batch(pictures, tmp_path, batch, batches):
+    """Four files in order of their paths, of which the second is broken."""
+    detect_scenes(pictures, tmp_path / "default", Finder(), prior=None)
+    finder = Finder()
+    detect_scenes(pictures, tmp_path / "out", finder, prior=None, batch=batch, workers=3)
+    assert finder.batches == batches
+    assert (tmp_path / "out" / GRAPHS).read_bytes() == (tmp_path / "default" / GRAPHS).read_bytes()
+    assert (tmp_path / "out" / JOURNAL).read_bytes() == (tmp_path / "default" / JOURNAL).read_bytes()
 
 
 def test_another_detector_never_adds_to_a_folder(pictures, tmp_path):
@@ -245,6 +260,8 @@ def test_the_command_writes_graphs_and_a_page(pictures, tmp_path, prior, capsys)
         ({"detector": "x.onnx", "labels": "coco"}, "pass --prior"),
         ({"detector": "x.onnx", "page": -1}, "at least 0"),
         ({"detector": "x.onnx", "workers": 0}, "at least 1"),
+        ({"detector": "x.onnx", "batch": 0}, "--batch 0, expected at least 1"),
+        ({"detector": "x.onnx", "device": "cuda:99"}, "device 'cuda:99': torch finds"),
         ({"detector": "yolo"}, "unknown detector 'yolo'"),
     ],
 )

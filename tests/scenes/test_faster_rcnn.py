@@ -38,7 +38,7 @@ def finder(random_model):
 
 
 def test_boxes_are_torchvisions_as_fractions(finder, random_model, picture):
-    found = finder.detect(picture)
+    (found,) = finder.detect([picture])
     with torch.inference_mode():
         (own,) = random_model([torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255])
     sure = own["scores"] > 0.05
@@ -98,3 +98,32 @@ def test_a_wrong_list_of_names_is_refused(tmp_path, content):
         read_classes(tmp_path / "names.txt")
     with pytest.raises(MissingError):
         read_classes(tmp_path / "none")
+
+
+def test_a_batch_finds_what_single_pictures_show(finder):
+    """Sizes that share a frame, sizes that do not, and one that a larger frame would change."""
+    random = np.random.default_rng(1)
+    sizes = [(64, 48), (48, 64), (60, 47), (64, 48), (90, 40)]
+    pictures = [
+        Image.fromarray(random.integers(0, 255, (height, width, 3), dtype=np.uint8))
+        for width, height in sizes
+    ]
+    together = finder.detect(pictures)
+    assert len(together) == len(pictures)
+    for own, picture in zip(together, pictures, strict=True):
+        (alone,) = finder.detect([picture])
+        assert own.labels == alone.labels
+        assert len(own) > 0
+        np.testing.assert_allclose(own.boxes, alone.boxes, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(own.scores, alone.scores, rtol=1e-4, atol=1e-6)
+    assert finder.detect([]) == []
+
+
+def test_pictures_of_one_frame_go_through_the_network_together(finder, picture, monkeypatch):
+    seen = []
+    backbone = finder._model.backbone.forward
+    monkeypatch.setattr(
+        finder._model.backbone, "forward", lambda batch: seen.append(len(batch)) or backbone(batch)
+    )
+    finder.detect([picture, picture.rotate(90, expand=True), picture])
+    assert sorted(seen) == [1, 2]

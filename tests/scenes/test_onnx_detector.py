@@ -1,5 +1,8 @@
 """Detectors from files: models made up on the spot whose boxes are known, and files that are none."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -7,7 +10,7 @@ from PIL import Image
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.scenes.detections import keep
 from limner.scenes.folder import detector
-from limner.scenes.onnx import OnnxDetector, letterboxed, squashed
+from limner.scenes.onnx import CUDA, OnnxDetector, letterboxed, squashed
 
 openvino = pytest.importorskip("openvino", reason="OpenVINO is not installed")
 
@@ -33,7 +36,7 @@ def yolox_output():
 
 def test_boxes_are_fractions_of_the_picture_and_not_of_the_square(tmp_path):
     finder = OnnxDetector(made_up(tmp_path, [yolox_output()]), ["dog", "cat"])
-    wide, square = (finder.detect(Image.new("RGB", size)) for size in ((64, 32), (20, 20)))
+    wide, square = finder.detect([Image.new("RGB", size) for size in ((64, 32), (20, 20))])
     assert wide.labels == square.labels == ("dog",)
     assert wide.scores.tolist() == [0.75]
     # the wide picture takes the upper half of the square
@@ -48,7 +51,7 @@ def test_a_picodet_model_is_told_by_its_outputs(tmp_path):
     sides = [np.zeros((1, count, 8), np.float32) for count in counts]  # two bins, evenly: half a stride
     scores[0][0, 5, 1] = 0.5
     finder = OnnxDetector(made_up(tmp_path, [*scores, *sides]), ["dog", "cat"])
-    found = finder.detect(Image.new("RGB", (64, 32)))
+    (found,) = finder.detect([Image.new("RGB", (64, 32))])
     assert found.labels == ("cat",)
     np.testing.assert_allclose(found.boxes, [[0.25, 0.25, 0.5, 0.5]], rtol=1e-6)
 
@@ -110,7 +113,90 @@ def test_a_real_detector_sees_the_people_and_the_dog(shared_data, name):
     folder = shared_data / "flickr8k" / "images"
     finder = detector(str(weights))
     with Image.open(folder / "1007129816_e794419615.jpg") as one:
-        man = finder.detect(one.convert("RGB"))
+        (man,) = finder.detect([one.convert("RGB")])
     kept = keep(man)
     assert kept.labels[0] == "person"
     assert kept.boxes[0][2] - kept.boxes[0][0] > 0.4
+
+
+def reading(folder):
+    """A YOLOX model that is as sure of its one thing as a picture is bright."""
+    from openvino import opset13 as ops
+
+    pixels = ops.parameter([1, 3, 32, 32], np.float32, name="images")
+    bright = ops.divide(ops.reduce_mean(pixels, np.arange(4), keep_dims=False), np.float32(255))
+    there = np.zeros((1, 21, 7), np.float32)
+    there[0, 5, 4] = 1
+    result = ops.add(ops.constant(yolox_output() - there), ops.multiply(ops.constant(there), bright))
+    openvino.save_model(
+        openvino.Model([ops.result(result)], [pixels], "reading"),
+        folder / "reading.xml",
+        compress_to_fp16=False,
+    )
+    return folder / "reading.xml"
+
+
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_a_batch_finds_what_single_pictures_show(tmp_path, count):
+    finder = OnnxDetector(reading(tmp_path), ["dog", "cat"])
+    pictures = [Image.new("RGB", (32, 20 + place), (25 * place + 30,) * 3) for place in range(count)]
+    together = finder.detect(pictures)
+    assert len(together) == count
+    for own, picture in zip(together, pictures, strict=True):
+        (alone,) = finder.detect([picture])
+        assert own.labels == alone.labels == ("dog",)
+        np.testing.assert_array_equal(own.boxes, alone.boxes)
+        np.testing.assert_array_equal(own.scores, alone.scores)
+    scores = [float(found.scores[0]) for found in together]
+    assert scores == sorted(scores)
+    assert len(set(scores)) == count
+
+
+class Session:
+    """What ONNX Runtime would be on a card: sees one thing, as sure as a picture is bright."""
+
+    asked, batches, axis = [], [], "batch"
+
+    def __init__(self, path, providers):
+        self.asked.append(providers)
+
+    def get_inputs(self):
+        return [SimpleNamespace(name="images", shape=[self.axis, 3, 32, 32])]
+
+    def run(self, names, given):
+        pixels = given["images"]
+        self.batches.append(len(pixels))
+        found = np.repeat(yolox_output(), len(pixels), axis=0)
+        found[:, 5, 4] = pixels.mean(axis=(1, 2, 3)) / 255
+        return [found]
+
+
+@pytest.mark.parametrize(("axis", "batches"), [("batch", [1, 3]), (1, [1, 1, 1, 1])])
+def test_a_card_is_asked_for_and_takes_a_batch_at_once_where_the_file_does(
+    tmp_path, monkeypatch, axis, batches
+):
+    monkeypatch.setattr(Session, "axis", axis)
+    monkeypatch.setattr(Session, "asked", asked := [])
+    monkeypatch.setattr(Session, "batches", ran := [])
+    runtime = SimpleNamespace(
+        InferenceSession=Session, get_available_providers=lambda: [CUDA], __version__="1.20"
+    )
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    (tmp_path / "made_up.onnx").write_bytes(b"read by the runtime alone")
+    finder = OnnxDetector(tmp_path / "made_up.onnx", ["dog", "cat"], "cuda:1")
+    found = finder.detect([Image.new("RGB", (32, 32), (value,) * 3) for value in (51, 102, 255)])
+    assert asked == [[(CUDA, {"device_id": 1})]]
+    assert ran == batches
+    np.testing.assert_allclose([float(one.scores[0]) for one in found], [0.15, 0.3, 0.75], rtol=1e-5)
+    runtime.get_available_providers = lambda: ["CPUExecutionProvider"]
+    with pytest.raises(MissingError, match=r"no CUDA card \(it has CPUExecutionProvider\)"):
+        OnnxDetector(tmp_path / "made_up.onnx", ["dog", "cat"], "cuda")
+
+
+def test_other_devices_and_other_files_on_a_card_are_refused(tmp_path):
+    path = made_up(tmp_path, [yolox_output()])
+    with pytest.raises(ConfigError, match=r"\.onnx files on a CUDA card; use --device cpu"):
+        OnnxDetector(path, ["dog", "cat"], "cuda")
+    (tmp_path / "made_up.onnx").write_bytes(b"")
+    with pytest.raises(ConfigError, match="read on mps are"):
+        OnnxDetector(tmp_path / "made_up.onnx", ["dog", "cat"], "mps")

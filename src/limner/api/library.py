@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from limner.api.answers import Hits, Storyboard
 from limner.api.arguments import AnyPath, as_path, several, wrong_type
 from limner.config import read_toml
+from limner.devices import Precision, device_of
 from limner.errors import ConfigError
 from limner.library import library
 from limner.library.ingest import RESUME
@@ -63,8 +64,9 @@ class Library(library.Library):
         metric: AnyRun | None = None,
         encoders: Sequence[str] = (AUTO,),
         weights: Sequence[str] = (),
-        precision: Literal["bfloat16", "float32"] = "bfloat16",
+        precision: Precision = "bfloat16",
         engine: Literal["torch", "openvino"] = "torch",
+        device: str = "auto",
         captions: bool = True,
         sentences: str | None = None,
         follow_links: bool = False,
@@ -82,6 +84,7 @@ class Library(library.Library):
             weights: ``NAME=FILE``, or folders to look in.
             precision: of the backbone.
             engine: what runs the backbone; openvino needs the extra ``fast``.
+            device: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.
             follow_links: enter linked folders as well.
@@ -94,7 +97,8 @@ class Library(library.Library):
             LimnerError: as `limner.storyboard.equipment.add_pictures`.
         """
         places = [as_path(source, "add") for source in sources]
-        runs = [run for run in self._runs(model, metric) if run is not None]
+        computes = "cpu" if engine == "openvino" and device == "auto" else device_of(device)
+        runs = [run for run in self._runs(model, metric, computes) if run is not None]
         try:
             with index_progress() as progress:
                 report = add_pictures(
@@ -105,6 +109,7 @@ class Library(library.Library):
                     runs=runs,
                     precision=precision,
                     engine=engine,
+                    device=computes,
                     captions=captions,
                     sentences=sentences,
                     follow_links=follow_links,
@@ -245,13 +250,15 @@ class Library(library.Library):
         return self._opened[key]
 
     @staticmethod
-    def _runs(model: AnyRun | None, metric: AnyRun | None) -> tuple[TrainedRun | None, TrainedRun | None]:
+    def _runs(
+        model: AnyRun | None, metric: AnyRun | None, device: str = "cpu"
+    ) -> tuple[TrainedRun | None, TrainedRun | None]:
         """Both runs opened, each of its kind."""
         if model is None and metric is None:
             return None, None
         from limner.runs.run import library_runs  # loads torch, which few libraries of pictures need
 
-        return library_runs(_run(model), _run(metric))
+        return library_runs(_run(model), _run(metric), device)
 
 
 def _run(one: AnyRun | None) -> Path | Run | None:

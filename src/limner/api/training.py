@@ -23,7 +23,7 @@ def train(
     overrides: Mapping[str, object] | Sequence[str] = (),
     smoke: bool = False,
     weights: AnyPath | None = None,
-    device: str = "cpu",
+    device: str = "auto",
 ) -> Run:
     """Train a system as its settings say; a folder that holds a stopped run goes on.
 
@@ -34,7 +34,7 @@ def train(
         overrides: what replaces settings of a file, such as ``{"loop.lr": 2e-4}``, or ``key=value`` words.
         smoke: shrink everything to a run of seconds, to see that it works.
         weights: of the backbone: a file, or a folder to look in.
-        device: torch device that trains.
+        device: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     Returns:
         The run, with its best weights on validation.
     Raises:

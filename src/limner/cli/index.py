@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from limner.cli.terminal import Flag, Many, emit_report
+from limner.devices import Precision, device_of
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
 
@@ -21,8 +22,9 @@ def index(
     weights: Many = (),
     model: Path | None = None,
     metric: Path | None = None,
-    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    precision: Precision = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
+    device: str = "auto",
     captions: bool = True,
     sentences: str | None = None,
     follow_links: Flag = False,
@@ -54,9 +56,11 @@ def index(
     metric
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
-        Of the backbone.
+        Of the backbone; a trained run keeps to that of its training.
     engine
         What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
+    device
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     captions
         Use words that come with pictures: metadata, sidecar files, readable file names.
     sentences
@@ -72,13 +76,14 @@ def index(
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
+    computes = "cpu" if engine == "openvino" and device == "auto" else device_of(device)
     from limner.storyboard.equipment import add_pictures
 
     runs: list[Run] = []
     if model is not None or metric is not None:
         from limner.runs.run import library_runs
 
-        runs = [run for run in library_runs(model, metric) if run is not None]
+        runs = [run for run in library_runs(model, metric, computes) if run is not None]
     with IndexProgress() as progress:
         report = add_pictures(
             library,
@@ -88,6 +93,7 @@ def index(
             runs=runs,
             precision=precision,
             engine=engine,
+            device=computes,
             captions=captions,
             sentences=sentences,
             follow_links=follow_links,

@@ -10,6 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit_report, say
+from limner.devices import device_of
 from limner.errors import ConfigError
 from limner.evaluation.caption_scores import perplexity
 from limner.evaluation.results import SequenceResult
@@ -23,7 +24,7 @@ def measure(
     distractors: Path = Path("choices"),
     saliency: bool | None = None,
     weights: Path | None = None,
-    device: str = "cpu",
+    device: str = "auto",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
@@ -55,7 +56,7 @@ def measure(
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
-        torch device that computes.
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON instead of text.
     """
@@ -69,10 +70,11 @@ def measure(
             raise ConfigError(
                 f"measure: --choices {c}, expected at least 2, or 0 for the data set's own number"
             )
+    computes = device_of(device)
     rows, lines = [], []
     stories = SequenceMeter(saliency=saliency)
     for run in runs:
-        measured = Run.open(run, device).evaluate(
+        measured = Run.open(run, computes).evaluate(
             part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
             stories=stories,
         )  # fmt: skip

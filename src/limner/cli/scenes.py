@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit_report, resumable, say
+from limner.devices import device_of
 from limner.errors import ConfigError, MissingError
 from limner.progress import IndexProgress
 from limner.records import Problem
@@ -40,7 +41,9 @@ def scenes(
     overlap_only: bool = True,
     ids: Literal["sha256", "path"] = "sha256",
     again: Annotated[bool, Parameter(negative="")] = False,
-    workers: int = 2,
+    device: str = "auto",
+    batch: int = 16,
+    workers: int | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Write a scene graph for every picture of a folder or library, and a page that shows them.
@@ -85,8 +88,13 @@ def scenes(
         the same bytes share a graph), or the path below the folder.
     again
         Look at all pictures anew.
+    device
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. An .onnx file is run
+        on the CPU by the extra 'fast', on a CUDA card by onnxruntime-gpu.
+    batch
+        Pictures that go through the detector together.
     workers
-        Threads that decode.
+        Threads that decode; one per core unless given.
     json
         Print the report as JSON.
     """
@@ -97,8 +105,9 @@ def scenes(
 
     if bool(detector) == (graphs is not None):
         raise ConfigError("scenes: give either --detector NAME (what looks at the pictures) or --graphs FILE")
-    if page < 0 or workers < 1:
-        raise ConfigError(f"scenes: page {page}, workers {workers}; expected at least 0 and at least 1")
+    for option, value, least in (("page", page, 0), ("batch", batch, 1), ("workers", workers, 1)):
+        if value is not None and value < least:
+            raise ConfigError(f"scenes: --{option} {value}, expected at least {least}")
     if labels and prior is None:
         raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
     if graphs is not None:
@@ -112,7 +121,12 @@ def scenes(
             known, by = load_prior(prior), f"the prior {prior.name}"
             if labels:
                 names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
-        finder = ready(detector, weights=weights, classes=read_classes(classes) if classes else None)
+        finder = ready(
+            detector,
+            weights=weights,
+            classes=read_classes(classes) if classes else None,
+            device=device_of(device),
+        )
         with resumable(), IndexProgress() as progress:
             report, files = detect_scenes(
                 sources(source),
@@ -124,6 +138,7 @@ def scenes(
                 must_overlap=overlap_only,
                 ids=ids,
                 again=again,
+                batch=batch,
                 workers=workers,
                 progress=progress,
             )

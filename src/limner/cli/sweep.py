@@ -27,7 +27,7 @@ def sweep(
     metric: str | None = None,
     smoke: Annotated[bool, Parameter(negative="")] = False,
     weights: Path | None = None,
-    device: str = "cpu",
+    device: str = "auto",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train every setting of a grid and choose one on validation; run it again to go on after a stop.
@@ -59,7 +59,7 @@ def sweep(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        torch device that trains.
+        What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON instead of a table.
     """

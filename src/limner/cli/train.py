@@ -35,7 +35,7 @@ def train(
     smoke: Annotated[bool, Parameter(negative="")] = False,
     finetune: Annotated[bool, Parameter(negative="")] = False,
     weights: Path | None = None,
-    device: str = "cpu",
+    device: str = "auto",
     tensorboard: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -65,7 +65,8 @@ def train(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        torch device that trains; under torchrun, cuda is one card per process.
+        What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and
+        cuda are one card per process.
     tensorboard
         Write losses and figures below TO/tensorboard as well; needs the extra of that name.
     json

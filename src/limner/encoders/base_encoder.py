@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
+from limner.devices import Precision, autocast
 from limner.encoders.base_network import (
     BLOCKS,
     FEATURES,
@@ -27,7 +28,7 @@ from limner.encoders.base_network import (
     load_base,
     load_text_side,
 )
-from limner.encoders.pixels import Precision, checked, frame, in_parts, products, to_device
+from limner.encoders.pixels import checked, frame, in_parts, to_device
 from limner.encoders.weight_files import WeightFile
 from limner.errors import ConfigError, unknown
 
@@ -78,20 +79,24 @@ class BaseImageEncoder:
 
     side_px = SIDE_PX
 
-    def __init__(self, name: str, file: WeightFile, *, precision: Precision = "bfloat16") -> None:
+    def __init__(
+        self, name: str, file: WeightFile, *, precision: Precision = "bfloat16", device: str = "cpu"
+    ) -> None:
         """Load a file.
 
         Args:
             name: of the encoder.
             file: see `limner.encoders.base_network.save_base`.
-            precision: ``bfloat16`` multiplies in half the bits, adds in float32.
+            precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
+            device: torch device that computes.
         Raises:
             MissingError: the file or the backbone's package is not there.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
         self.name = name
-        self._precision = precision
-        self._net = fused(load_base(file.path)).to(memory_format=torch.channels_last)
+        self._precision, self._device = precision, device
+        net: nn.Module = fused(load_base(file.path))
+        self._net: Any = net.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.fingerprint = image_fingerprints(file)[precision]
         self.spaces = {BASE: self._net.shape.width, LOOKS: self._net.shape.looks}
 
@@ -106,7 +111,7 @@ class BaseImageEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        rows = in_parts(self._compute, checked(self.name, batch, SIDE_PX))
+        rows = in_parts(self._compute, checked(self.name, batch, SIDE_PX), self._device)
         width = self._net.shape.width
         return ImageVectors(
             {BASE: unit_rows(self.name, rows[:, :width]), LOOKS: unit_rows(self.name, rows[:, width:])}
@@ -115,10 +120,10 @@ class BaseImageEncoder:
     def _compute(self, batch: ByteArray) -> FloatArray:
         """(B, 260, 260, 3) bytes → (B, D + L): both spaces side by side."""
         with torch.inference_mode():
-            with products("cpu", self._precision):
-                features = self._net.features(torch.from_numpy(batch))
+            with autocast(self._device, self._precision):
+                features = self._net.features(to_device(batch, self._device))
             both = torch.cat([self._net.joint(features), self._net.looks(features)], dim=1)
-        return both.numpy()
+        return both.cpu().numpy()
 
 
 class BaseTextEncoder:
@@ -188,7 +193,7 @@ ROW = MAPS + FEATURES
 
 def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:
     """(B, 260, 260, 3) bytes → (B, `ROW`) maps before block 16 by place, then the F features of `net`."""
-    with torch.inference_mode(), products(device, "bfloat16"):
+    with torch.inference_mode(), autocast(device, "bfloat16"):
         maps, early = net.backbone_until(FIRST, to_device(batch, device))
         features = net.after(FIRST, maps, early)
     both = torch.cat([maps.float().permute(0, 2, 3, 1).flatten(1), features], dim=1)

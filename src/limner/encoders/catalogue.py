@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
+from limner.devices import Precision
 from limner.encoders.weight_files import (
     PREFIX,
     WeightFile,
@@ -31,7 +32,6 @@ from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 
 if TYPE_CHECKING:
     from limner.encoders.clip import ClipEncoder
-    from limner.encoders.pixels import Precision
 
 COLOUR = "colour"
 SENTENCES = "minilm"
@@ -128,6 +128,7 @@ def image_encoder(
     sentences: TextEncoder | None = None,
     precision: Precision = "bfloat16",
     engine: Engine = "torch",
+    device: str = "cpu",
 ) -> ImageEncoder:
     """A ready image encoder.
 
@@ -137,8 +138,9 @@ def image_encoder(
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
         precision: of the backbone; ``colour`` has none.
         engine: ``openvino`` runs a torchvision backbone faster on a CPU (extra ``fast``).
+        device: torch device that computes, see `limner.devices.device_of`; ``colour`` needs none.
     Raises:
-        ConfigError: unknown name or precision.
+        ConfigError: unknown name or precision, or an engine that does not run it there.
         MissingError: no weights; the message says what to run.
         CheckpointError: the file is not of this architecture.
     """
@@ -146,7 +148,7 @@ def image_encoder(
         from limner.encoders.colour import ColourEncoder
 
         return ColourEncoder()
-    from limner.encoders.pixels import ConSE, PixelEncoder, Precision, build
+    from limner.encoders.pixels import ConSE, PixelEncoder, build
 
     for what, value, choices in (
         ("precision", precision, get_args(Precision)),
@@ -154,14 +156,16 @@ def image_encoder(
     ):
         if value not in choices:
             raise ConfigError("encoder: " + unknown(what, value, choices))
+    if engine == "openvino" and device != "cpu":
+        raise ConfigError(f"encoder: openvino computes on the CPU, not on {device}; leave one of the two out")
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 
         if engine != "torch":
             raise ConfigError(f"encoder: {name} is run by torch alone; name another encoder or no engine")
-        return BaseImageEncoder(name, shipped_file(name), precision=precision)
+        return BaseImageEncoder(name, shipped_file(name), precision=precision, device=device)
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, precision=precision)
+        return clip_encoder(name, weights=weights, precision=precision, device=device)
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
     file = weight_file(name, weights)
@@ -173,16 +177,19 @@ def image_encoder(
         from limner.encoders.openvino import OpenVinoEncoder
 
         return OpenVinoEncoder(name, backbone, file.sha256, conse=conse, precision=precision)
-    return PixelEncoder(name, backbone, file.sha256, conse=conse, precision=precision)
+    return PixelEncoder(name, backbone, file.sha256, conse=conse, precision=precision, device=device)
 
 
-def clip_encoder(name: str, *, weights: Path | None = None, precision: Precision = "bfloat16") -> ClipEncoder:
+def clip_encoder(
+    name: str, *, weights: Path | None = None, precision: Precision = "bfloat16", device: str = "cpu"
+) -> ClipEncoder:
     """A ready CLIP model, both text encoder and image encoder.
 
     Args:
         name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32``.
         weights: as in `image_encoder`.
         precision: of the picture side.
+        device: torch device that computes.
     Raises:
         ConfigError: unknown architecture or precision.
         MissingError: the extra or the weights are not there.
@@ -199,6 +206,7 @@ def clip_encoder(name: str, *, weights: Path | None = None, precision: Precision
         where=str(file.path),
         precision=precision,
         tokenizer=file.path.parent,
+        device=device,
     )
 
 

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
+from limner.devices import Precision, autocast
 from limner.encoders import pixels
 from limner.encoders.sentences import by_windows
 from limner.encoders.weight_files import load_strictly, of_clip
@@ -188,8 +189,9 @@ class ClipEncoder:
         sha256: str,
         *,
         where: str = "clip",
-        precision: pixels.Precision = "bfloat16",
+        precision: Precision = "bfloat16",
         tokenizer: Path | None = None,
+        device: str = "cpu",
     ) -> None:
         """Take the parameters of an open_clip model.
 
@@ -201,6 +203,7 @@ class ClipEncoder:
             where: the file, for messages.
             precision: of the picture side; text is encoded in float32 always.
             tokenizer: folder of `TOKENIZER_FILES`, for architectures with a tokenizer of their own.
+            device: torch device that computes.
         Raises:
             MissingError: the extra is not installed, or the tokenizer's files are not there.
             ConfigError: unknown architecture, or a text side from another library.
@@ -222,14 +225,14 @@ class ClipEncoder:
         with torch.random.fork_rng(devices=[]):  # random initial values are drawn, then all replaced
             model = open_clip.create_model(architecture, pretrained=None, load_weights=False)
         load_strictly(model, state, where)
-        self._model = model.eval().requires_grad_(requires_grad=False)
+        self._model = model.to(device).eval().requires_grad_(requires_grad=False)
         self._tokens = tokens
         self._context = int(model.context_length)
         size = model.visual.image_size
         self._size_px = int(size[0] if isinstance(size, tuple) else size)
         self._mean = published.get("mean") or model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
         self._std = published.get("std") or model.visual.image_std or open_clip.OPENAI_DATASET_STD
-        self._precision, self._framing = precision, framing
+        self._precision, self._framing, self._device = precision, framing, device
         self.name = f"clip:{architecture}"
         self.dim = int(open_clip.get_model_config(architecture)["embed_dim"])
         self.spaces = {"clip": self.dim}
@@ -249,9 +252,9 @@ class ClipEncoder:
             NumericsError: a value is not finite.
         """
         pixels.checked(self.name, batch, self._size_px)
-        values = pixels.normalised(torch.from_numpy(batch), self._mean, self._std)
-        with torch.inference_mode(), pixels.products("cpu", self._precision):
-            features = self._model.encode_image(values).float().numpy()
+        values = pixels.normalised(pixels.to_device(batch, self._device), self._mean, self._std)
+        with torch.inference_mode(), autocast(self._device, self._precision):
+            features = self._model.encode_image(values).float().cpu().numpy()
         return ImageVectors({"clip": unit_rows(self.name, features)})
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
@@ -274,6 +277,6 @@ class ClipEncoder:
                 framed = [*self._tokens.first, *ids, *self._tokens.last]
                 tokens[row, : len(framed)] = torch.tensor(framed)
             with torch.inference_mode():
-                made = self._model.encode_text(tokens, normalize=True)
-            vectors[start : start + _BATCH] = made.numpy()
+                made = self._model.encode_text(tokens.to(self._device), normalize=True)
+            vectors[start : start + _BATCH] = made.cpu().numpy()
         return vectors

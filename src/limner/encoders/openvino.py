@@ -13,11 +13,12 @@ import numpy as np
 import torch
 
 from limner.arrays import ByteArray, FloatArray
+from limner.devices import Precision
 from limner.encoders import pixels
 from limner.errors import installed
 
 _METHOD = "openvino/1"
-_HINTS = {"bfloat16": "bf16", "float32": "f32"}
+_HINTS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 
 
 class OpenVinoEncoder(pixels.PixelEncoder):
@@ -30,7 +31,7 @@ class OpenVinoEncoder(pixels.PixelEncoder):
         sha256: str,
         *,
         conse: pixels.ConSE | None = None,
-        precision: pixels.Precision = "bfloat16",
+        precision: Precision = "bfloat16",
     ) -> None:
         """Compile a loaded backbone; takes seconds.
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
+from limner.devices import Precision, autocast
 from limner.encoders.weight_files import load_strictly
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.threads import one_core_each
@@ -287,7 +288,6 @@ class DrawingGrid(nn.Module):
         return places
 
 
-Precision = Literal["bfloat16", "float32"]
 _METHOD = "pixels/1"
 SIDE_PX = 224
 
@@ -378,7 +378,7 @@ class PixelEncoder:
             sha256: of the weight file.
             conse: turns probabilities of the backbone's classes into the space of sentences; None leaves
                 ``labels`` out.
-            precision: ``bfloat16`` multiplies in half the bits, adds in float32.
+            precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
             device: torch device that computes.
         """
         self.name = name
@@ -442,7 +442,7 @@ class PixelEncoder:
 
     def _run(self, batch: ByteArray, network: nn.Module) -> FloatArray:
         def compute(part: ByteArray) -> FloatArray:
-            with torch.inference_mode(), products(self._device, self._precision):
+            with torch.inference_mode(), autocast(self._device, self._precision):
                 made: FloatArray = network(normalised(to_device(part, self._device))).float().cpu().numpy()
             return made
 
@@ -460,11 +460,6 @@ def checked(name: str, batch: ByteArray, side_px: int = SIDE_PX) -> ByteArray:
             f"{name}: batch is {batch.dtype} {batch.shape}, expected uint8 (B, {side_px}, {side_px}, 3)"
         )
     return batch
-
-
-def products(device: str, precision: Precision) -> torch.autocast:
-    """Within, products are of bfloat16 where the precision says so; sums stay float32."""
-    return torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16")
 
 
 def to_device(batch: ByteArray, device: str) -> Tensor:

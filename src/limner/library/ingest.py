@@ -26,14 +26,14 @@ from limner.language import ENGLISH, language_name
 from limner.library import write
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
 from limner.library.library import Library
-from limner.library.reader import Reader, ReadFile, default_workers
+from limner.library.reader import Reader, ReadFile
 from limner.library.store import FILES, SpaceInfo, chunks, vectors_name, vectors_schema
 from limner.pictures import find
 from limner.pictures.decode import display, pillow_warnings, reader_version
 from limner.pictures.metadata import CAPTION_SOURCES
 from limner.progress import Progress
 from limner.records import Problem
-from limner.threads import ahead
+from limner.threads import ahead, cores
 
 BATCH_PICTURES = 32
 """Pictures of a forward pass."""
@@ -241,7 +241,7 @@ def index(
             stopped=lambda: interrupted() or stop(),
         )
         run.agree()
-        run.read_all(workers or default_workers())
+        run.read_all(workers or cores())
         return run.finish()
 
 

@@ -7,7 +7,6 @@ memory stays flat. Results come in the order of the files. Nothing is written he
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 HASH_SIDE_PX = 64
-MAX_WORKERS = 16
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,3 @@ def _prepare(encoder: ImageEncoder, rgb: Image) -> ByteArray:
         raise PictureError(
             f"{encoder.name} cannot use a picture of {rgb.size[0]} × {rgb.size[1]}: {error}"
         ) from error
-
-
-def default_workers() -> int:
-    """Threads that decode: one per usable core, at most 16."""
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return min(max(usable, 1), MAX_WORKERS)

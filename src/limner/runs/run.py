@@ -18,8 +18,9 @@ from pydantic import ValidationError
 
 from limner.arrays import ByteArray, ImageVectors, unit_rows
 from limner.datasets.pairs import PairSet
+from limner.devices import Precision
 from limner.encoders.catalogue import weight_file
-from limner.encoders.pixels import PixelEncoder, Precision, build, frame, transform_of
+from limner.encoders.pixels import PixelEncoder, build, frame, transform_of
 from limner.encoders.weight_files import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
 from limner.evaluation.choice import default_choices
@@ -111,15 +112,18 @@ class Run:
         return cls(folder, model, config, own.capabilities(config), about)
 
     @classmethod
-    def for_library(cls, folder: Path) -> Self:
+    def for_library(cls, folder: Path, device: str = "cpu") -> Self:
         """Read a run that a library is to be indexed with, or asked by.
 
+        Args:
+            folder: of the run.
+            device: torch device of the model and of its backbone.
         Raises:
             MissingError, CheckpointError: see `open`.
             ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
                 score by cosines; or it is one of base, which is exported.
         """
-        run = cls.open(folder)
+        run = cls.open(folder, device)
         can, name = run.can, run.system
         if can.vectors > 1:
             raise ConfigError(
@@ -324,7 +328,9 @@ class Run:
             )
         precision = transforms[due.transform]
         built = build(due.architecture, read_state(file), str(file.path))
-        return PixelEncoder(due.architecture, built, file.sha256, precision=precision)
+        return PixelEncoder(
+            due.architecture, built, file.sha256, precision=precision, device=str(self.model.device)
+        )
 
 
 class RunEncoder:
@@ -368,17 +374,23 @@ class RunEncoder:
         return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})
 
 
-def library_runs(model: Path | Run | None, metric: Path | Run | None) -> tuple[Run | None, Run | None]:
+def library_runs(
+    model: Path | Run | None, metric: Path | Run | None, device: str = "cpu"
+) -> tuple[Run | None, Run | None]:
     """A trained model and a same-document metric that a library is indexed with, or asked by.
 
     Args:
         model: the model or its folder, or None.
         metric: likewise.
+        device: torch device of those that are opened here.
     Raises:
         ConfigError: see `Run.for_library`; or either is of the other kind, naming the option it goes with.
         MissingError, CheckpointError: see `Run.open`.
     """
-    found = [one if one is None or isinstance(one, Run) else Run.for_library(one) for one in (model, metric)]
+    found = [
+        one if one is None or isinstance(one, Run) else Run.for_library(one, device)
+        for one in (model, metric)
+    ]
     for run, space in zip(found, (MODEL, DOCUMENT), strict=True):
         if run is not None and run.space != space:
             option = "--model" if run.space == MODEL else "--metric"

@@ -83,7 +83,7 @@ def train(
         overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
         smoke: shrink everything to a run of seconds, to see that it works.
         weights: of the backbone: a file, or a folder to look in.
-        device: torch device that trains; under torchrun, cuda is one card per process.
+        device: what trains, see `limner.devices.device_of`; under torchrun, cuda is one card per process.
         progress: told of notes, pictures read, steps and epochs.
     Returns:
         The run, with its best weights on validation.

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +41,7 @@ from limner.scenes.prior import (
     save_prior,
 )
 from limner.scenes.visual_genome import PriorReport, count_relations, read_names
-from limner.threads import ahead
+from limner.threads import ahead, cores
 
 Ids = Literal["sha256", "path"]
 
@@ -87,7 +88,8 @@ def detect_scenes(
     must_overlap: bool = True,
     ids: Ids = "sha256",
     again: bool = False,
-    workers: int = 2,
+    batch: int = 16,
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[ScenesReport, dict[str, bytes]]:
     """Write the scene graphs of a collection; run it again to go on after a stop, or after changes.
@@ -103,13 +105,16 @@ def detect_scenes(
         ids: what graphs call their pictures: the hash of the file's bytes, as libraries and training sets do,
             so that files with the same bytes share one graph; or the path below the folder.
         again: look at all pictures anew.
-        workers: threads that decode.
+        batch: pictures that go through the detector together.
+        workers: threads that decode; None for one per core.
         progress: shows how far it is.
     Returns:
         what was written, and id of each graph's picture → its file, as the system has it.
     Raises:
         DataError, ConfigError, CheckpointError: see `SceneFolder`.
     """
+    if batch < 1:
+        raise ConfigError(f"scenes: batch {batch}, expected at least 1")
     if not 0 <= min_score <= 1:
         raise ConfigError(f"scenes: min_score {min_score}, expected a share in [0, 1]")
     shown = progress or Progress()
@@ -120,12 +125,18 @@ def detect_scenes(
     with closing(SceneFolder(to, looking, again=again)) as folder:
         new = [one for one in pictures if not folder.has(one.image, one.size, one.mtime_ns)]
         shown.stage("looking", len(new))
-        for picture, opened in _decoded(new, finder.side_px, workers):
-            if isinstance(opened, PictureError):
-                problems.append(Problem(path=display(picture.path), reason=str(opened)))
-            else:
-                folder.add(_looked(picture, *opened, keep(finder.detect(opened[1].rgb), min_score)))
-            shown.advance(1)
+        decoded = _decoded(new, finder.side_px, workers or cores(), batch)
+        while some := list(islice(decoded, batch)):
+            fine = []
+            for picture, opened in some:
+                if isinstance(opened, PictureError):
+                    problems.append(Problem(path=display(picture.path), reason=str(opened)))
+                else:
+                    fine.append((picture, *opened))
+            found = finder.detect([one.rgb for _, _, one in fine])
+            for one, own in zip(fine, found, strict=True):
+                folder.add(_looked(*one, keep(own, min_score)))
+            shown.advance(len(some))
     seconds = time.monotonic() - start
     usable = {one.image: one.path for one in pictures if folder.has(one.image, one.size, one.mtime_ns)}
     files: dict[str, bytes] = {}
@@ -199,9 +210,9 @@ def import_scenes(
 
 
 def _decoded(
-    pictures: Sequence[SourcePicture], side_px: int, workers: int
+    pictures: Sequence[SourcePicture], side_px: int, workers: int, batch: int
 ) -> Iterator[tuple[SourcePicture, tuple[FileBytes, Decoded] | PictureError]]:
-    """Pictures with their bytes and pixels, or why not, in order; a few are decoded ahead."""
+    """Pictures with their bytes and pixels, or why not, in order; the next batch is decoded ahead."""
 
     def opened(picture: SourcePicture) -> tuple[FileBytes, Decoded] | PictureError:
         try:
@@ -211,7 +222,7 @@ def _decoded(
         except PictureError as error:
             return error
 
-    with closing(ahead(pictures, opened, workers=workers, in_flight=2 * workers + 1)) as found:
+    with closing(ahead(pictures, opened, workers=workers, in_flight=batch + workers)) as found:
         yield from zip(pictures, found, strict=True)
 
 

@@ -66,8 +66,11 @@ class Detector(Protocol):
     fingerprint: str
     side_px: int
 
-    def detect(self, image: Image) -> Detections:
-        """An upright RGB picture of any size → what it shows, before anything is left out."""
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Upright RGB pictures of any size → what each shows, before anything is left out.
+
+        What is found in a picture does not depend on those beside it, but for rounding.
+        """
         ...
 
 

@@ -41,6 +41,7 @@ class FasterRCNN:
         *,
         classes: Sequence[str] | None = None,
         where: str = "",
+        device: str = "cpu",
     ) -> None:
         """Build the architecture and give it its weights.
 
@@ -51,6 +52,7 @@ class FasterRCNN:
             classes: names without the background, in the order of the outputs; None takes COCO's where the
                 weights have 91 outputs.
             where: the file, for messages.
+            device: torch device that computes.
         Raises:
             CheckpointError: the weights are of another architecture or another number of classes.
         """
@@ -63,22 +65,66 @@ class FasterRCNN:
         frozen = not any(key.endswith("num_batches_tracked") for key in state)
         self._model = _built(name, outputs, frozen=frozen)
         load_strictly(self._model, state, where)
-        self._model.eval()
+        self._model.to(device).eval()
+        self._device = device
         self.name, self.side_px = name, ARCHITECTURES[name]
         self.fingerprint = fingerprint(_METHOD, name, str(self.side_px), sha256, *self._labels)
 
-    def detect(self, image: Image) -> Detections:
-        """What a picture shows, without the outputs that name no class; see `Detector`."""
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """What pictures show, without the outputs that name no class; see `Detector`.
+
+        Pictures of one padded size go through the network together: a larger frame than its own would change
+        what is seen near a picture's edges.
+        """
         import torch
 
-        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)  # (3, H, W)
+        framed: dict[tuple[int, ...], list[tuple[int, Tensor, tuple[int, int]]]] = {}
+        found: dict[int, Detections] = {}
         with torch.inference_mode():
-            (found,) = self._model([pixels.to(torch.float32) / 255])
-        size = np.asarray([*image.size, *image.size], np.float32)
+            for place, image in enumerate(images):
+                pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).to(self._device)  # (3, H, W)
+                own, _ = self._model.transform([pixels.to(torch.float32) / 255])
+                framed.setdefault(tuple(own.tensors.shape), []).append(
+                    (place, own.tensors, own.image_sizes[0])
+                )
+            for group in framed.values():
+                sizes = [images[place].size for place, _, _ in group]
+                made = self._together([one for _, one, _ in group], [size for _, _, size in group], sizes)
+                for (place, _, _), one in zip(group, made, strict=True):
+                    found[place] = self._named(one, images[place].size)
+        return [found[place] for place in range(len(images))]
+
+    def _together(
+        self,
+        framed: list[Tensor],
+        scaled: list[tuple[int, int]],
+        sizes: list[tuple[int, int]],
+    ) -> list[dict[str, Tensor]]:
+        """What torchvision's own `forward` does with pictures whose frames are equal.
+
+        Args:
+            framed: (1, 3, H, W) each.
+            scaled: height and width of each picture in its frame.
+            sizes: width and height of each picture.
+        """
+        import torch
+        from torchvision.models.detection.image_list import ImageList
+
+        batch = ImageList(torch.cat(framed), scaled)
+        features = self._model.backbone(batch.tensors)
+        proposals, _ = self._model.rpn(batch, features)
+        found, _ = self._model.roi_heads(features, proposals, scaled)
+        made: list[dict[str, Tensor]] = self._model.transform.postprocess(
+            found, scaled, [(height, width) for width, height in sizes]
+        )
+        return made
+
+    def _named(self, found: Mapping[str, Tensor], size: tuple[int, int]) -> Detections:
+        """The network's output as fractions of a picture and names."""
         labels = [self._labels[number] for number in found["labels"].tolist()]
         named = [place for place, label in enumerate(labels) if label != "N/A"]
-        boxes = found["boxes"].numpy().astype(np.float32) / size
-        scores = found["scores"].numpy().astype(np.float32)
+        boxes = found["boxes"].cpu().numpy().astype(np.float32) / np.asarray([*size, *size], np.float32)
+        scores = found["scores"].cpu().numpy().astype(np.float32)
         return Detections(boxes[named], tuple(labels[place] for place in named), scores[named])
 
 

@@ -243,7 +243,13 @@ def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
     return {name: images[0] for name, images in fits.items() if len(images) == 1}
 
 
-def detector(name: str, *, weights: Path | None = None, classes: Sequence[str] | None = None) -> Detector:
+def detector(
+    name: str,
+    *,
+    weights: Path | None = None,
+    classes: Sequence[str] | None = None,
+    device: str = "cpu",
+) -> Detector:
     """A ready detector.
 
     Args:
@@ -251,15 +257,16 @@ def detector(name: str, *, weights: Path | None = None, classes: Sequence[str] |
             ``$LIMNER_WEIGHTS``.
         weights: of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is in.
         classes: names of its classes in order; None takes COCO's 80.
+        device: torch device that computes, see `limner.devices.device_of`.
     Raises:
-        ConfigError: unknown name.
+        ConfigError: unknown name, or a file that is not run there.
         MissingError: no weights or no such file, or a package is missing.
         CheckpointError: the file is of another architecture.
     """
     from limner.scenes.onnx import SUFFIXES, OnnxDetector
 
     if Path(name).suffix.lower() in SUFFIXES:
-        return OnnxDetector(_model_file(name, weights), classes or coco_classes())
+        return OnnxDetector(_model_file(name, weights), classes or coco_classes(), device)
     if name not in ARCHITECTURES:
         raise ConfigError(
             unknown("detector", name, ARCHITECTURES) + f"; or the path of a file ({', '.join(SUFFIXES)})"
@@ -270,7 +277,9 @@ def detector(name: str, *, weights: Path | None = None, classes: Sequence[str] |
         raise MissingError(
             f"{str(error).partition(';')[0]}; get torchvision's published file of it and pass --weights FILE"
         ) from error
-    return FasterRCNN(name, read_state(file), file.sha256, classes=classes, where=str(file.path))
+    return FasterRCNN(
+        name, read_state(file), file.sha256, classes=classes, where=str(file.path), device=device
+    )
 
 
 def listed(path: Path, what: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Detectors from an ONNX (or OpenVINO) file, run by OpenVINO (extra ``fast``).
+"""Detectors from an ONNX (or OpenVINO) file: by OpenVINO (extra ``fast``), on a CUDA card by ONNX Runtime.
 
 Small detectors come as such files, and a file needs no code of its authors. Read are YOLOX and PicoDet
 without post-processing of their own; it downloads nothing.
@@ -6,9 +6,10 @@ without post-processing of their own; it downloads nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from PIL.Image import Resampling
@@ -17,7 +18,7 @@ from scipy.special import softmax
 from limner.arrays import FloatArray
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
 from limner.encoders.weight_files import WeightFile
-from limner.errors import CheckpointError, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError, installed
 from limner.scenes.detections import Detections, fingerprint, match_names
 
 if TYPE_CHECKING:
@@ -108,67 +109,147 @@ def decode_picodet(outputs: Sequence[FloatArray], side_px: int) -> tuple[FloatAr
 
 SUFFIXES = (".onnx", ".xml")
 _METHOD = "onnx-detector/1"
+CUDA = "CUDAExecutionProvider"
 _LETTERBOX = 114
 _FLOOR = 0.01  # nothing below is ever kept; most cells of a grid see nothing
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A model that is ready to run.
+
+    Attributes:
+        by: what runs it, with its version, for the fingerprint.
+        shape: of the input for one picture.
+        outputs: shapes for one picture.
+        run: (B, 3, side, side) → per picture its outputs, without the axis of the batch.
+    """
+
+    by: str
+    shape: tuple[int, ...]
+    outputs: list[tuple[int, ...]]
+    run: Callable[[FloatArray], list[list[FloatArray]]]
+
+
+def _openvino(path: Path) -> _Compiled:
+    """By OpenVINO on the CPU: a batch's pictures side by side, each in a request of its own.
+
+    Exported graphs often state a batch of 1 in their reshapes, and several requests use all cores as well.
+    """
+    with installed("OpenVINO", "'limner[fast]'"):
+        import openvino
+    try:
+        model = openvino.Core().read_model(path)
+        if model.input().partial_shape.rank.is_static and model.input().partial_shape[0].is_dynamic:
+            model.reshape(openvino.PartialShape([1, *list(model.input().partial_shape)[1:]]))
+        shape = tuple(model.input().partial_shape.to_shape())
+        outputs = [tuple(one.partial_shape.to_shape()) for one in model.outputs]
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[-120:]
+        raise CheckpointError(
+            f"{path}: no detector of fixed size with one input ({reason}); export it with batch 1"
+        ) from error
+    hints = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "THROUGHPUT"}
+    queue: Any = openvino.AsyncInferQueue(openvino.Core().compile_model(model, "CPU", hints))
+
+    def run(pixels: FloatArray) -> list[list[FloatArray]]:
+        found: dict[int, list[FloatArray]] = {}
+
+        def take(request: Any, place: int) -> None:  # noqa: ANN401  (untyped)
+            found[place] = [np.array(one.data[0], np.float32) for one in request.output_tensors]
+
+        queue.set_callback(take)
+        for place in range(len(pixels)):
+            queue.start_async(pixels[place : place + 1], place)
+        queue.wait_all()
+        return [found[place] for place in range(len(pixels))]
+
+    return _Compiled(str(openvino.__version__).partition("-")[0], shape, outputs, run)
+
+
+def _onnxruntime(path: Path, device: str) -> _Compiled:
+    """By ONNX Runtime on a card: a batch at once where the file leaves its axis open, else one by one."""
+    if path.suffix.lower() != ".onnx" or not device.startswith("cuda"):
+        raise ConfigError(f"{path}: read on {device} are .onnx files on a CUDA card; use --device cpu")
+    with installed("ONNX Runtime", "onnxruntime-gpu"):
+        import onnxruntime
+    known = onnxruntime.get_available_providers()
+    if CUDA not in known:
+        raise MissingError(
+            f"{path}: this ONNX Runtime computes on no CUDA card (it has {', '.join(known)});"
+            " run: pip install onnxruntime-gpu, or use --device cpu"
+        )
+    card = {"device_id": int(device.partition(":")[2] or 0)}
+    try:
+        # No second choice: what cannot be run on the card is said, not computed elsewhere.
+        session: Any = onnxruntime.InferenceSession(str(path), providers=[(CUDA, card)])
+        (taken,) = session.get_inputs()
+        shape = (1, *(int(side) for side in taken.shape[1:]))
+    except Exception as error:  # of the runtime's own kinds
+        reason = " ".join(str(error).split())[-120:]
+        raise CheckpointError(f"{path}: no detector of fixed size with one input ({reason})") from error
+    together = not isinstance(taken.shape[0], int)
+
+    def run(pixels: FloatArray) -> list[list[FloatArray]]:
+        size = len(pixels) if together else 1
+        found: list[list[FloatArray]] = []
+        for start in range(0, len(pixels), size):
+            made = session.run(None, {taken.name: pixels[start : start + size]})
+            found += [[np.asarray(one[row], np.float32) for one in made] for row in range(size)]
+        return found
+
+    outputs = [(1, *one.shape) for one in run(np.zeros(shape, np.float32))[0]]
+    return _Compiled(f"onnxruntime {onnxruntime.__version__}", shape, outputs, run)
 
 
 class OnnxDetector:
     """A YOLOX or PicoDet model; see `limner.scenes.detections.Detector`."""
 
-    def __init__(self, path: Path, classes: Sequence[str]) -> None:
+    def __init__(self, path: Path, classes: Sequence[str], device: str = "cpu") -> None:
         """Read and compile a model.
 
         Args:
             path: .onnx, or .xml with its .bin beside it.
             classes: names in the order of its outputs.
+            device: "cpu" runs it by OpenVINO, a CUDA card by ONNX Runtime.
         Raises:
-            MissingError: no such file, or OpenVINO is not installed.
+            MissingError: no such file, or what runs it is not installed.
+            ConfigError: another device, or an .xml file on a card.
             CheckpointError: no model, of another family, or of another number of classes.
         """
-        try:
-            import openvino
-        except ImportError as error:
-            raise MissingError("OpenVINO is not installed; run: pip install 'limner[fast]'") from error
         file = WeightFile(path)
         # The bytes are hashed first: that also says in our own words where there are none.
         digest = file.sha256
         if path.suffix.lower() == ".xml":
             digest += WeightFile(path.with_suffix(".bin")).sha256
-        core = openvino.Core()
-        try:
-            model = core.read_model(path)
-            shape = tuple(model.input().partial_shape.to_shape())
-            outputs = [tuple(one.partial_shape.to_shape()) for one in model.outputs]
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[-120:]
-            raise CheckpointError(
-                f"{path}: no detector of fixed size with one input ({reason}); export it with batch 1"
-            ) from error
+        compiled = _openvino(path) if device == "cpu" else _onnxruntime(path, device)
+        shape = compiled.shape
         if len(shape) != 4 or shape[:2] != (1, 3) or shape[2] != shape[3]:
             raise CheckpointError(f"{path}: input {shape}, expected (1, 3, side, side)")
         self.side_px = int(shape[2])
-        self._family, count = recognise(outputs, self.side_px, str(path))
+        self._family, count = recognise(compiled.outputs, self.side_px, str(path))
         match_names(classes, count, str(path))
-        self._compiled = core.compile_model(
-            model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-        )
+        self._run = compiled.run
         self._classes = tuple(classes)
         self.name = path.stem
-        version = str(openvino.__version__).partition("-")[0]
-        self.fingerprint = fingerprint(_METHOD, version, digest, *classes)
+        self.fingerprint = fingerprint(_METHOD, compiled.by, digest, *classes)
 
-    def detect(self, image: Image) -> Detections:
-        """What a picture shows; see `Detector`."""
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """What pictures show; see `Detector`."""
         side = self.side_px
-        pixels, shown = (
+        framed = [
             letterboxed(image, side) if self._family == "yolox" else (squashed(image, side), (side, side))
-        )
-        found = self._compiled(pixels[None])
-        outputs = [np.asarray(found[place][0], np.float32) for place in range(len(found))]
+            for image in images
+        ]
+        made = self._run(np.stack([pixels for pixels, _ in framed])) if framed else []
+        return [self._named(one, shown) for one, (_, shown) in zip(made, framed, strict=True)]
+
+    def _named(self, outputs: Sequence[FloatArray], shown: tuple[int, int]) -> Detections:
+        """A picture's outputs as fractions of it, which takes `shown` pixels of the square, and names."""
         if self._family == "yolox":
-            boxes, scores = decode_yolox(outputs[0], side)
+            boxes, scores = decode_yolox(outputs[0], self.side_px)
         else:
-            boxes, scores = decode_picodet(outputs, side)
+            boxes, scores = decode_picodet(outputs, self.side_px)
         best = scores.argmax(axis=1)
         sure = scores[np.arange(len(scores)), best]
         # Written so that NaN stays and is refused by Detections.

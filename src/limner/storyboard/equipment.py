@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from limner.devices import Precision
 from limner.encoders.catalogue import (
     CLIP,
     MULTILINGUAL,
@@ -77,8 +78,9 @@ def picture_encoders(
     names: Sequence[str],
     weights: Sequence[str],
     *,
-    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    precision: Precision = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
+    device: str = "cpu",
     sentences: TextEncoder | None = None,
     runs: Sequence[TrainedRun] = (),
 ) -> list[ImageEncoder]:
@@ -90,6 +92,7 @@ def picture_encoders(
         weights: as given to ``--weights``.
         precision: of backbones.
         engine: what runs backbones.
+        device: torch device that computes; runs lie on theirs already.
         sentences: embeds class names.
         runs: trained runs that look at the pictures as well; their encoders come last.
     Raises:
@@ -111,6 +114,7 @@ def picture_encoders(
             weights=places.get(name, places.get("")),
             precision=precision,
             engine=engine,
+            device=device,
             sentences=sentences,
         )
         for name in chosen
@@ -155,8 +159,9 @@ def add_pictures(
     encoders: Sequence[str] = (AUTO,),
     weights: Sequence[str] = (),
     runs: Sequence[TrainedRun] = (),
-    precision: Literal["bfloat16", "float32"] = "bfloat16",
+    precision: Precision = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
+    device: str = "cpu",
     captions: bool = True,
     sentences: str | None = None,
     follow_links: bool = False,
@@ -173,6 +178,7 @@ def add_pictures(
         runs: trained runs that look at the pictures as well.
         precision: of backbones.
         engine: what runs backbones.
+        device: torch device that computes; runs lie on theirs already.
         captions: whether to keep captions.
         sentences: a sentence-transformers model in place of the multilingual encoder.
         follow_links: enter linked folders.
@@ -188,7 +194,13 @@ def add_pictures(
         library,
         multilingual=multilingual_encoder(folder, sentences),
         image_encoders=picture_encoders(
-            encoders, weights, precision=precision, engine=engine, sentences=minilm, runs=runs
+            encoders,
+            weights,
+            precision=precision,
+            engine=engine,
+            device=device,
+            sentences=minilm,
+            runs=runs,
         ),
         text_encoder=minilm,
         captions=captions,

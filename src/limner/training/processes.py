@@ -12,6 +12,8 @@ from datetime import timedelta
 import torch
 from torch import distributed, nn
 
+from limner.devices import device_of
+from limner.errors import ConfigError
 from limner.training import checkpoint
 
 PATIENCE = timedelta(days=1)  # others wait for the first one's features; torchrun ends who waits for the dead
@@ -21,17 +23,24 @@ def join(device: str) -> str:
     """Join the group that ``torchrun`` started, if it did; nccl on CUDA devices, else gloo.
 
     Returns:
-        The device of this process: ``cuda`` becomes one card per process.
+        The device of this process: among several, ``auto`` and ``cuda`` become one card per process.
+    Raises:
+        ConfigError: see `limner.devices.device_of`; or all processes would share one card.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
-        return device
-    if device == "cuda":
-        device = f"cuda:{os.environ['LOCAL_RANK']}"
-    if device.startswith("cuda"):
-        torch.cuda.set_device(device)
-    if not distributed.is_initialized():
-        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo", timeout=PATIENCE)
-    return device
+    chosen = device_of(device)
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count < 2 or distributed.is_initialized():
+        return chosen
+    if chosen == "cuda":
+        chosen = device_of(f"cuda:{os.environ['LOCAL_RANK']}")
+    elif chosen != "cpu":
+        raise ConfigError(f"device {device!r}: {count} processes need a device each; use cuda, or cpu")
+    if chosen == "cpu":
+        distributed.init_process_group("gloo", timeout=PATIENCE)
+        return chosen
+    torch.cuda.set_device(chosen)
+    distributed.init_process_group("nccl", timeout=PATIENCE, device_id=torch.device(chosen))
+    return chosen
 
 
 def leave() -> None:
