@@ -311,3 +311,45 @@ def test_training_ends_when_nothing_becomes_better(tmp_path, patience):
     again = run(tmp_path)
     assert again.fit().epoch == 2 + patience
     assert again.finished
+
+
+STEPS = CONFIG.model_copy(update={"schedule": "steps", "steps": (1, 3), "step_factor": 0.1})
+
+
+def rates_of_epochs(folder, config):
+    """Rate of the weights and of the last layer, which has one of its own, in every epoch."""
+    found = []
+    run = loop(folder, config=config.model_copy(update={"rates": {"3": 5e-3}}))
+    run._report = lambda event: (
+        found.append([group["lr"] for group in run._state.optimiser.param_groups])
+        if event.kind == "step" and event.position.step == 1
+        else None
+    )
+    run.fit()
+    return found
+
+
+def test_rates_fall_at_the_epochs_named_and_one_of_its_own_stays(tmp_path):
+    """GSDA's 2e-4, then 2e-5, while the graphs' and the captioner's stay: here at two epochs, by ten each."""
+    found = rates_of_epochs(tmp_path / "steps", STEPS)
+    assert found == [pytest.approx([rate, 5e-3], abs=0) for rate in (1e-2, 1e-3, 1e-3, 1e-2 * 0.1**2)]
+    history = (tmp_path / "steps" / HISTORY).read_text().splitlines()
+    assert [json.loads(line)["lr"] for line in history] == [rates[0] for rates in found]
+    none = rates_of_epochs(tmp_path / "none", STEPS.model_copy(update={"steps": ()}))
+    assert none == [[1e-2, 5e-3]] * 4
+    cosine = rates_of_epochs(tmp_path / "cosine", CONFIG.model_copy(update={"schedule": "cosine"}))
+    assert [first / second for first, second in cosine] == pytest.approx([2.0] * 4)  # along it all fall
+
+
+@pytest.mark.parametrize("stop_after", [5, 6, 8, 19])
+def test_a_run_with_steps_resumes_bit_for_bit(tmp_path, stop_after):
+    loop(tmp_path / "whole", config=STEPS).fit()
+    loop(tmp_path / "cut", config=STEPS, report=lambda event: event.position.taken == stop_after).fit()
+    loop(tmp_path / "cut", config=STEPS).fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+@pytest.mark.parametrize("steps", [(0,), (15, 15), (20, 15), (-1,)])
+def test_steps_rise(steps):
+    with pytest.raises(ValueError, match="expected rising epochs of at least 1, such as"):
+        LoopConfig(schedule="steps", steps=steps)

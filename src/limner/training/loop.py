@@ -7,14 +7,15 @@ very step it had saved, bit for bit on a CPU. It knows no system, no data set an
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
@@ -91,12 +92,15 @@ class LoopConfig(Config):
         epochs: passes over the training data.
         optimiser, lr, weight_decay: adam or adadelta.
         betas: of adam.
-        rates: parts of the model, by the beginning of their names, with a rate of their own; on a plateau it
-            never falls.
+        rates: parts of the model, by the beginning of their names, with a rate of their own, which falls
+            along a cosine alone.
         clip_norm: largest gradient norm, or None.
-        schedule: of all rates: "plateau" cuts them when validation stops to improve, "cosine" lets them fall
-            to 0 along half a cosine over `epochs`.
+        schedule: of the rates: "plateau" cuts them when validation stops to improve, "steps" at `steps`, and
+            "cosine" lets them fall to 0 along half a cosine over `epochs`.
         restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
+        steps: epochs, from 0 and rising, from which on the rate is multiplied by `step_factor` once more; none
+            leave it as it is.
+        step_factor: above 0.
         plateau_patience: validations without a better value before the rate is cut.
         plateau_factor: what the rate is multiplied with then.
         stop_after_stale: epochs in a row without a better value that end training; None for never.
@@ -112,8 +116,10 @@ class LoopConfig(Config):
     rates: dict[str, float] = Field(default_factory=dict)
     weight_decay: float = 0.0
     clip_norm: float | None = None
-    schedule: Literal["plateau", "cosine"] = "plateau"
+    schedule: Literal["plateau", "cosine", "steps"] = "plateau"
     restarts: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    step_factor: float = Field(default=0.1, gt=0)
     plateau_patience: int = 5
     plateau_factor: float = 0.1
     stop_after_stale: int | None = Field(default=None, ge=1)
@@ -121,8 +127,16 @@ class LoopConfig(Config):
     save_every_steps: int = 200
     seed: int = 0
 
+    @model_validator(mode="after")
+    def _steps_rise(self) -> Self:
+        if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
+            raise ValueError(f"steps {list(self.steps)}: expected rising epochs of at least 1, such as [15, 25]")
+        return self
+
     def share_of_rate(self, epoch: int) -> float:
-        """What the rates of an epoch are multiplied with under "cosine"."""
+        """What the rates of an epoch are multiplied with under "cosine" and "steps"."""
+        if self.schedule == "steps":
+            return float(self.step_factor ** sum(step <= epoch for step in self.steps))
         ends = [0, *self.restarts, max(self.epochs, *self.restarts, 1)]
         start = max(end for end in ends[:-1] if end <= epoch)
         length = max(min((end for end in ends if end > epoch), default=ends[-1]) - start, 1)
@@ -163,12 +177,13 @@ class Loop:
         own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
         # a rate of its own is its own floor: it never falls
         floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
+        others = config.share_of_rate if config.schedule == "cosine" else _unchanged
         schedule: ReduceLROnPlateau | LambdaLR = (
             ReduceLROnPlateau(
                 own, "max", factor=config.plateau_factor, patience=config.plateau_patience, min_lr=floors
             )
             if config.schedule == "plateau"
-            else LambdaLR(own, config.share_of_rate)
+            else LambdaLR(own, [config.share_of_rate, *([others] * (len(own.param_groups) - 1))])
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         self._state = State(task.model, own, schedule, Position(), settings)
@@ -256,7 +271,10 @@ class Loop:
         if isinstance(schedule, ReduceLROnPlateau):
             schedule.step(value)
         else:
-            schedule.step()
+            with warnings.catch_warnings():
+                # a run stopped after the last step of an epoch takes none before this one when it goes on
+                warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
+                schedule.step()
         if position.best is None or value > self._sign * position.best:
             position.best, position.best_epoch = figures[metric], position.epoch
             if self._rank == 0:
@@ -279,6 +297,12 @@ class Loop:
         config, steps = self._config, self._task.steps_per_epoch
         event = Event(kind, position, values, remaining_s, steps, config.epochs, config.metric)
         return processes.any_asks(self._report(event) is True, self._task.model)
+
+
+def _unchanged(epoch: int) -> float:
+    """What a rate of its own is multiplied with under "steps"."""
+    del epoch
+    return 1.0
 
 
 def optimiser(
