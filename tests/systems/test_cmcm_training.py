@@ -11,9 +11,11 @@ from corpora import RELATIONS, SPLITS, corpus, made
 from limner.config import build
 from limner.datasets.features import FeatureKey, Features
 from limner.errors import CheckpointError, ConfigError, DataError
+from limner.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement
 from limner.losses.ranking import batch_hard, max_hinge
 from limner.losses.relations import class_weights, indifference_loss, relation_loss
-from limner.runs.validation import chosen_refinement, maximise, validation, vectors
+from limner.runs.train import train
+from limner.runs.validation import chosen_refinement, maximise, read_refinement, validation, vectors
 from limner.systems.cmcm import SYSTEM, CmcmConfig
 from limner.training import checkpoint
 from limner.training.corpus import corpus_of
@@ -264,6 +266,42 @@ def test_refinement_is_chosen_on_validation(tmp_path):
     assert chosen.form == "multiply"
     assert 0 <= chosen.strength <= 0.2
     assert chosen_refinement(model, rows, dataclasses.replace(CAN, relations="add")).form == "add"
+
+
+@pytest.mark.parametrize("form", ["multiply", "add"])
+def test_a_stated_refinement_is_taken_and_nothing_is_chosen(form):
+    """The published λ and T, whatever the validation rows say; one alone leaves the other to them."""
+    rows = corpus(n=20)
+    model = prepare(config(), rows).task.model
+    stated = config(f"refinement={form}", "refinement_strength=0.13", "refinement_threshold=0.1")
+    can = SYSTEM.capabilities(stated)
+    assert chosen_refinement(model, None, can) == Refinement(0.13, 0.1, form)  # looks at no rows
+    some = chosen_refinement(model, rows, dataclasses.replace(can, threshold=None))
+    assert (some.strength, some.form) == (0.13, form)
+    assert some.threshold in THRESHOLDS
+    other = chosen_refinement(model, rows, dataclasses.replace(can, strength=None))
+    assert other.threshold == 0.1
+    assert other.strength in STRENGTHS
+    assert SYSTEM.capabilities(config()).strength is None
+    for wrong in ("refinement_strength=-0.1", "refinement_threshold=inf"):
+        with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
+            config(wrong)
+
+
+def test_a_run_says_where_its_refinement_comes_from(tmp_path):
+    settings = {"system": "cmcm", "data": {"set": "picturebook", "vectors": "random"}, "backbone": "drawings"}
+    told = []
+    for number, stated in enumerate(({}, {"refinement_strength": 0.12}, {"refinement_threshold": 0.1})):
+        read = build(CmcmConfig, settings | stated, "test")
+        run = train(
+            read, to=tmp_path / str(number), smoke=True, progress=lambda news: told.append(str(news)) and None
+        )
+    lines = [line.partition("refinement: ")[2].rstrip("')") for line in told if "refinement: " in line]
+    assert lines[0].count("chosen on validation") == 2
+    assert lines[1].startswith("strength 0.12 as stated, threshold ")
+    assert lines[1].endswith(" chosen on validation")
+    assert lines[2].endswith("chosen on validation, threshold 0.1 as stated")
+    assert read_refinement(run.folder).threshold == 0.1
 
 
 def test_what_is_no_checkpoint_of_cmcm_is_refused(tmp_path):

@@ -226,9 +226,10 @@ def choose(
     ranks: Callable[[FloatArray], NDArray[np.float64]],
     *,
     strengths: Sequence[float] = STRENGTHS,
+    thresholds: Sequence[float] = THRESHOLDS,
     form: Form = "multiply",
 ) -> Refinement:
-    """The strength and threshold of `THRESHOLDS` that rank best on validation queries.
+    """The strength and threshold that rank best on validation queries.
 
     The median rank decides; it is coarse, so the mean reciprocal rank decides among equals, and after it the
     lower threshold and the lower strength.
@@ -238,6 +239,7 @@ def choose(
         logits: of the same.
         ranks: (N, M) scores → (N,) rank of the right picture of every query.
         strengths: λ to try.
+        thresholds: T to try.
         form: as in `Refinement`.
     Source: docs/methods/cmcm.md §4.3.
     """
@@ -246,7 +248,7 @@ def choose(
     for strength in strengths:
         # One pass per strength: a threshold only says for which queries the refined rank counts.
         fine = ranks(refine(scores, logits, Refinement(strength, np.inf, form)))
-        for threshold in THRESHOLDS:
+        for threshold in thresholds:
             found = np.where(apart < threshold, fine, plain)
             tried.append((float(np.median(found)), -float(np.mean(1 / found)), threshold, strength))
     _, _, threshold, strength = min(tried)

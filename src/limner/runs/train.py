@@ -166,7 +166,16 @@ def _backbone(settings: RunConfig, layer: str, weights: Path | None) -> tuple[nn
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
     """Choose on validation, and store, how relations refine scores, or what a metric's cosines say."""
     if run.can.relations:
-        write_refinement(run.folder, chosen_refinement(run.model, corpus, run.can))
+        refinement = chosen_refinement(run.model, corpus, run.can)
+        write_refinement(run.folder, refinement)
+        strength, threshold = (
+            f"{value:g} {'chosen on validation' if stated is None else 'as stated'}"
+            for value, stated in (
+                (refinement.strength, run.can.strength),
+                (refinement.threshold, run.can.threshold),
+            )
+        )
+        note(f"refinement: strength {strength}, threshold {threshold}")
     if not run.can.texts:
         try:
             write_pairwise(run.folder, fit_pairwise(run.model, corpus))

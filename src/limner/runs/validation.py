@@ -20,7 +20,7 @@ from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.pools import different
 from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.refinement import Refinement, choose, pair_logits
+from limner.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
 from limner.evaluation.relations import average_precision
 from limner.evaluation.stories import same_document
 from limner.files import write_text
@@ -193,19 +193,23 @@ def maximise(metric: str) -> bool:
 
 
 def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
-    """The refinement that ranks best on the validation rows.
+    """The refinement that the settings state; what they leave open ranks best on the validation rows.
 
     Args:
         model: predicts relations.
         corpus: its `val` is looked at, nothing else.
         can: what its system does.
     """
+    if can.strength is not None and can.threshold is not None:
+        return Refinement(can.strength, can.threshold, can.relations or "multiply")
     texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
     right = columns[:, None].tolist()
     return choose(
         model.score(texts, images),
         pair_logits(model, texts, images),
         lambda table: rank(table, right).ranks(),
+        strengths=STRENGTHS if can.strength is None else (can.strength,),
+        thresholds=THRESHOLDS if can.threshold is None else (can.threshold,),
         form=can.relations or "multiply",
     )
 

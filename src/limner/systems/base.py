@@ -62,6 +62,7 @@ class Capabilities:
         mirrored: features of mirrored training pictures are wanted as well.
         gradients: trains in steps; where False, it is fitted at once.
         relations: predicts relations between texts and pictures, and how these refine scores.
+        strength, threshold: of the refinement, where the settings state them; None chooses on validation.
         attention: weighs the words of a text.
         topics: a latent topic moves through a story.
         attends: the steps of a story attend to each other.
@@ -84,6 +85,8 @@ class Capabilities:
     mirrored: bool = False
     gradients: bool = True
     relations: Literal["multiply", "add"] | None = None
+    strength: float | None = None
+    threshold: float | None = None
     attention: bool = False
     topics: bool = False
     attends: bool = False

@@ -87,6 +87,8 @@ class CmcmConfig(RunConfig):
         loss: see `LossConfig`.
         backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
         refinement: how scores are refined at test time, where relations are predicted.
+        refinement_strength: λ of the refinement; None chooses on validation.
+        refinement_threshold: T of the refinement, score units; None chooses on validation.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -110,6 +112,8 @@ class CmcmConfig(RunConfig):
     loss: LossConfig = LossConfig()
     backbone: BackboneUse = "frozen"
     refinement: Literal["multiply", "add"] = "multiply"
+    refinement_strength: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    refinement_threshold: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     @property
     def trained(self) -> Architecture:
@@ -423,6 +427,8 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
             backbone=config.backbone,
             trains_backbone=True,
             relations=None if config.trained.relations == "none" else config.refinement,
+            strength=config.refinement_strength,
+            threshold=config.refinement_threshold,
             attention=config.model.pooling != "none",
         )
 

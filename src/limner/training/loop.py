@@ -130,7 +130,9 @@ class LoopConfig(Config):
     @model_validator(mode="after")
     def _steps_rise(self) -> Self:
         if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
-            raise ValueError(f"steps {list(self.steps)}: expected rising epochs of at least 1, such as [15, 25]")
+            raise ValueError(
+                f"steps {list(self.steps)}: expected rising epochs of at least 1, such as [15, 25]"
+            )
         return self
 
     def share_of_rate(self, epoch: int) -> float:
