@@ -6,7 +6,16 @@ import torch
 from torch.nn.functional import normalize
 
 from limner.errors import NumericsError, ShapeError
-from limner.losses.weighting import discrepancy, diversity, means, neighbour_matrix, sampled_discrepancy
+from limner.losses import weighting
+from limner.losses.weighting import (
+    best_heads,
+    discrepancy,
+    diversity,
+    fewer,
+    means,
+    neighbour_matrix,
+    sampled_discrepancy,
+)
 
 
 def made(n=17, most=5, width=6, seed=0, *, ragged=True, dtype=torch.float64):
@@ -102,6 +111,78 @@ def test_heads_side_by_side_give_the_mean_of_aligned_heads():
     near = lists(table)[0]
     due = np.mean([float((heads[a] @ heads[b].T).mean()) for a in near for b in near])
     assert float(averaged[0]) == pytest.approx(due, abs=1e-9)
+
+
+@pytest.mark.parametrize("ragged", [True, False])
+def test_direct_neighbours_are_compared_themselves(ragged):
+    table, vectors = made(seed=8, ragged=ragged)
+    found = discrepancy(neighbour_matrix(table), vectors, hops=1)
+    for row, near in enumerate(lists(table)):
+        due = np.mean([float(vectors[row] @ vectors[other]) for other in near]) if near else 0.0
+        assert float(found[row]) == pytest.approx(due, abs=1e-9)
+
+
+def test_a_row_whose_neighbours_point_to_it_differs_from_direct_ones():
+    """By hand: 0 and 1 are each other's only neighbours, at a cosine of 0.6."""
+    matrix = neighbour_matrix(torch.tensor([[1], [0]]))
+    vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    assert discrepancy(matrix, vectors, hops=1).tolist() == pytest.approx([0.6, 0.6])
+    assert discrepancy(matrix, vectors).tolist() == pytest.approx([1.0, 1.0])  # the way leads back
+
+
+def best(first, second):
+    """The largest of K² cosines, one after the other."""
+    return max(float(a @ b) for a in first for b in second)
+
+
+@pytest.mark.parametrize("ragged", [True, False])
+@pytest.mark.parametrize("block", [1, 1 << 22])
+def test_measures_of_the_largest_cosine_compare_every_pair_of_heads(ragged, block, monkeypatch):
+    monkeypatch.setattr(weighting, "_BLOCK", block)
+    table, _ = made(n=9, most=4, seed=9, ragged=ragged)
+    draws = torch.Generator().manual_seed(9)
+    heads = normalize(torch.randn(9, 3, 5, dtype=torch.float64, generator=draws), dim=2)
+    every = lists(table)
+    due = {
+        "diverse": [[[best(heads[a], heads[b]) for b in near] for a in near] for near in every],
+        "direct": [[[best(heads[row], heads[b]) for b in near]] for row, near in enumerate(every)],
+        "far": [
+            [[best(heads[row], heads[b]) for b in every[middle]] or [0.0] for middle in near]
+            for row, near in enumerate(every)
+        ],
+    }
+    found = {
+        "diverse": best_heads(table, heads, diverse=True),
+        "direct": best_heads(table, heads, diverse=False, hops=1),
+        "far": best_heads(table, heads, diverse=False),
+    }
+    for name, values in due.items():
+        averages = [np.mean([np.mean(part) for part in row]) if row and row[0] else 0.0 for row in values]
+        assert found[name].tolist() == pytest.approx(averages, abs=1e-9), name
+
+
+def test_the_largest_cosine_by_hand_and_of_one_head():
+    """Row 0 has heads x and y, row 1 has y and −x: the best of the four cosines is 1, their mean 0."""
+    x, y = torch.eye(2)
+    heads = torch.stack([torch.stack([x, y]), torch.stack([y, -x])])
+    assert best_heads(torch.tensor([[1], [0]]), heads, diverse=False, hops=1).tolist() == [1.0, 1.0]
+    table, vectors = made(seed=10)
+    matrix = neighbour_matrix(table)
+    one = vectors[:, None]
+    torch.testing.assert_close(best_heads(table, one, diverse=True), diversity(matrix, vectors))
+    torch.testing.assert_close(best_heads(table, one, diverse=False), discrepancy(matrix, vectors))
+
+
+def test_fewer_neighbours_are_drawn_by_seed_and_never_an_empty_place_before_a_neighbour():
+    table, _ = made(n=12, most=7, seed=11)
+    assert fewer(table, 7, seed=0) is table
+    drawn = fewer(table, 3, seed=0)
+    for few, near in zip(lists(drawn), lists(table), strict=True):
+        assert len(few) == min(3, len(near))
+        assert len(set(few)) == len(few)
+        assert set(few) <= set(near)
+    assert torch.equal(drawn, fewer(table, 3, seed=0))
+    assert not torch.equal(drawn, fewer(table, 3, seed=1))
 
 
 def test_samples_estimate_the_exact_value_and_repeat_by_seed():

@@ -257,6 +257,20 @@ def test_relations_are_chosen_by_name_and_word_vectors_learned_from_training():
         corpus_of(data, type(pictures)(["other"], np.zeros((1, 24), np.float32)))
 
 
+def test_word_vectors_start_from_a_file(tmp_path):
+    rows, file = corpus(n=8), tmp_path / "glove.txt"
+    known = rows.train.texts[0].split()[0]
+    file.write_text(f"{known} {' '.join('5' for _ in range(16))}\n")
+    settings = config("data.vectors=glove", f"data.glove={file}")
+    model = prepare(settings, rows).task.model
+    number = model.vocabulary.numbers(known)[0]
+    assert model.words.embedding.weight[number].tolist() == [5.0] * 16
+    assert model.words.embedding.weight.requires_grad
+    assert "data.vectors=glove" in settings.deviations()
+    assert not any("data.glove" in one for one in settings.deviations())  # where a file lies changes nothing
+    assert settings.smoke().data.vectors == "random"
+
+
 def test_refinement_is_chosen_on_validation(tmp_path):
     rows = corpus()
     settings = config("loop.epochs=3")

@@ -51,6 +51,9 @@ METHODS = {
     "discrepancy sampled": ("method=discrepancy", "weights.estimator=sampled1000"),
     "diversity": ("method=diversity",),
     "diversity aligned": ("method=diversity", "weights.kmode=aligned"),
+    "diversity max": ("method=diversity", "weights.kmode=max"),
+    "combined-stats max": ("method=combined-stats", "weights.kmode=max"),
+    "discrepancy direct": ("method=discrepancy", "weights.hops=1"),
     "diversity sound": ("method=diversity", "preset=sound", "graph.vectors=doc2vec"),
     "diversity warm": ("method=diversity", "weights.start=warm"),
     "combined-val": ("method=combined-val", "weights.beta=2.0"),
@@ -193,6 +196,34 @@ def test_what_is_left_for_figures(tmp_path):
     }
     weights = found.scores["weight"]
     assert weights.sum() == pytest.approx(2 * 16, rel=1e-5)  # two batches of λ = 16
+
+
+def test_the_largest_of_all_cosines_scores_neighbourhoods_where_it_is_asked_for():
+    """With as few neighbours as here all are compared, by the heads that the epoch before left."""
+    rows = corpus(n=32)
+    task = prepare(config("method=discrepancy", "weights.kmode=max", "weights.hops=1"), rows).task
+    steps(task, 0)
+    heads = task.model.encode_text(rows.train.texts)  # (n, K, H); nothing was learned
+    steps(task, 1)
+    ids = tuple(pair.id for pair in rows.train.pairs)
+    found = task._weights.pair_scores(ids).scores["DISCREPANCY/text"]
+    for row, near in enumerate(task._neighbours):
+        due = [(heads[row] @ heads[other].T).max() for other in near if other >= 0]
+        assert found[row] == pytest.approx(np.mean(due), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("weights.kmode=max", "weights.own=drop"),
+        ("weights.hops=1", "weights.nn=unique"),
+        ("weights.kmode=max", "weights.estimator=sampled1000"),
+        ("weights.hops=1", "weights.estimator=sampled1000"),
+    ],
+)
+def test_readings_of_scores_that_do_not_go_together_are_refused(wrong):
+    with pytest.raises(ConfigError, match=r"weights\.\w+ .* goe?s? with|weights\.kmode"):
+        config(*wrong)
 
 
 def test_random_weights_are_drawn_anew():

@@ -310,11 +310,12 @@ def test_graphs_are_encoded_one_as_many_and_come_back_with_a_run(tmp_path, graph
         bare.encode_graphs(all_graphs)
 
 
-def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs):
+@pytest.mark.parametrize("setting", ["label_vectors={}", "label_vectors=glove data.glove={}"])
+def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs, setting):
     file = tmp_path / "glove.txt"
     words = ("fox", "tree", "bear", "house")
     file.write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words)))
-    settings = config(f"graphs={graphs}", f"label_vectors={file}", "caption=off")
+    settings = config(f"graphs={graphs}", *setting.format(file).split(), "caption=off")
     prepared = gsda.SYSTEM.prepare(settings, corpus(), sentences=WORDS)
     model = prepared.task.model
     # bear, fox, house, near, tree: in order, and nothing of a predicate that the file lacks

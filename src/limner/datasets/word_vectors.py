@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from limner.datasets.base import refuse_pickle
 from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
-from limner.errors import DataError
+from limner.errors import DataError, MissingError
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
@@ -54,13 +54,10 @@ def learn_vectors(
     model = Word2Vec(
         texts, vector_size=width, window=window, min_count=1, sg=0, epochs=epochs, seed=seed, workers=1
     )
-    spread = 0.5 / width  # as gensim starts its own
-    random = np.random.default_rng(seed)
-    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), width)).astype(np.float32)
+    matrix = _drawn(vocabulary, width, seed)
     for number, word in enumerate(vocabulary.words, FIRST_WORD):
         if word in model.wv:
             matrix[number] = model.wv[word]
-    matrix[:UNKNOWN] = 0
     return matrix
 
 
@@ -85,6 +82,11 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
         DataError: a line has another width or no finite numbers, naming the line.
     """
     file = Path(path)
+    if not file.is_file():
+        raise MissingError(
+            f"{file}: no file of word vectors there; unpack glove.6B.zip of nlp.stanford.edu/projects/glove"
+            " and add --set data.glove=FILE"
+        )
     refuse_pickle(file)
     wanted = {word.encode("utf-8"): word for word in words}
     found: dict[str, Vector] = {}
@@ -106,6 +108,48 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
     if not width:
         raise DataError(f"{file}: no word vectors; expected lines of a word and its numbers")
     return found
+
+
+def glove_vectors(path: Path | str, vocabulary: Vocabulary, *, width: int, seed: int = 0) -> Matrix:
+    """Vectors of a vocabulary's words from GloVe's file; a word that it lacks is drawn like the unknown word.
+
+    Args:
+        path: see `read_glove`.
+        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets; a word in capitals
+            that the file lacks is looked up in lower case.
+        width: E, numbers per word.
+        seed: of the words that are drawn.
+    Returns:
+        (V, E) float32; row 0 is zero.
+    Raises:
+        MissingError, DataError: see `read_glove`; the file has another width, or none of the words.
+    Source: docs/methods/data.md §5.2.
+    """
+    found = read_glove(path, {*vocabulary.words, *(word.lower() for word in vocabulary.words)})
+    wide = len(next(iter(found.values()), ()))
+    if found and wide != width:
+        raise DataError(
+            f"{path}: vectors of {wide} numbers, but model.word_width is {width}; set it to {wide}"
+        )
+    matrix, known = _drawn(vocabulary, width, seed), 0
+    for number, word in enumerate(vocabulary.words, FIRST_WORD):
+        vector = found.get(word, found.get(word.lower()))
+        if vector is not None:
+            matrix[number], known = vector, known + 1
+    if not known:
+        raise DataError(
+            f"{path}: none of the {len(vocabulary.words)} words of the training texts has a vector"
+        )
+    return matrix
+
+
+def _drawn(vocabulary: Vocabulary, width: int, seed: int) -> Matrix:
+    """(V, E) as gensim starts its own; padding is 0."""
+    spread = 0.5 / width
+    random = np.random.default_rng(seed)
+    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), width)).astype(np.float32)
+    matrix[:UNKNOWN] = 0
+    return matrix
 
 
 def _vector(fields: list[bytes], where: str) -> Vector:

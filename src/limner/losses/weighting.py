@@ -219,6 +219,7 @@ def discrepancy(
     *,
     own: Literal["keep", "drop"] = "keep",
     nn: Literal["multiset", "unique"] = "multiset",
+    hops: Literal[1, 2] = 2,
     near: Tensor | None = None,
 ) -> Tensor:
     """DIS: mean similarity of every row with the neighbours of its neighbours.
@@ -228,6 +229,7 @@ def discrepancy(
         vectors: (n, H).
         own: "keep" or "drop" the returns to the row itself.
         nn: "multiset" counts a row as often as it is met, as the paper's N² says; "unique" once.
+        hops: 1 for direct neighbours, each met once and none of them the row itself.
         near: `means` of the vectors, where they are known already.
     Returns:
         (n,), 0 where nothing is left to compare with.
@@ -235,14 +237,56 @@ def discrepancy(
     the way; with N neighbours each that is the mean over N² rows.
     """
     held = wide(vectors.detach())
-    if nn == "unique":
+    if nn == "unique" and hops == 2:
         return _over_unique(matrix, held, own)
-    found = (held * means(matrix, means(matrix, vectors) if near is None else near)).sum(dim=1)
-    if own == "keep":
+    near = means(matrix, vectors) if near is None else near
+    found = (held * (means(matrix, near) if hops == 2 else near)).sum(dim=1)
+    if own == "keep" or hops == 1:
         return found
     back = _returns(matrix).to(found)
     rest = found - back * held.square().sum(dim=1)
     return torch.where(back < 1 - 1e-9, rest / (1 - back).clamp(min=1e-9), torch.zeros_like(found))
+
+
+def best_heads(neighbours: Tensor, heads: Tensor, *, diverse: bool, hops: Literal[1, 2] = 2) -> Tensor:
+    """DIV or DIS of the largest of K² cosines, which no product of matrices gives: every pair is compared.
+
+    Args:
+        neighbours: (n, N) integers, −1 where a row has fewer; cost grows with N² · K² · H.
+        heads: (n, K, H) rows of unit length.
+        diverse: compare a row's neighbours with each other (DIV), not the row with others (DIS).
+        hops: of DIS.
+    Returns:
+        (n,) means as those of `diversity` and `discrepancy`; 0 where there is nothing to compare with.
+    Source: T&K 2022, Section 3.1, whose similarity is the largest of K²; docs/methods/complementary.md §5.3.
+    """
+    sizes = expect("best_heads", neighbours=(neighbours, "n N"), heads=(heads, "n K H"))
+    held, table = wide(heads.detach()), neighbours.to(heads.device).long()
+    real = table >= 0
+    share = real.to(held) / real.sum(dim=1, keepdim=True).clamp(min=1)  # (n, N), a row of A
+    twice = not diverse and hops == 2
+    step = max(1, _BLOCK // max(1, sizes["N"] ** (2 if twice else 1) * sizes["K"] * sizes["H"]))
+    found = torch.zeros(sizes["n"], dtype=held.dtype, device=held.device)
+    for some in torch.arange(sizes["n"], device=held.device).split(step):
+        near, weight = table[some], share[some]  # (b, N); what stands for −1 weighs nothing
+        asked, asks = held[some][:, None], torch.ones_like(weight[:, :1])
+        if diverse:
+            asked, asks = held[near], weight
+        elif twice:
+            weight = (weight[:, :, None] * share[near]).flatten(1)
+            near = table[near].flatten(1)  # (b, N²)
+        cosines = torch.einsum("bakh,bcjh->bacjk", asked, held[near]).amax(dim=(3, 4))
+        found[some] = torch.einsum("bac,ba,bc->b", cosines, asks, weight)
+    return found
+
+
+def fewer(neighbours: Tensor, most: int, *, seed: int) -> Tensor:
+    """(n, N) neighbours → (n, at most `most`), drawn without replacement; −1 where a row has fewer."""
+    if neighbours.shape[1] <= most:
+        return neighbours
+    keys = torch.rand(neighbours.shape, generator=torch.Generator().manual_seed(seed))
+    chosen = keys.masked_fill(neighbours < 0, 2.0).topk(most, dim=1, largest=False).indices
+    return neighbours.gather(1, chosen)
 
 
 def sampled_discrepancy(

@@ -21,7 +21,7 @@ from limner.arrays import FloatArray, TextEncoder, scores
 from limner.config import build
 from limner.datasets.features import Layer
 from limner.datasets.vocabulary import Vocabulary
-from limner.datasets.word_vectors import learn_vectors
+from limner.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.colour import CellColours
 from limner.encoders.pixels import DrawingGrid, DrawingNet, FromBytes, grid_of
@@ -460,15 +460,13 @@ class System(Generic[C, M]):
         vocabulary = Vocabulary.build(texts if can.words else [], data.tokeniser, data.min_count)
         torch.manual_seed(config.loop.seed)
         vectors = None
-        if can.words and data.vectors == "cbow":
-            learned = learn_vectors(
-                texts,
-                vocabulary,
-                width=config.model.word_width,
-                epochs=data.vector_epochs,
-                seed=config.loop.seed,
+        if can.words and data.vectors != "random":
+            width, seed = config.model.word_width, config.loop.seed
+            vectors = torch.from_numpy(
+                glove_vectors(data.glove, vocabulary, width=width, seed=seed)
+                if data.vectors == "glove"
+                else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
             )
-            vectors = torch.from_numpy(learned)
         backbone, width = self._picture_side(can, corpus, pretrained)
         parts = Parts(
             vocabulary,

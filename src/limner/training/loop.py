@@ -98,8 +98,7 @@ class LoopConfig(Config):
         schedule: of the rates: "plateau" cuts them when validation stops to improve, "steps" at `steps`, and
             "cosine" lets them fall to 0 along half a cosine over `epochs`.
         restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
-        steps: epochs, from 0 and rising, from which on the rate is multiplied by `step_factor` once more; none
-            leave it as it is.
+        steps: rising epochs, at each of which the rate is multiplied by `step_factor`; none keep it as it is.
         step_factor: above 0.
         plateau_patience: validations without a better value before the rate is cut.
         plateau_factor: what the rate is multiplied with then.
@@ -130,9 +129,8 @@ class LoopConfig(Config):
     @model_validator(mode="after")
     def _steps_rise(self) -> Self:
         if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
-            raise ValueError(
-                f"steps {list(self.steps)}: expected rising epochs of at least 1, such as [15, 25]"
-            )
+            found = list(self.steps)
+            raise ValueError(f"steps {found}: expected rising epochs of at least 1, such as [15, 25]")
         return self
 
     def share_of_rate(self, epoch: int) -> float:

@@ -15,7 +15,9 @@ from limner.datasets.mixture import MixtureEntry
 from limner.datasets.vocabulary import TokeniserName
 from limner.training.loop import LoopConfig
 
-NAMES_AND_PLACES = frozenset({"row", "terms", "data.annotations", "data.pictures", "data.features"})
+NAMES_AND_PLACES = frozenset(
+    {"row", "terms", "data.annotations", "data.pictures", "data.features", "data.glove"}
+)
 """Settings that say what a run is called and where its files lie, which change no result."""
 
 Preset = Literal["paper", "release", "sound"]
@@ -34,7 +36,8 @@ class DataConfig(SourceConfig):
         shuffle_relations: deal the labels anew inside each split: the control.
         tokeniser, min_count: of the vocabulary.
         max_length: words of a text that count.
-        vectors: start of the word vectors, learned on the training texts or random.
+        vectors: start of the word vectors: learned on the training texts ("cbow"), "random", or of `glove`.
+        glove: file of word vectors in GloVe's text format.
         vector_epochs: passes over the texts to learn them.
         batch: pairs per step.
         mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
@@ -50,7 +53,8 @@ class DataConfig(SourceConfig):
     tokeniser: TokeniserName = "default"
     min_count: int = Field(default=1, ge=1)
     max_length: int = Field(default=200, ge=1)
-    vectors: Literal["cbow", "random"] = "cbow"
+    vectors: Literal["cbow", "random", "glove"] = "cbow"
+    glove: str = "glove.6B.300d.txt"
     vector_epochs: int = Field(default=50, ge=1)
     batch: int = Field(default=32, ge=2)
     mask_duplicates: bool = True
@@ -139,6 +143,8 @@ class RunConfig(Config):
                 "batch": min(8, self.data.batch),
                 "max_length": min(16, self.data.max_length),
                 "vector_epochs": 1,
+                # words are narrower than the file's
+                "vectors": "random" if self.data.vectors == "glove" else self.data.vectors,
                 "limit": min(self.data.limit or 48, 48),
                 "stories": min(self.data.stories, 12),
             }

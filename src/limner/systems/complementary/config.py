@@ -46,7 +46,10 @@ class WeightsConfig(Config):
         reading: where λ stands; "sound" scores z over the training set and divides by τ.
         tau: τ of "sound".
         beta, gamma_hat: β̂ and γ̂ of combined-val.
-        kmode, own, nn: see `limner.losses.weighting`; "own" drops returns to the pair itself or keeps them.
+        kmode: what stands for K heads in the scores: their "mean", heads "aligned" one by one, or the largest
+            ("max") of K² cosines, over at most 32 neighbours drawn each epoch.
+        own, nn: see `limner.losses.weighting`; "own" drops returns to the pair itself or keeps them.
+        hops: discrepancy is with the neighbours of neighbours (2), or with direct neighbours (1).
         estimator: exact, or the paper's 1,000 drawn neighbours of neighbours.
         start: weights of the first epoch, "uniform" or from a "warm" pass over the training pairs.
     Source: T&K 2022, Sections 3.2 to 3.4; docs/methods/complementary.md §4 to §6.
@@ -59,9 +62,10 @@ class WeightsConfig(Config):
     tau: float = Field(default=1.0, gt=0)
     beta: float = Field(default=1.0, ge=0)
     gamma_hat: float = Field(default=1.0, ge=0)
-    kmode: Literal["mean", "aligned"] = "mean"
+    kmode: Literal["mean", "aligned", "max"] = "mean"
     own: Literal["keep", "drop"] = "keep"
     nn: Literal["multiset", "unique"] = "multiset"
+    hops: Literal[1, 2] = 2
     estimator: Literal["exact", "sampled1000"] = "exact"
     start: Literal["uniform", "warm"] = "uniform"
 
@@ -169,8 +173,14 @@ class ComplementaryConfig(RunConfig):
             raise ValueError(f"form 'alpha' is of {' and '.join(WITH_ALPHA)}, method is {self.method!r}")
         if self.baselines.hal_bank and self.method != "hal":
             raise ValueError(f"baselines.hal_bank is of method 'hal', method is {self.method!r}")
-        if self.weights.estimator != "exact" and (self.weights.own, self.weights.nn) != ("keep", "multiset"):
-            raise ValueError("weights.estimator 'sampled1000' goes with own='keep' and nn='multiset' only")
+        own = self.weights
+        plain = (own.own, own.nn) == ("keep", "multiset")
+        if own.estimator != "exact" and not (plain and own.hops == 2 and own.kmode != "max"):
+            raise ValueError(
+                "weights.estimator 'sampled1000' goes without own='drop', nn='unique', hops=1 and kmode='max'"
+            )
+        if (own.kmode == "max" or own.hops == 1) and not plain:
+            raise ValueError("weights.kmode 'max' and hops 1 go with own='keep' and nn='multiset' only")
         return self
 
     @property

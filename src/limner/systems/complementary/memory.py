@@ -49,11 +49,12 @@ class EpochMemory:
         Args:
             model: whose embeddings are kept.
             corpus: whose training rows have places.
-            config: settings; kmode "aligned" keeps all heads, side by side.
+            config: settings; kmode "aligned" and "max" keep all heads, side by side.
         """
         self._model, self._rows, self._pictures = model, corpus.train, corpus.pictures
-        self._aligned = bool(config.measures) and config.weights.kmode == "aligned"
-        size = (len(self._rows), model.dim * (model.heads if self._aligned else 1))
+        kmode = config.weights.kmode if config.measures else "mean"
+        self._scale = {"mean": None, "aligned": math.sqrt(model.heads), "max": 1.0}[kmode]
+        size = (len(self._rows), model.dim * (1 if self._scale is None else model.heads))
         sides, device = (TEXT, IMAGE), model.device
         self._current = {side: torch.zeros(size, device=device) for side in sides}
         self._next = {side: torch.zeros(size, device=device) for side in sides}
@@ -69,7 +70,7 @@ class EpochMemory:
         """Keep (B, K, H) embeddings of (B,) different rows for the next epoch."""
         for side, heads in ((TEXT, texts), (IMAGE, images)):
             kept = heads.detach()
-            kept = kept.flatten(1) / math.sqrt(kept.shape[1]) if self._aligned else kept.mean(dim=1)
+            kept = kept.mean(dim=1) if self._scale is None else kept.flatten(1) / self._scale
             self._next[side][rows] = kept.to(self._next[side])
             self._written[side][rows] = True
 

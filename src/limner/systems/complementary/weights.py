@@ -16,6 +16,7 @@ from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import IMAGE, TEXT, EpochMemory
 
 SAMPLES = 1000
+HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"
 PREFIX, LOGGED = "weights.", "weights/"
 
 
@@ -105,13 +106,16 @@ class PairWeights:
 
     def _measure(self, measure: str, vectors: Tensor, near: Tensor, epoch: int) -> Tensor:
         """(n,) raw scores of one measure in one modality."""
-        own = self._config.weights
+        own, seed = self._config.weights, self._config.loop.seed * 1_000_003 + epoch
+        if own.kmode == "max":
+            few = weighting.fewer(self._table, HEADS_NEAREST, seed=seed)
+            heads = vectors.unflatten(1, (self._config.model.heads, -1))
+            return weighting.best_heads(few, heads, diverse=measure == "DIVERSITY", hops=own.hops)
         if measure == "DIVERSITY":
             return weighting.diversity(self._matrix, vectors, near=near)
         if own.estimator == "sampled1000":
-            seed = self._config.loop.seed * 1_000_003 + epoch
             return weighting.sampled_discrepancy(self._matrix, vectors, samples=SAMPLES, seed=seed)
-        return weighting.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, near=near)
+        return weighting.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, hops=own.hops, near=near)
 
     def _every(self) -> list[Tensor]:
         """(2n,) raw scores of each measure, of both modalities."""

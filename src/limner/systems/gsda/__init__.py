@@ -70,7 +70,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             parts.about["labels"] = list(labels.labels)
             if labels.unknown:
                 names = ", ".join(labels.unknown)
-                parts.notes = (f"{config.label_vectors}: no vector for {names}; zeros stand for them",)
+                parts.notes = (f"{config.label_file}: no vector for {names}; zeros stand for them",)
 
     def recall(self, config: GsdaConfig, parts: Parts) -> None:
         """VSE0 as the run kept it; its weights come with the model's."""
@@ -156,7 +156,7 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | 
     labels = graph_words(list(graphs.values()))
     if sentences is None or config.label_vectors:
         words = {word for label in labels for word in label_words(label)}
-        vectors = word_label_vectors(labels, read_glove(config.label_vectors, words))
+        vectors = word_label_vectors(labels, read_glove(config.label_file, words))
     else:
         vectors = sentence_label_vectors(labels, sentences)
     return PictureGraphs(tuple(graphs[name] for name in ids), vectors)

@@ -48,7 +48,8 @@ class GsdaConfig(RunConfig):
         graph_margin: δ of the contrast that trains the graph encoder in mode "soft".
         graphs: file of scene graphs; of drawn pictures "drawn", what they show, or "shuffled", the control.
         graph_model: see `GraphArchitecture`.
-        label_vectors: file of word vectors as GloVe's, for labels; "" for the encoder of sentences.
+        label_vectors: of what words mean in labels: "glove", the file `data.glove`, or another file of that
+            format; "" for the encoder of sentences.
         caption: what the captioner tells from: "soft" choices, the true pictures ("teacher"), the best of the
             batch ("literal"), sampled ones whose telling is the retriever's reward ("reinforce"), or nothing.
         caption_weight: λ_cap.
@@ -87,6 +88,11 @@ class GsdaConfig(RunConfig):
     mixed_epochs: int = Field(default=5, ge=0)
     captioner: CaptionerArchitecture = CaptionerArchitecture()
     backbone: Literal["frozen", "drawings"] = "frozen"
+
+    @property
+    def label_file(self) -> str:
+        """File of word vectors that labels are read by; "" for the encoder of sentences."""
+        return self.data.glove if self.label_vectors == "glove" else self.label_vectors
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
