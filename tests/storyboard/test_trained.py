@@ -19,7 +19,7 @@ from limner.pictures.decode import decode
 from limner.runs.run import Run, RunEncoder
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems.base import Capabilities
-from limner.training.corpus import crop
+from limner.training.framing import Framing
 from limner.training.loop import BEST
 
 
@@ -99,13 +99,16 @@ def test_a_damaged_or_unknown_backbone_entry_is_refused(stored_run, backbone_wei
         Run.for_library(strange).encoder({"": backbone_weights})
 
 
-def test_a_tuned_backbone_sees_centre_crops(drawings_run):
+@pytest.mark.parametrize(("how", "decoded"), [("none", 96), ("random", 96), ("resized", 110)])
+def test_a_tuned_backbone_sees_pictures_as_it_was_measured_on_them(drawings_run, how, decoded):
     run = Run.for_library(drawings_run)
-    tuned = replace(run, can=replace(run.can, backbone="finetune"))
+    seen = {"crop": how, "picture_size": 96, "flip": True}
+    config = run.config.model_copy(update={"data": run.config.data.model_copy(update=seen)})
+    tuned = replace(run, can=replace(run.can, backbone="finetune"), config=config)
     encoder = RunEncoder(tuned, None)
     image = Image.effect_noise((300, 240), 80).convert("RGB")
-    np.testing.assert_array_equal(encoder.prepare(image), crop(image, (0.5, 0.5)))
-    assert encoder.side_px == 224
+    np.testing.assert_array_equal(encoder.prepare(image), Framing(96, how).plain(image))
+    assert encoder.side_px == decoded
     assert tuned.fingerprint != run.fingerprint
 
 

@@ -267,7 +267,7 @@ def best_heads(neighbours: Tensor, heads: Tensor, *, diverse: bool, hops: Litera
     twice = not diverse and hops == 2
     step = max(1, _BLOCK // max(1, sizes["N"] ** (2 if twice else 1) * sizes["K"] * sizes["H"]))
     found = torch.zeros(sizes["n"], dtype=held.dtype, device=held.device)
-    for some in torch.arange(sizes["n"], device=held.device).split(step):
+    for some in torch.split(torch.arange(sizes["n"], device=held.device), step):
         near, weight = table[some], share[some]  # (b, N); what stands for −1 weighs nothing
         asked, asks = held[some][:, None], torch.ones_like(weight[:, :1])
         if diverse:

@@ -38,11 +38,10 @@ from limner.systems.base import Capabilities, Model
 from limner.systems.gsda.model import Gsda
 from limner.training import checkpoint
 from limner.training.checkpoint import Position
-from limner.training.corpus import PictureRows, crop, open_corpus, rows_of
+from limner.training.corpus import PictureRows, open_corpus, rows_of
+from limner.training.framing import WHOLE
 from limner.training.loop import BEST
 from limner.training.settings import RunConfig
-
-SIDE_PX = 224
 
 
 class Backbone(Record):
@@ -168,8 +167,11 @@ class Run:
         if files is None:
             files = self.can.backbone == "finetune" and not plain
         layer = "pooled" if plain else self.can.layer
-        device = str(self.model.device)
-        return open_corpus(self.config.data, files=files, layer=layer, weights=weights, device=device)
+        device, config = str(self.model.device), self.config.data
+        if not files:  # features are of whole pictures, whatever the model was trained on
+            seen = {"picture_size": WHOLE.side_px, "crop": WHOLE.crop, "flip": WHOLE.flip}
+            config = config.model_copy(update=seen)
+        return open_corpus(config, files=files, layer=layer, weights=weights, device=device)
 
     def evaluate(
         self,
@@ -267,8 +269,9 @@ class Run:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the model and of how a picture reaches it; all weights are read once."""
-        drawn = self.config.data.picture_px
-        looked = {"finetune": f"crop {SIDE_PX}", "drawings": f"squash {drawn}"}.get(self.can.backbone, "")
+        data = self.config.data
+        seen = f"{data.crop} {data.picture_size}"
+        looked = {"finetune": seen, "drawings": f"squash {data.picture_px}"}.get(self.can.backbone, "")
         if self.backbone:
             looked = self.backbone.model_dump_json()
         return hashlib.sha256(f"run {self.model.fingerprint} {looked}".encode()).hexdigest()
@@ -353,14 +356,15 @@ class RunEncoder:
         """Pixels of the shorter side that `prepare` makes use of."""
         if self._pixels:
             return self._pixels.side_px
-        return SIDE_PX if self._run.can.backbone == "finetune" else self._run.config.data.picture_px
+        data = self._run.config.data
+        return data.framing.shorter_px if self._run.can.backbone == "finetune" else data.picture_px
 
     def prepare(self, image: Image.Image) -> ByteArray:
         """One upright RGB picture → (H, W, 3) bytes, as in training."""
         if self._pixels:
             return self._pixels.prepare(image)
         if self._run.can.backbone == "finetune":
-            return crop(image, (0.5, 0.5))
+            return self._run.config.data.framing.plain(image)
         return frame(image, self._run.config.data.picture_px, "squash")
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:

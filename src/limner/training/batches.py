@@ -20,6 +20,7 @@ from limner.training.corpus import Corpus, FileRows
 from limner.training.settings import RunConfig
 
 Chosen = NDArray[np.int64]
+_PARTS = 1  # sets the generators of pictures' parts apart from that of a batch
 
 
 @dataclass(frozen=True)
@@ -109,14 +110,14 @@ class Batches:
         return max(1, self._count // (self.size * processes.count()))
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Batches of an epoch; order and crops follow from seed, process and epoch."""
-        for chosen, rng in self.order(epoch):
+        """Batches of an epoch; their order follows from seed, process and epoch."""
+        for chosen, _ in self.order(epoch):
             if self._stories is None:
-                yield self.batch(chosen, rng, epoch=epoch)
+                yield self.batch(chosen, epoch=epoch)
             else:
                 stories = [self._stories[story] for story in chosen]
                 steps = torch.tensor([len(story) for story in stories])
-                yield self.batch(np.concatenate(stories), rng, steps, epoch)
+                yield self.batch(np.concatenate(stories), steps, epoch=epoch)
 
     def order(self, epoch: int) -> Iterator[tuple[Chosen, np.random.Generator]]:
         """Rows, or stories, of every batch of an epoch, and a generator of its own."""
@@ -126,13 +127,15 @@ class Batches:
             start = (step * processes.count() + processes.rank()) * self.size
             yield order[start : start + self.size], np.random.default_rng([seed, epoch, start])
 
-    def batch(
-        self, chosen: Chosen, rng: np.random.Generator, steps: Tensor | None = None, epoch: int = 0
-    ) -> Batch:
-        """Some rows as a batch; pictures that are files are cropped at random."""
+    def batch(self, chosen: Chosen, steps: Tensor | None = None, *, epoch: int) -> Batch:
+        """Some rows as a batch; of pictures that are files seed, epoch and row say which part is seen."""
         rows, device, pictures = self._rows, self._device, self._pictures
         lengths, places = self._lengths[chosen], rows.places[chosen]
-        values = pictures.cropped(places, rng) if isinstance(pictures, FileRows) else pictures.take(places)
+        if isinstance(pictures, FileRows):
+            seed = self._config.loop.seed
+            values = pictures.drawn(places, [(seed, epoch, row, _PARTS) for row in chosen.tolist()])
+        else:
+            values = pictures.take(places)
         plain = values if values.dtype == np.uint8 else values.astype(np.float32)
         taken = torch.from_numpy(chosen).to(device)
         neg = negatives(self.text_ids[taken], self.image_ids[taken])

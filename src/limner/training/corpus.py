@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from limner.arrays import ByteArray
 from limner.datasets import split_source
 from limner.datasets.base import data_set
 from limner.datasets.features import Features, Layer, block_features, picture_features
@@ -21,10 +22,10 @@ from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.pictures.decode import PictureError, decode, read_file
+from limner.training.framing import WHOLE, Framing
 from limner.training.settings import DataConfig
 
 Places = NDArray[np.int64]
-SIDE_PX = 224
 
 
 class PictureRows(Protocol):
@@ -66,65 +67,55 @@ class ArrayRows:
 
 
 class FileRows:
-    """Files, decoded and cropped to 224 pixels each time; for training a backbone along.
+    """Files, decoded and framed each time; for training a backbone along."""
 
-    Source: the release of CMCM 2022; docs/methods/data.md §6: shorter side to 224, random crop in training,
-    centre crop else, no flip.
-    """
-
-    def __init__(self, files: Mapping[str, Path | str], workers: int = 2) -> None:
+    def __init__(self, files: Mapping[str, Path | str], framing: Framing = WHOLE, workers: int = 2) -> None:
         """Take the files.
 
         Args:
             files: `Pair.image_id` → file.
+            framing: which part of a picture is seen.
             workers: threads that decode.
         """
         self._files = [Path(path) for path in files.values()]
         self._places = {name: place for place, name in enumerate(files)}
-        self._workers = workers
+        self._framing, self._workers = framing, workers
 
     def places(self, ids: Sequence[str]) -> Places:
         """See `PictureRows`."""
         return _places(self._places, ids)
 
     def take(self, places: Places) -> NDArray[Any]:
-        """(B, 224, 224, 3) bytes, centre crops."""
-        return self._read(places, np.full((len(places), 2), 0.5))
+        """(B, side, side, 3) bytes, as pictures are measured."""
+        framing = self._framing
+        return self._each(lambda place: framing.plain(self._decoded(place, framing.shorter_px)), places)
 
-    def cropped(self, places: Places, rng: np.random.Generator) -> NDArray[Any]:
-        """(B, 224, 224, 3) bytes, random crops."""
-        return self._read(places, rng.random((len(places), 2)))
+    def drawn(self, places: Places, seeds: Sequence[Sequence[int]]) -> NDArray[Any]:
+        """(B, side, side, 3) bytes, as pictures are trained on.
 
-    def _read(self, places: Places, at: NDArray[np.float64]) -> NDArray[Any]:
+        Args:
+            places: (B,) rows.
+            seeds: (B,) of a generator of each picture's own.
+        """
+
+        def one(place: int, seed: Sequence[int]) -> ByteArray:
+            picture = self._decoded(place, self._framing.drawn_from_px)
+            return self._framing.drawn(picture, np.random.default_rng(seed))
+
+        return self._each(one, places, seeds)
+
+    def _each(self, read: Callable[..., ByteArray], places: Places, *more: Sequence[Any]) -> NDArray[Any]:
         with ThreadPoolExecutor(self._workers, thread_name_prefix="limner-pictures") as pool:
-            return np.stack(list(pool.map(self._one, places.tolist(), at.tolist())))
+            return np.stack(list(pool.map(read, places.tolist(), *more)))
 
-    def _one(self, place: int, at: Sequence[float]) -> NDArray[np.uint8]:
-
+    def _decoded(self, place: int, side_px: int | None) -> Image.Image:
         path = self._files[place]
         try:
-            picture = decode(read_file(os.fsencode(path.absolute())).data, SIDE_PX, path.suffix.lower()).rgb
+            return decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb
         except PictureError as error:
             raise DataError(
                 f"pictures: {path}: {error}; leave its pairs out (data.missing='drop')"
             ) from error
-        return crop(picture, at)
-
-
-def crop(picture: Image.Image, at: Sequence[float]) -> NDArray[np.uint8]:
-    """Shorter side to 224 pixels, then a square.
-
-    Args:
-        picture: RGB, upright.
-        at: where the square lies along width and height, each in [0, 1]; 0.5 is the centre.
-    Returns:
-        (224, 224, 3).
-    """
-    scale = SIDE_PX / min(picture.size)
-    width, height = (max(SIDE_PX, round(side * scale)) for side in picture.size)
-    resized = picture.resize((width, height), Image.Resampling.BILINEAR)
-    left, top = round(at[0] * (width - SIDE_PX)), round(at[1] * (height - SIDE_PX))
-    return np.asarray(resized.crop((left, top, left + SIDE_PX, top + SIDE_PX)))
 
 
 def _places(known: Mapping[str, int], ids: Sequence[str]) -> Places:
@@ -211,10 +202,18 @@ def open_corpus(
         device: torch device that computes features.
         report: called with pictures done and due while features are computed.
     Raises:
-        ConfigError: a set needs a folder that is not named.
+        ConfigError: a set needs a folder that is not named; or pictures are to be cropped, mirrored or of
+            another size where no backbone sees them anew each time.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
     draw = None if config.set == "mixture" else data_set(config.set).draw
+    if config.framing != WHOLE and (draw is not None or not files):
+        what = "drawn pictures" if draw is not None else "stored features of whole pictures"
+        raise ConfigError(
+            f"{config.set}: data.crop {config.crop!r}, data.flip {config.flip} and data.picture_size"
+            f" {config.picture_size} are for files of pictures and backbone='finetune', not for {what};"
+            " leave them at 'none', false and 224"
+        )
     if draw is not None:
         data, pixels = draw(config.stories, config.world_seed, config.picture_px)
         if config.shuffle_relations:
@@ -229,7 +228,7 @@ def open_corpus(
     if config.limit is not None:
         data = _limited(data, config.limit)
     if files:
-        return data, FileRows({pair.image_id: pair.image for pair in data.pairs})
+        return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
     if layer == "blocks":
         return data, block_features(
             data, Path(config.features), mirrored=mirrored, device=device, report=report

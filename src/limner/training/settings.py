@@ -13,6 +13,7 @@ from limner.config import Config, merged
 from limner.datasets.base import SourceConfig
 from limner.datasets.mixture import MixtureEntry
 from limner.datasets.vocabulary import TokeniserName
+from limner.training.framing import Crop, Framing
 from limner.training.loop import LoopConfig
 
 NAMES_AND_PLACES = frozenset(
@@ -32,6 +33,9 @@ class DataConfig(SourceConfig):
             validates or tests on, none trains on.
         features: folder of the feature stores, and of the manifest of pictures that were looked at.
         backbone: whose features are stored, or what is trained along.
+        picture_size: side in pixels of what a backbone sees that is trained along.
+        crop, flip: which part of a picture it sees, and whether some are mirrored in training; see
+            `limner.training.framing.Framing`. Stored features are of whole pictures, scaled to 224 × 224.
         relations: those to predict; empty for all of the set.
         shuffle_relations: deal the labels anew inside each split: the control.
         tokeniser, min_count: of the vocabulary.
@@ -48,6 +52,9 @@ class DataConfig(SourceConfig):
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
     features: str = "features"
     backbone: str = "resnet50"
+    picture_size: int = Field(default=224, ge=32)
+    crop: Crop = "none"
+    flip: bool = False
     relations: tuple[str, ...] = ()
     shuffle_relations: bool = False
     tokeniser: TokeniserName = "default"
@@ -62,6 +69,11 @@ class DataConfig(SourceConfig):
     stories: int = Field(default=200, ge=10)
     world_seed: int = Field(default=0, ge=0)
     picture_px: int = Field(default=64, ge=32)
+
+    @property
+    def framing(self) -> Framing:
+        """How files become what a backbone sees."""
+        return Framing(self.picture_size, self.crop, self.flip)
 
 
 class RunConfig(Config):

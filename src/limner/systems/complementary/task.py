@@ -69,8 +69,8 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         for chosen, rng in self._batches.order(epoch):
             near = None
             if self.config.method == "thomas":
-                near = self._batches.batch(self._near(chosen, rng), rng)
-            yield replace(self._batches.batch(chosen, rng), near=near)
+                near = self._batches.batch(self._near(chosen, rng), epoch=epoch)
+            yield replace(self._batches.batch(chosen, epoch=epoch), near=near)
         if self._memory is not None:
             self._memory.close(epoch)
 

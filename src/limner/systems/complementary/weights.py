@@ -109,7 +109,7 @@ class PairWeights:
         own, seed = self._config.weights, self._config.loop.seed * 1_000_003 + epoch
         if own.kmode == "max":
             few = weighting.fewer(self._table, HEADS_NEAREST, seed=seed)
-            heads = vectors.unflatten(1, (self._config.model.heads, -1))
+            heads = vectors.reshape(len(vectors), self._config.model.heads, -1)
             return weighting.best_heads(few, heads, diverse=measure == "DIVERSITY", hops=own.hops)
         if measure == "DIVERSITY":
             return weighting.diversity(self._matrix, vectors, near=near)
