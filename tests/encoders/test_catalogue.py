@@ -12,7 +12,7 @@ from torchvision import models
 from limner import transfer
 from limner.encoders import catalogue
 from limner.encoders.weight_files import of_clip
-from limner.errors import ConfigError, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 
 
 class Words:
@@ -49,6 +49,35 @@ def test_a_classifier_of_imagenet_answers_words(tmp_path):
 def test_another_number_of_classes_gives_features_only(tmp_path):
     encoder = catalogue.image_encoder("resnet18", weights=saved(tmp_path, 11))
     assert encoder.spaces == {"visual": 512}
+
+
+def test_the_file_of_the_food_resnet_is_the_users(tmp_path, monkeypatch):
+    with pytest.raises(
+        MissingError, match=r"no weights of food_resnet50 .*; pass --weights food_resnet50=FILE"
+    ):
+        catalogue.weight_file("food_resnet50")
+    with pytest.raises(ConfigError, match="unknown downloadable model 'food_resnet50'"):
+        catalogue.fetch_weights("food_resnet50")
+    for name in ("food_resnet50.pth.tar", "resnet50-0676ba61.pth"):
+        (tmp_path / name).write_bytes(b"")
+    monkeypatch.setenv("LIMNER_WEIGHTS", str(tmp_path))
+    assert catalogue.weight_file("food_resnet50").path.name == "food_resnet50.pth.tar"
+    assert catalogue.weight_file("resnet50").path.name == "resnet50-0676ba61.pth"
+    with pytest.raises(ConfigError, match="unknown backbone 'vgg1'; did you mean 'vgg1"):
+        catalogue.weight_file("vgg1")
+
+
+def test_a_checkpoint_of_a_training_script_gives_an_encoder(tmp_path):
+    saved(tmp_path, 11)
+    path = tmp_path / "resnet18-0000.pth"
+    plain = catalogue.image_encoder("resnet18", weights=path)
+    state = {f"module.{name}": tensor for name, tensor in torch.load(path, weights_only=True).items()}
+    torch.save({"epoch": 4, "state_dict": state}, path)
+    found = catalogue.image_encoder("resnet18", weights=path)
+    pixels = np.random.default_rng(0).integers(256, size=(1, 224, 224, 3), dtype=np.uint8)
+    np.testing.assert_array_equal(found.features(pixels), plain.features(pixels))
+    with pytest.raises(CheckpointError, match=r"resnet18-0000\.pth: .*of another architecture"):
+        catalogue.image_encoder("resnet34", weights=path)
 
 
 def test_colour_needs_nothing():

@@ -161,6 +161,9 @@ def test_a_truncated_file_is_refused(tmp_path):
     [
         ([torch.ones(2)], "holds list"),
         ({"model": {"a": torch.ones(2)}}, "entry 'model' is dict"),
+        ({"epoch": 3, "a": torch.ones(2)}, "entry 'epoch' is int"),
+        ({"epoch": 3, "state_dict": {"a": "b"}}, "entry 'a' is str"),
+        ({"epoch": 3, "state_dict": {}}, "holds dict"),
         ({}, "holds dict"),
         ({"a": torch.tensor([1.0, float("nan")])}, "parameter a is not finite"),
     ],
@@ -169,6 +172,18 @@ def test_only_finite_named_tensors_are_taken(tmp_path, content, message):
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(CheckpointError, match=message):
         read_state(WeightFile(tmp_path / "a.pth"))
+
+
+def test_parameters_of_a_checkpoint_are_taken_from_its_state_dict(tmp_path):
+    """As training scripts leave them: an epoch beside them, and DataParallel's prefix before their names."""
+    inner, path = {"module.a": torch.ones(2), "module.b.c": torch.zeros(3)}, tmp_path / "net.pth.tar"
+    optimiser = {"state": {0: {"step": 4, "exp_avg": torch.ones(2)}}, "param_groups": [{"lr": 1e-4}]}
+    torch.save({"epoch": 12, "best_val": 5.2, "state_dict": inner, "optimizer": optimiser}, path)
+    found = read_state(WeightFile(path))
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {"a": [1, 1], "b.c": [0, 0, 0]}
+    torch.save({"module.a": torch.ones(2), "b": torch.ones(1)}, path)  # no prefix of all
+    assert set(read_state(WeightFile(path))) == {"module.a", "b"}
+    assert find("net", tmp_path).path == path
 
 
 def test_a_missing_file_is_missing(tmp_path):

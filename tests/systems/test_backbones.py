@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from limner.encoders.pixels import FromBytes, build, grid_of, normalised
-from limner.errors import ConfigError, ShapeError
+from limner.encoders.pixels import FromBytes, build, grid_of, last_linear, normalised, stages
+from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.systems.base import Capabilities, drawing_backbone, empty_backbone
 
 
@@ -64,6 +64,83 @@ def test_a_drawing_becomes_places_in_reading_order():
     moved = (found - other).abs().sum(dim=2)[0].reshape(4, 6)
     assert moved[0].argmax() == 5
     assert not moved[3, :2].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "pooled", "grid"),
+    [
+        ("resnet50", 2048, 2048),
+        ("resnet152", 2048, 2048),
+        ("food_resnet50", 2048, 2048),
+        ("vgg16", 4096, 512),
+        ("vgg19", 4096, 512),
+        ("efficientnet_b0", 1280, 1280),
+    ],
+)
+def test_widths_of_vectors_and_grids(name, pooled, grid):
+    """GSDA's 2,048 of ResNet-152 and 4,096 of VGG-19; 7 × 7 places of a 224 pixels wide picture."""
+    with torch.device("meta"):  # shapes alone: no weights are drawn, and nothing is computed
+        picture = torch.empty(2, 224, 224, 3, dtype=torch.uint8)
+        whole, width = empty_backbone(name, "pooled")
+        assert whole.eval()(picture).shape == (2, width) == (2, pooled)
+        places, width = empty_backbone(name, "grid")
+        assert places.eval()(picture).shape == (2, 49, width) == (2, 49, grid)
+
+
+def test_a_vgg_has_five_stages_and_its_penultimate_layer_is_the_vector():
+    """VGG-16 has 13 convolutions before five poolings; the vector is what its last layer is applied to."""
+    from torchvision import models
+
+    with torch.device("meta"):
+        vgg = models.vgg16(weights=None)
+        found = stages(vgg, "vgg16")
+        kinds = [[type(layer).__name__ for layer in part] for part in found.stages]
+        assert [names.count("Conv2d") for names in kinds] == [2, 2, 3, 3, 3]
+        assert all(names[-1] == "MaxPool2d" for names in kinds)
+        assert found(torch.empty(2, 3, 64, 64)).shape == (2, 2 * (64 + 128 + 256 + 512 + 512))
+    last, owner, leaf, width = last_linear(vgg, "vgg16")
+    assert (last, leaf, width) == ("classifier.6", "6", 4096)
+    assert owner is vgg.classifier
+
+
+@torch.no_grad()
+def test_a_grid_of_a_vgg_is_its_last_map_in_reading_order():
+    from torchvision import models
+
+    torch.manual_seed(2)
+    features = models.vgg.make_layers([4, "M", 6, "M"])  # type: ignore[list-item]
+    with torch.device("meta"):
+        small = models.VGG(torch.nn.Identity(), init_weights=False)
+    small.features = features
+    values = torch.randn(2, 3, 16, 12)
+    found = grid_of(small, "vgg16")
+    assert found.width == 6
+    torch.testing.assert_close(found(values).reshape(2, 4, 3, 6), features(values).permute(0, 2, 3, 1))
+    parts = stages(small, "vgg16")(values)
+    last = features(values).flatten(2)
+    torch.testing.assert_close(parts[:, 8:14], last.mean(dim=2))
+    torch.testing.assert_close(parts[:, 14:], last.std(dim=2, correction=0))
+
+
+@pytest.mark.parametrize("layout", ["plain", "recipes", "recipes in parallel"])
+def test_the_food_resnet_is_a_resnet50_by_itself_or_within_a_model_of_recipes(layout):
+    from torchvision import models
+
+    with torch.device("meta"):
+        net = models.resnet50(weights=None, num_classes=101)
+        state = dict(net.state_dict())
+        if layout != "plain":
+            body = torch.nn.Sequential(*list(net.children())[:-1])
+            whole = {"visionMLP": body, "recipe": torch.nn.Linear(2, 2)}
+            if layout == "recipes in parallel":
+                whole["visionMLP"] = torch.nn.ModuleDict({"module": body})
+            state = dict(torch.nn.ModuleDict(whole).state_dict())
+            assert any(name.startswith("visionMLP.") for name in state)
+        made = build("food_resnet50", state, "food.pth.tar")
+    assert made.width == 2048
+    assert (made.head is None) is (layout != "plain")
+    with pytest.raises(CheckpointError, match=r"food\.pth\.tar: .*of another architecture"):
+        build("food_resnet50", dict(list(state.items())[:-9]), "food.pth.tar")
 
 
 @pytest.mark.parametrize("name", ["resnet18", "convnext_tiny"])

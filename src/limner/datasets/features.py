@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from limner.datasets.pairs import PairSet
-from limner.encoders.catalogue import TORCHVISION, weight_file
+from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
 from limner.errors import (
     CheckpointError,
-    ConfigError,
     DataError,
     MissingError,
     NumericsError,
     ShapeError,
-    unknown,
 )
 from limner.files import locked, write_text
 from limner.pictures.decode import PictureError, decode, read_file
@@ -328,7 +326,7 @@ def picture_features(
     Args:
         data: read with its pictures.
         root: folder of all feature stores.
-        backbone: one of the torchvision encoders of `encoders.catalogue`.
+        backbone: one of `limner.encoders.catalogue.BACKBONES`.
         layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
             rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`; not "blocks".
         weights: a file, or a folder to look in; None looks in the usual places.
@@ -342,8 +340,6 @@ def picture_features(
     """
     from limner.encoders.pixels import PixelEncoder, build, transform_of
 
-    if backbone not in TORCHVISION:
-        raise ConfigError(unknown("backbone", backbone, TORCHVISION))
     pictures = _pictures_of(data)
     file = weight_file(backbone, weights)
     key = FeatureKey(

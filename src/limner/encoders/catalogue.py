@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.devices import Precision
 from limner.encoders.weight_files import (
+    FOOD,
     PREFIX,
     WeightFile,
     clip_names,
@@ -41,10 +42,12 @@ MULTILINGUAL = "use"
 _RECIPE = "IMAGENET1K_V1"
 TORCHVISION = (
     *(f"resnet{layers}" for layers in (18, 34, 50, 101, 152)),
+    *("vgg16", "vgg19"),
     *("vit_b_16", "vit_b_32"),
     *("convnext_tiny", "convnext_small", "convnext_base"),
     *("swin_t", "efficientnet_b0"),
 )
+BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
 CLIP = "clip:"
@@ -221,7 +224,16 @@ def clip_models() -> list[str]:
 
 
 def weight_file(name: str, given: Path | None = None) -> WeightFile:
-    """The weight file that `image_encoder` would take; see `limner.encoders.weight_files.find`."""
+    """The weight file of a backbone; see `limner.encoders.weight_files.find`.
+
+    Raises:
+        ConfigError: none of `BACKBONES`.
+        MissingError, CheckpointError: see there.
+    """
+    if name not in BACKBONES:
+        raise ConfigError(unknown("backbone", name, BACKBONES))
+    if name == FOOD:
+        return find(name, given, published=False)
     return find(name, given, official_url(name).rpartition("/")[2])
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
 from limner.devices import Precision, autocast
-from limner.encoders.weight_files import load_strictly
+from limner.encoders.weight_files import FOOD, load_strictly
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.threads import one_core_each
 
@@ -118,19 +118,26 @@ def _up_to_last_map(model: nn.Module, name: str) -> dict[str, nn.Module]:
         return {key: children[key] for key in names[: names.index("layer4") + 1]}
     if "features" in children and "permute" not in children:
         return dict(children["features"].named_children())
-    raise ConfigError(f"backbone: {name} has no maps of features; choose a ResNet or ConvNeXt")
+    raise ConfigError(f"backbone: {name} has no maps of features; choose a ResNet, VGG or ConvNeXt")
 
 
 def stages(model: nn.Module, name: str) -> Stages:
     """The stages of a torchvision classifier; weights are shared with it.
 
     Args:
-        model: of the ResNet, ConvNeXt or EfficientNet family.
+        model: of the ResNet, VGG (up to each pooling), ConvNeXt or EfficientNet family.
         name: of the architecture, for the message.
     Raises:
         ConfigError: it has no maps of features, as transformers.
     """
     children = _up_to_last_map(model, name)
+    if any(isinstance(child, nn.MaxPool2d) for child in children.values()) and "layer4" not in children:
+        found: list[list[nn.Module]] = [[]]
+        for child in children.values():
+            found[-1].append(child)
+            if isinstance(child, nn.MaxPool2d):
+                found.append([])
+        return Stages([nn.Sequential(*layers) for layers in found if layers])
     stem = [children.pop(key) for key in list(children)[:-4]] if "layer4" in children else []
     return Stages([*([nn.Sequential(*stem)] if stem else []), *children.values()])
 
@@ -254,6 +261,11 @@ class Grid(nn.Module):
         super().__init__()
         self.body = body
 
+    @property
+    def width(self) -> int:
+        """F: 2048 of ResNet-50 and its larger kin, 512 of a VGG."""
+        return [part for part in self.body.modules() if isinstance(part, nn.Conv2d)][-1].out_channels
+
     def forward(self, values: Tensor) -> Tensor:
         """(B, 3, H, W) normalised → (B, h·w, F)."""
         places: Tensor = self.body(values).flatten(2).transpose(1, 2)
@@ -264,7 +276,7 @@ def grid_of(model: nn.Module, name: str) -> Grid:
     """A torchvision classifier up to its last map of features; weights are shared with it.
 
     Args:
-        model: of the ResNet, ConvNeXt or EfficientNet family.
+        model: of the ResNet, VGG, ConvNeXt or EfficientNet family.
         name: of the architecture, for the message.
     Raises:
         ConfigError: it has no such map, as transformers.
@@ -297,6 +309,63 @@ def transform_of(precision: Precision) -> str:
     return f"squash {SIDE_PX} {precision}"
 
 
+_OF_RECIPES = "visionMLP."
+_CHILDREN = ("conv1", "bn1", "relu", "maxpool", "layer1", "layer2", "layer3", "layer4", "avgpool")
+
+
+def food_parameters(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Parameters of the food ResNet under torchvision's names.
+
+    Args:
+        state: of a ResNet-50 by itself, which is given back; or of a model of recipes and pictures, as the
+            authors of Recipe1M publish it: its ResNet-50 is `visionMLP`, a sequence of nine children.
+    """
+    own = {
+        name.removeprefix(_OF_RECIPES).removeprefix("module."): tensor
+        for name, tensor in state.items()
+        if name.startswith(_OF_RECIPES)
+    }
+    if not own:
+        return dict(state)
+    found = {}
+    for name, tensor in own.items():
+        child, dot, rest = name.partition(".")
+        known = child.isdigit() and int(child) < len(_CHILDREN)
+        found[(_CHILDREN[int(child)] if known else child) + dot + rest] = tensor
+    return found
+
+
+def architecture(name: str) -> str:
+    """Torchvision's name of a backbone.
+
+    Raises:
+        ConfigError: torchvision has no such architecture.
+    """
+    from torchvision import models  # a second, for networks that most libraries do not use
+
+    own = "resnet50" if name == FOOD else name
+    if own not in models.list_models(module=models):
+        raise ConfigError(
+            "backbone: " + unknown("architecture", name, (FOOD, *models.list_models(module=models)))
+        )
+    return own
+
+
+def last_linear(model: nn.Module, name: str) -> tuple[str, nn.Module, str, int]:
+    """The last layer of a classifier: its full name, the module that holds it, under which name, and F.
+
+    Raises:
+        ConfigError: it ends without a linear layer.
+    """
+    linears = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if not linears:
+        raise ConfigError(f"backbone: {name} has no linear last layer; choose another architecture")
+    owner, _, leaf = linears[-1].rpartition(".")
+    linear = model.get_submodule(linears[-1])
+    assert isinstance(linear, nn.Linear)  # noqa: S101  (for the type checker)
+    return linears[-1], model.get_submodule(owner), leaf, linear.in_features
+
+
 @dataclass(frozen=True)
 class Backbone:
     """A classifier cut before its last layer.
@@ -319,27 +388,20 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
     extractor) is accepted; every other missing or unknown key is an error.
 
     Args:
-        name: torchvision's name of the architecture.
+        name: torchvision's name of the architecture, or `FOOD`.
         state: parameter name → tensor; half precision is cast to float32.
         where: the file, for messages.
     Raises:
         ConfigError: torchvision has no such architecture, or it ends without a linear layer.
         CheckpointError: the parameters are not those of the architecture.
     """
-    from torchvision import models  # a second, for networks that most libraries do not use
+    from torchvision import models
 
-    if name not in models.list_models(module=models):
-        raise ConfigError("encoder: " + unknown("architecture", name, models.list_models(module=models)))
+    state = food_parameters(state) if name == FOOD else state
     # On the meta device nothing is drawn at random: a parameter not read from the file cannot exist.
     with torch.device("meta"):
-        model = models.get_model(name, weights=None)
-    linears = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)]
-    if not linears:
-        raise ConfigError(f"encoder: {name} has no linear last layer; choose another architecture")
-    last = linears[-1]
-    owner = model.get_submodule(last.rpartition(".")[0])
-    leaf = last.rpartition(".")[2]
-    width = int(getattr(owner, leaf).in_features)
+        model = models.get_model(architecture(name), weights=None)
+    last, owner, leaf, width = last_linear(model, name)
     weight, bias = state.get(f"{last}.weight"), state.get(f"{last}.bias")
     bare = weight is None and bias is None
     if bare:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 VARIABLE = "LIMNER_WEIGHTS"
 PREFIX = "sentences:"
 """Begins the name of an encoder that is a model of sentence-transformers."""
-SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
+FOOD = "food_resnet50"
+"""A ResNet-50 that was trained on pictures of food: a file that the user has; see docs/training.md."""
+SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
 _LONGEST_REASON = 160
+_PARALLEL = "module."
 _CLIP_STEMS = ("vit-", "rn50", "rn101", "convnext_base_w", "convnext_large_d", "convnext_xxlarge", "eva0")
 
 
@@ -114,13 +117,14 @@ def _listed(place: Path) -> list[Path]:
     return sorted(path for path in within if path.is_file())
 
 
-def find(name: str, given: Path | None = None, official: str = "") -> WeightFile:
+def find(name: str, given: Path | None = None, official: str = "", *, published: bool = True) -> WeightFile:
     """The weight file of an architecture: given, ``$LIMNER_WEIGHTS``, then the torch hub cache.
 
     Args:
         name: architecture, such as ``resnet50``.
         given: a file of any name, or a folder searched by `belongs_to`.
         official: file name that its publisher uses, preferred where a place holds several.
+        published: whether 'limner models get' knows it.
     Raises:
         MissingError: there is none; the message says what to run.
         CheckpointError: a place holds several and none of them is the obvious one.
@@ -138,10 +142,8 @@ def find(name: str, given: Path | None = None, official: str = "") -> WeightFile
         if found:
             return WeightFile(_obvious(name, found, official), origin)
     looked = ", ".join(str(place) for place, _ in places)
-    raise MissingError(
-        f"no weights of {name} (looked in {looked}); "
-        f"run 'limner models get {name}' or pass --weights {name}=FILE"
-    )
+    get = f"run 'limner models get {name}' or " if published else ""
+    raise MissingError(f"no weights of {name} (looked in {looked}); {get}pass --weights {name}=FILE")
 
 
 def find_clip(architecture: str, given: Path | None = None, known: Sequence[str] = ()) -> WeightFile:
@@ -238,6 +240,9 @@ def _obvious(name: str, found: list[Path], official: str) -> Path:
 def read_state(file: WeightFile) -> dict[str, Tensor]:
     """Parameter name → tensor from a safetensors file or a torch archive, without running its code.
 
+    Of a checkpoint that keeps its parameters under ``state_dict``, beside an epoch and the like, these are
+    taken; ``module.`` before all names, which torch's DataParallel leaves, is cut off.
+
     Raises:
         MissingError: the file cannot be opened.
         CheckpointError: it is damaged, holds anything but named tensors, would run code, or holds
@@ -269,6 +274,8 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
             ) from error
         detail = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{path}: damaged or no weight file ({detail}); get it again") from error
+    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
+        content = content["state_dict"]
     if not isinstance(content, Mapping) or not content:
         raise CheckpointError(f"{path}: holds {type(content).__name__}, expected parameter name → tensor")
     for key, value in content.items():
@@ -279,7 +286,8 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
             )
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
             raise CheckpointError(f"{path}: parameter {key} is not finite; get the file again")
-    return dict(content)
+    whole = all(name.startswith(_PARALLEL) for name in content)
+    return {name.removeprefix(_PARALLEL) if whole else name: tensor for name, tensor in content.items()}
 
 
 def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:

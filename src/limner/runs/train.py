@@ -11,9 +11,10 @@ from typing import Any
 
 from torch import nn
 
+from limner.datasets.features import Layer
 from limner.datasets.missing import write_left_out
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
-from limner.encoders.pixels import FromBytes, build, grid_of
+from limner.encoders.pixels import build
 from limner.encoders.weight_files import read_state
 from limner.errors import ConfigError, DataError
 from limner.runs.run import Run
@@ -27,6 +28,7 @@ from limner.runs.validation import (
     write_refinement,
 )
 from limner.systems import read_config, system
+from limner.systems.base import backbone_of
 from limner.training import processes
 from limner.training.corpus import Corpus, corpus_of, open_corpus
 from limner.training.loop import Event
@@ -155,12 +157,12 @@ def train(
     return run
 
 
-def _backbone(settings: RunConfig, layer: str, weights: Path | None) -> tuple[nn.Module, int]:
+def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[nn.Module, int]:
     """The pretrained backbone in training form, giving vectors or grids, and its width."""
     name = settings.data.backbone
     file = weight_file(name, weights)
     built = build(name, read_state(file), str(file.path))
-    return FromBytes(grid_of(built.network, name) if layer == "grid" else built.network), built.width
+    return backbone_of(built.network, name, layer, built.width)
 
 
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:

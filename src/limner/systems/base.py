@@ -24,8 +24,15 @@ from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.colour import CellColours
-from limner.encoders.pixels import DrawingGrid, DrawingNet, FromBytes, grid_of
-from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
+from limner.encoders.pixels import (
+    DrawingGrid,
+    DrawingNet,
+    FromBytes,
+    architecture,
+    grid_of,
+    last_linear,
+)
+from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.training import checkpoint, loop, processes
 from limner.training.batches import Batches
 from limner.training.checkpoint import Position
@@ -638,7 +645,7 @@ def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
     """A torchvision classifier that takes bytes and gives vectors or a grid, its weights yet to come.
 
     Args:
-        name: torchvision's name of the architecture.
+        name: torchvision's name of the architecture, or that of the food ResNet.
         layer: "grid" for its last map, else the pooled features.
     Returns:
         The module, and the width of a feature.
@@ -647,11 +654,24 @@ def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
     """
     from torchvision import models
 
-    if name not in models.list_models(module=models):
-        raise ConfigError("backbone: " + unknown("architecture", name, models.list_models(module=models)))
-    model = models.get_model(name, weights=None)
-    last = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
-    owner, leaf = model.get_submodule(last.rpartition(".")[0]), last.rpartition(".")[2]
-    width = int(getattr(owner, leaf).in_features)
+    model = models.get_model(architecture(name), weights=None)
+    _, owner, leaf, width = last_linear(model, name)
     setattr(owner, leaf, nn.Identity())
-    return FromBytes(grid_of(model, name) if layer == "grid" else model), width
+    return backbone_of(model, name, layer, width)
+
+
+def backbone_of(model: nn.Module, name: str, layer: Layer, width: int) -> tuple[nn.Module, int]:
+    """A classifier without its last layer as what takes bytes, and F of what it gives.
+
+    Args:
+        model: whose weights are shared.
+        name: of the architecture, for the message.
+        layer: "grid" for its last map, else the pooled features.
+        width: of the pooled features.
+    Raises:
+        ConfigError: it has no map of features.
+    """
+    if layer != "grid":
+        return FromBytes(model), width
+    grid = grid_of(model, name)
+    return FromBytes(grid), grid.width
