@@ -81,7 +81,7 @@ def test_misuse_is_one_line(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"set data\.annotations or \$LIMNER_DATA"):
         train(FILE, data="clue", to=tmp_path)
     monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
-    with pytest.raises(MissingError, match="no pictures at"):
+    with pytest.raises(MissingError, match=r"clue: .*clue: found no such folder"):
         train(FILE, data="clue", to=tmp_path)
     assert not (tmp_path / BEST).exists()
 

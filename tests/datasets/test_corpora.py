@@ -116,7 +116,9 @@ def test_a_set_without_a_place_says_what_to_set(tmp_path, monkeypatch):
     for name in SETS:
         with pytest.raises(ConfigError, match="annotations"):
             read_source(DataConfig(set=name))
-    with pytest.raises(MissingError, match="no pictures at"):
+    with pytest.raises(
+        MissingError, match=r"no dataset_coco\.json or .* in it or below \(found nothing in it"
+    ):
         read_source(DataConfig(set="coco", annotations=str(tmp_path)))
     with pytest.raises(ConfigError, match="drawn"):
         read_source(DataConfig(set="picturebook"))

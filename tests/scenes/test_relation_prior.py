@@ -1,6 +1,7 @@
 """The frequency prior: counts by hand, a loop oracle, and files that come back or are refused."""
 
 import json
+import zipfile
 from pathlib import Path
 from unittest import mock
 
@@ -144,7 +145,7 @@ def test_both_published_forms_and_own_graphs_give_the_same_counts(relations, tmp
         ("[]", "no pictures"),
         ("{", "after 0 pictures"),
         ('{"a": 1}', "no pictures"),
-        ('[{"image_id": 1}]', "KeyError: 'relationships'"),
+        ('[{"image_id": 1}]', "an entry has no 'relationships'"),
         (json.dumps([ONE, {"image_id": 2, "relationships": [{"predicate": "on"}]}]), "after 1 pictures"),
         (
             json.dumps(
@@ -218,6 +219,16 @@ def test_a_file_comes_back_and_a_foreign_one_is_refused(relations, tmp_path, exe
         with pytest.raises(CheckpointError, match="not a relation prior"):
             load_prior(path)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_packed_or_misplaced_file_of_relations_is_named(relations, tmp_path):
+    packed = tmp_path / "relationships.json.zip"
+    with zipfile.ZipFile(packed, "w") as file:
+        file.write(relations, "relationships.json")
+    with pytest.raises(DataError, match=r"relationships\.json\.zip: still packed; unpack it"):
+        count_relations([packed], NAMES)
+    with pytest.raises(MissingError, match=r"relationships\.json\.zip is still packed: unpack there"):
+        count_relations([tmp_path / "relations.json"], NAMES)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def audit(
     annotations
         File or folder of the annotations, as in a settings file; data/SET below $LIMNER_DATA unless given.
     pictures
-        Folder of the pictures; of published sets the texts alone are read unless given.
+        Folder of the pictures, all of which are then opened. Unless given, published sets are only searched
+        for pictures of the names that their files state.
     missing
         What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
     split
@@ -97,7 +98,7 @@ def audit(
     json
         Print JSON instead of text.
     """
-    data = load_dataset(name, annotations or "", pictures=pictures, drop_missing=missing == "drop")
+    data = load_dataset(name, annotations or "", pictures=pictures, drop_missing=missing == "drop", look=True)
     found = run_audit(data, split or None, seed=seed, draws=draws, strict=strict)
     emit_report(found, [render(found)], as_json=json)
 
@@ -127,11 +128,12 @@ def fetch(
     Parameters
     ----------
     name
-        A data set whose files name the addresses of its pictures: clue.
+        A data set whose files name the addresses of its pictures: clue or conceptual.
     to
         Folder for the pictures; made if absent.
     annotations
-        Folder that holds the addresses (of clue img2idxmap.json); data/SET below $LIMNER_DATA unless given.
+        File of the addresses (of clue img2idxmap.json, of conceptual the TSV), or its folder; data/SET below
+        $LIMNER_DATA unless given.
     parallel
         Requests at once.
     per_host

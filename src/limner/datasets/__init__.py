@@ -1,11 +1,16 @@
 """Data sets: a name leads to pairs of text and picture, their split, and a way to get the pictures."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from limner.datasets.base import Source, SourceConfig, data_set
+from limner.datasets.folders import has_pictures, whereabouts
 from limner.datasets.pairs import PairSet, SplitKind, split_by_source, split_pairs
 from limner.errors import ConfigError, MissingError
+
+USUAL = ("images", "images-qa")
+"""Folders in which pictures lie beside the annotations."""
 
 
 def load_dataset(
@@ -17,6 +22,7 @@ def load_dataset(
     seed: int = 0,
     drop_missing: bool = False,
     every_caption: bool = False,
+    look: bool = False,
 ) -> PairSet:
     """A data set by its name, as pairs of text and picture.
 
@@ -28,6 +34,7 @@ def load_dataset(
         seed: of the split, and of a drawn set.
         drop_missing: leave out pairs whose picture is missing, however many; else 2 % may be.
         every_caption: all captions of a picture, not one.
+        look: where `pictures` is None, note whether they are there, without opening them.
     Raises:
         ConfigError: no such set, or no place is known.
         MissingError, DataError: see the reader.
@@ -43,17 +50,20 @@ def load_dataset(
             missing="drop" if drop_missing else "abort",
             every_caption=every_caption,
         )
-        data = read_source(config, texts_alone=pictures is None)
+        data = read_source(config, texts_alone=pictures is None, look=look)
     return data if split is None else split_pairs(data, split, seed)
 
 
-def read_source(config: SourceConfig, *, texts_alone: bool = False, manifest: Path | None = None) -> PairSet:
+def read_source(
+    config: SourceConfig, *, texts_alone: bool = False, look: bool = False, manifest: Path | None = None
+) -> PairSet:
     """The pairs of a set that lies in files, as read: with the split its files state, if any.
 
     Args:
         config: which.
         texts_alone: look for no pictures of a published set; those of other sets are always opened, because
             their texts lie beside them.
+        look: of texts alone, note whether the pictures are there, without opening them.
         manifest: see `Source`.
     Raises:
         ConfigError: a set needs a folder that is not named, or lies in no files.
@@ -70,29 +80,42 @@ def read_source(config: SourceConfig, *, texts_alone: bool = False, manifest: Pa
         raise ConfigError(f"{found.name}: no place given; set data.annotations{hint}, or pass --annotations")
     place = Path(config.annotations or Path(folder or "") / "data" / found.folder).expanduser()
     pictures = Path(config.pictures).expanduser() if config.pictures else None
-    if texts_alone and not found.beside:
-        pictures = None
-    elif not found.beside:  # else the reader finds them by what the files say
-        beside = place if place.is_dir() else place.parent
-        usual = [beside / name for name in ("images", "images-qa")]
-        pictures = pictures or next((folder for folder in usual if folder.is_dir()), None)
-        if pictures is None or not pictures.is_dir():
-            raise MissingError(
-                f"{found.name}: no pictures at {pictures or ' or '.join(map(str, usual))};"
-                " set data.pictures to their folder"
-                + (f" (limner data fetch {found.name} gets them)" if found.wanted else "")
-            )
-    return found.read(
-        Source(
-            place,
-            pictures,
-            config.missing,
-            config.max_missing,
-            config.every_caption,
-            config.caption_seed,
-            manifest,
-        )
+    source = Source(
+        place,
+        None,
+        config.missing,
+        config.max_missing,
+        config.every_caption,
+        config.caption_seed,
+        manifest,
     )
+    if found.beside:  # the reader finds its pictures by what the files say
+        return found.read(replace(source, pictures=pictures))
+    if not place.exists():
+        raise MissingError(f"{found.name}: {place}: {whereabouts(place)}; give the folder of the annotations")
+    if texts_alone and not look:
+        return found.read(source)
+    pictures = pictures or _pictures_beside(place)
+    if pictures is not None and pictures.is_dir():
+        return found.read(replace(source, pictures=pictures, opened=not texts_alone))
+    beside = place if place.is_dir() else place.parent
+    absent = (
+        f"{found.name}: no pictures at {pictures or ' or '.join(str(beside / name) for name in USUAL)}"
+        f"{'' if pictures else f', nor any in {beside} or below'} ({whereabouts(pictures or beside)});"
+        " set data.pictures or pass --pictures with their folder"
+        + (f"; 'limner data fetch {found.name}' gets them" if found.wanted else "")
+    )
+    data = found.read(source)  # what is wrong with the annotations comes first
+    if not texts_alone:
+        raise MissingError(absent)
+    return replace(data, notes=(*data.notes, absent))
+
+
+def _pictures_beside(place: Path) -> Path | None:
+    """The first folder that holds pictures, in it or below: a usual one beside the annotations, or theirs."""
+    beside = place if place.is_dir() else place.parent
+    folders = [folder for folder in (*(beside / name for name in USUAL), beside) if folder.is_dir()]
+    return next(filter(has_pictures, folders), None)
 
 
 def split_source(config: SourceConfig, manifest: Path | None = None) -> PairSet:

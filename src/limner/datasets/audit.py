@@ -177,7 +177,7 @@ def audit(
         raise ConfigError(f"audit: draws {draws}, expected 0 or more")
     if not data.pairs:
         raise DataError(f"{data.name}: no pairs to audit")
-    stated = any(pair.split for pair in data.pairs)
+    stated = {"", "test"} & {pair.split for pair in data.pairs} == {"test"}  # as a released split needs
     chosen: Sequence[SplitKind] = kinds or (("grouped", "released") if stated else ("grouped",))
     copies: dict[tuple[str, str], list[Pair]] = {}
     for pair in data.pairs:

@@ -6,7 +6,6 @@ The drawn picture books register themselves from the room that draws them.
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from limner.config import Config
+from limner.datasets.folders import PICKLE_SUFFIXES, whereabouts
 from limner.datasets.pairs import PairSet, SplitKind
 from limner.datasets.splits import SPLITS, SplitName
 from limner.errors import ConfigError, DataError, MissingError, unknown
@@ -26,7 +26,7 @@ from limner.files import first_fault, readable
 Form = TypeVar("Form")
 MissingPolicy = Literal["abort", "drop"]
 MAX_MISSING = 0.02
-PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
+_PACKED = (b"PK", b"\x1f\x8b", b"BZ", b"7z")  # zip, gzip, bzip2, 7z
 _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
 
 
@@ -42,6 +42,7 @@ class Source:
         every: all captions of a picture, or one.
         seed: of the choice of the one, where it is drawn.
         manifest: folder that remembers which picture files were looked at; None looks at all of them.
+        opened: pictures are read and checked; else only whether they are there is noted, and all pairs stay.
     """
 
     place: Path
@@ -51,10 +52,11 @@ class Source:
     every: bool = False
     seed: int = 0
     manifest: Path | None = None
+    opened: bool = True
 
-    def file(self, name: str) -> Path:
-        """The file of this name, where `place` is the folder that holds it; else `place`."""
-        return self.find(name) if self.place.is_dir() else self.place
+    def file(self, *names: str) -> Path:
+        """The file of one of these names, where `place` is a folder that holds it; else `place`."""
+        return self.find(*names) if self.place.is_dir() else self.place
 
     def find(self, *names: str) -> Path:
         """The one file of one of these names in the folder `place`, or in a folder below it.
@@ -69,7 +71,8 @@ class Source:
         )
         if not found:
             raise MissingError(
-                f"{self.place}: no {' or '.join(names)} in it or below; give the folder of the files"
+                f"{self.place}: no {' or '.join(names)} in it or below ({whereabouts(self.place, names)});"
+                " give the folder of the files"
             )
         if len(found) > 1:
             raise DataError(f"{self.place}: both {found[0]} and {found[1]}; give the folder of one of them")
@@ -191,11 +194,11 @@ def read_json(path: Path, form: type[Form], expected: str) -> Form:
 
 
 def refuse_pickle(path: Path) -> None:
-    """Refuse a pickle by its name and by its first bytes; nothing of it is ever loaded.
+    """Refuse a pickle by its name and by its first bytes; nothing of it is ever loaded. Nor are archives.
 
     Raises:
         MissingError: no such file.
-        DataError: a pickle, a folder, or not to be opened.
+        DataError: a pickle, an archive, a folder, or not to be opened.
     """
     with readable(path, "give the file of the annotations"), path.open("rb") as file:
         head = file.read(2)
@@ -204,6 +207,8 @@ def refuse_pickle(path: Path) -> None:
             f"{path}: a pickle, which runs code when loaded, and is never loaded here;"
             " convert it to JSON as docs/data.md says"
         )
+    if head in _PACKED:
+        raise DataError(f"{path}: still packed; unpack it and give the file that was in it")
 
 
 def read_table(
@@ -281,12 +286,12 @@ def files_by_split(source: Source, *names: str) -> list[tuple[Path, SplitName]]:
         DataError: several folders hold one.
     """
     found: list[tuple[Path, SplitName]] = []
+    absent: list[MissingError] = []
     for split in SPLITS:
-        with suppress(MissingError):
+        try:
             found.append((source.find(*(name.replace("*", split) for name in names)), split))
+        except MissingError as error:
+            absent.append(error)
     if not found:
-        wanted = " or ".join(name.replace("*", SPLITS[0]) for name in names)
-        raise MissingError(
-            f"{source.place}: no {wanted} in it or below; give the folder of the files, or one file"
-        )
+        raise absent[0]
     return found

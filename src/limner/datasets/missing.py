@@ -5,9 +5,8 @@ or broken is left out, counted and listed, never given another picture.
 """
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from limner.datasets.base import Source
+from limner.datasets.folders import walk, whereabouts
 from limner.datasets.manifest import Looked, Manifest
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.errors import DataError
@@ -74,6 +74,13 @@ def with_pictures(
     images = dict.fromkeys(pair.image for pair in data.pairs)
     names = {image: image if files is None else files.get(image, "") for image in images}
     below_root = cache(partial(_by_name, root, named))
+    if not source.opened:
+        lacking = {
+            image: file
+            for image, file in names.items()
+            if not file or not _places(data.name, root, file, below_root)
+        }
+        return replace(data, notes=(*data.notes, _presence(data, root, lacking)))
     with Manifest(source.manifest) as manifest:
         looked = {
             image: _look(data.name, root, name, below_root, manifest.look) for image, name in names.items()
@@ -93,31 +100,54 @@ def with_pictures(
         raise DataError(
             f"{data.name}: {len(absent)} of {len(data.pairs)} pairs lack their picture "
             f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
-            f"{absent[0].reason}{places}; fetch them, pass missing='drop', or read the texts alone"
+            f"{absent[0].reason}{places}; {_by_split(data.pairs, {one.id for one in absent})}"
+            f"{whereabouts(root)}; fetch them, pass missing='drop', or read the texts alone"
         )
     counted = Counter(one.reason for one in absent)
     notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
     return replace(data, pairs=tuple(kept), missing=data.missing + tuple(absent), notes=data.notes + notes)
 
 
+def _presence(data: PairSet, root: Path, lacking: Mapping[str, str]) -> str:
+    """Which pictures are there by their names, as a note; of those that are not, image → name."""
+    absent = [pair for pair in data.pairs if pair.image in lacking]
+    total, gone = len({pair.image for pair in data.pairs}), len({pair.image for pair in absent})
+    if not absent:
+        return f"{data.name}: all {total:,} pictures are there by their names in {root}; none was opened"
+    first = lacking[absent[0].image] or absent[0].image
+    return (
+        f"{data.name}: {gone:,} of {total:,} pictures are not in {root} or below, first {first!r};"
+        f" {_by_split(data.pairs, {pair.id for pair in absent})}{whereabouts(root)}"
+    )
+
+
+def _by_split(pairs: Sequence[Pair], absent: Container[str]) -> str:
+    """How many pairs of every split lack their picture, where that is not the same in all; ends a clause."""
+    total = Counter(pair.split for pair in pairs)
+    gone = Counter(pair.split for pair in pairs if pair.id in absent)
+    if len(total) < 2 or len({gone[split] / total[split] for split in total}) < 2:
+        return ""
+    return "by split: " + ", ".join(f"{split} {gone[split]:,} of {total[split]:,}" for split in total) + "; "
+
+
 def _by_name(root: Path, named: Named) -> dict[str, list[Path]]:
-    """Name → where files of that name lie; links are followed once, and nothing is where paths are named."""
+    """Name → where files of that name lie; nothing where paths are named."""
     found: dict[str, list[Path]] = {}
     if named == "path":
         return found
-    walked = set()
-    for folder, folders, names in os.walk(root, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        status = Path(folder).stat()
-        if (status.st_dev, status.st_ino) in walked:
-            folders.clear()
-            continue
-        walked.add((status.st_dev, status.st_ino))
-        for name in sorted(names):
-            if not name.startswith("."):
-                key = Path(name).stem if named == "stem" else name
-                found.setdefault(key, []).append(Path(folder, name))
+    for folder, names in walk(root):
+        for name in names:
+            key = Path(name).stem if named == "stem" else name
+            found.setdefault(key, []).append(folder / name)
     return found
+
+
+def _places(
+    name: str, root: Path, file: str, below_root: Callable[[], Mapping[str, Sequence[Path]]]
+) -> Sequence[Path]:
+    """Where a picture lies: as it is named, else in any folder below."""
+    path = below(root, file, name)
+    return [path] if path.is_file() else below_root().get(Path(file).name, [])
 
 
 def _look(
@@ -130,11 +160,8 @@ def _look(
     """Path, hash and fault of one picture."""
     if not file:
         return "", "", "no file name is known for it"
-    paths: Sequence[Path] = [below(root, file, name)]
     try:
-        if not paths[0].is_file():
-            paths = below_root().get(Path(file).name, [])
-        found = {path: look(path) for path in paths}
+        found = {path: look(path) for path in _places(name, root, file, below_root)}
     except OSError as error:
         return "", "", f"cannot be read: {error.strerror}"
     if not found:

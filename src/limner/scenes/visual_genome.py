@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from limner.datasets.base import read_json, refuse_pickle
+from limner.datasets.folders import whereabouts
 from limner.errors import DataError, MissingError
 from limner.records import Record
 from limner.scenes.graphs import each_graph
@@ -21,6 +22,7 @@ from limner.scenes.prior import RelationPrior, overlapping
 
 CLASSES = 150
 PREDICATES = 50
+FILE_NAME = "relationships.json"
 _EXPECTED = "a list of {image_id, relationships: [{predicate, subject: {name, x, y, w, h}, object: {...}}]}"
 
 
@@ -115,7 +117,8 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
             )
         return
     if not path.is_file():
-        raise MissingError(f"{path}: no such file of relations; check the path")
+        holds = whereabouts(path if path.is_dir() else path.parent, (FILE_NAME,))
+        raise MissingError(f"{path}: no such file of relations ({holds}); give {FILE_NAME} or a file like it")
     refuse_pickle(path)
     number = 0
     with path.open("rb") as file:
@@ -126,6 +129,8 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
                 yield picture
         except (ijson.JSONError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"
+            if isinstance(error, KeyError):
+                reason = f"an entry has no {error}"
             raise DataError(f"{path}: after {number} pictures: {reason}; expected {_EXPECTED}") from error
     if not number:
         raise DataError(f"{path}: no pictures; expected {_EXPECTED}")

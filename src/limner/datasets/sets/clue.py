@@ -31,8 +31,8 @@ def read_clue(source: Source) -> PairSet:
     """Read the two CSVs of the CMCM release, with their split.
 
     Args:
-        source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers; a
-            picture is ``<number>.jpg``.
+        source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers, or
+            one above it; a picture is ``<number>.jpg``.
     Raises:
         MissingError: a file is not there.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
@@ -41,7 +41,8 @@ def read_clue(source: Source) -> PairSet:
     root = source.place
     pairs: list[Pair] = []
     for split, name in CSV_NAMES.items():
-        for number, row in enumerate(read_table(root / name, ",", ("index", *_COLUMNS), filled=_FILLED)):
+        file = source.find(name)
+        for number, row in enumerate(read_table(file, ",", ("index", *_COLUMNS), filled=_FILLED)):
             where = f"{name}: row {number}"
             if not row["index"].isdecimal():
                 raise DataError(f"{where}: index is {row['index']!r}, expected a row number of the TSV")
@@ -81,12 +82,12 @@ def wanted(place: Path) -> dict[str, str]:
     """Picture URL → file name.
 
     Args:
-        place: the map of URLs to numbers, or the folder that holds it.
+        place: the map of URLs to numbers, or a folder that holds it, in it or below.
     Raises:
         MissingError: no such file.
         DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
     """
-    file = place / MAP_NAME if place.is_dir() else place
+    file = Source(place).file(MAP_NAME)
     found = read_json(file, dict[str, StrictInt], "one JSON object, picture URL → file number")
     if len(set(found.values())) != len(found) or min(found.values(), default=0) < 0:
         raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")

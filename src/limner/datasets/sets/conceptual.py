@@ -4,17 +4,24 @@ Pictures are files named by row number, as a download in file order leaves them;
 and each such row is counted and listed.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from limner.datasets.base import DataSet, Source, read_table, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
+
+FILE_NAMES = ("Train_GCC-training.tsv", "Train-GCC-training.tsv")
+_COLUMNS = ("caption", "url")
 
 
 def read_conceptual(source: Source) -> PairSet:
     """Read captions and addresses.
 
     Args:
-        source: the TSV, one ``caption <tab> url`` per line; a picture is ``<row>.jpg``, rows counted from 0.
-            Many links are dead, so missing="drop" is the rule here.
+        source: the TSV, one ``caption <tab> url`` per line, or the folder of that of training as released;
+            a picture is ``<row>.jpg``, rows counted from 0. Many links are dead, so missing="drop" is the
+            rule here.
     Returns:
         One pair per row, without a split; the address is the picture's identity until its bytes are known.
     Raises:
@@ -22,19 +29,34 @@ def read_conceptual(source: Source) -> PairSet:
         DataError: not UTF-8, a line is not two filled fields, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
-    pairs = []
-    columns = ("caption", "url")
-    rows = read_table(source.place, "\t", columns, quoted=False, header=False, filled=columns)
-    for number, row in enumerate(rows):
-        caption, url = row["caption"], row["url"]
-        pairs.append(
-            Pair(id=f"conceptual-{number}", text=caption, image=url, meta={"url": url, "row": number})
-        )
-    # an address that comes twice was fetched twice; its first file stands for it
+    pairs = [
+        Pair(id=f"conceptual-{number}", text=caption, image=url, meta={"url": url, "row": number})
+        for number, caption, url in _rows(source)
+    ]
+    return pair_set("conceptual", pairs, source, files=wanted(source.place) if source.pictures else None)
+
+
+def wanted(place: Path) -> dict[str, str]:
+    """Picture URL → file name; an address that comes twice has that of its first row.
+
+    Args:
+        place: the TSV, or a folder that holds it, in it or below.
+    Raises:
+        MissingError, DataError: see `read_conceptual`.
+    """
     files: dict[str, str] = {}
-    for pair in pairs:
-        files.setdefault(pair.image, f"{pair.meta['row']}.jpg")
-    return pair_set("conceptual", pairs, source, files=files)
+    for number, _, url in _rows(Source(place)):
+        files.setdefault(url, f"{number}.jpg")
+    return files
 
 
-register(DataSet("conceptual", "web pictures with captions", read_conceptual, folder="conceptual"))
+def _rows(source: Source) -> Iterator[tuple[int, str, str]]:
+    """Number, caption and address of every line."""
+    file = source.file(*FILE_NAMES)
+    rows = read_table(file, "\t", _COLUMNS, quoted=False, header=False, filled=_COLUMNS)
+    return ((number, row["caption"], row["url"]) for number, row in enumerate(rows))
+
+
+register(
+    DataSet("conceptual", "web pictures with captions", read_conceptual, folder="conceptual", wanted=wanted)
+)

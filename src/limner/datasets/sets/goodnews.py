@@ -17,7 +17,7 @@ from limner.datasets.pairs import Pair, PairSet
 from limner.errors import DataError
 from limner.files import first_fault, shown
 
-FILE_NAME = "captioning_dataset.json"
+FILE_NAMES = ("captioning_dataset.json", "article_caption.json", "article+caption.json")
 
 
 class _Article(TypedDict):
@@ -36,7 +36,7 @@ def read_goodnews(
     """Read the captions of GoodNews.
 
     Args:
-        source: the file, or the folder that holds it; a picture is ``<article>_<number>.jpg``.
+        source: the file, or a folder that holds it, in it or below; a picture is ``<article>_<number>.jpg``.
     Returns:
         One pair per captioned picture, without a split; `seq` is the article. Empty captions are counted in
         `notes`.
@@ -45,7 +45,7 @@ def read_goodnews(
         DataError: not JSON, an article of another form or twice, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
-    file = source.file(FILE_NAME)
+    file = source.file(*FILE_NAMES)
     refuse_pickle(file)
     pairs: list[Pair] = []
     seen: set[str] = set()

@@ -17,6 +17,7 @@ from limner.errors import DataError
 from limner.files import json_rows
 from limner.text.segment import split_sentences
 
+FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500
 """Texts of no more characters are left out."""
 SENTENCES = 2
@@ -39,8 +40,9 @@ def read_politics(source: Source) -> PairSet:
     """Read the converted set.
 
     Args:
-        source: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line;
-            `local_path` lies below the folder of the pictures.
+        source: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line, or the
+            folder of ``politics.json`` or ``politics.jsonl``; `local_path` lies below the folder of the
+            pictures.
     Returns:
         One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
         texts left out.
@@ -49,7 +51,7 @@ def read_politics(source: Source) -> PairSet:
         DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
-    file = source.place
+    file = source.file(*FILE_NAMES)
     pairs: list[Pair] = []
     short = 0
     for line in _lines(file) if file.suffix.lower() == ".jsonl" else _nested(file):

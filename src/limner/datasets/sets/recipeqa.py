@@ -16,6 +16,7 @@ from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.recipes.filters import filtered
 from limner.datasets.recipes.saved_pages import Piece, one_picture_each
+from limner.datasets.splits import SPLITS
 from limner.errors import DataError
 from limner.records import PictureRef
 
@@ -45,6 +46,8 @@ def read_recipeqa(source: Source) -> PairSet:
     files: list[tuple[Path, PairSplit]] = [(place, "")]
     if place.is_dir():
         files = [*files_by_split(source, "*.json", "new_*.json")]
+        if len(files) < len(SPLITS):
+            counted[f"of {len(SPLITS)} splits read: {', '.join(split for _, split in files)}"] = len(files)
     for file, split in files:
         found = read_json(file, _File, 'an object with "data", a list of questions')["data"]
         for datum in found:

@@ -42,7 +42,10 @@ def read_vist(source: Source) -> PairSet:
     counted: Counter[str] = Counter()
     pairs: list[Pair] = []
     seen: set[str] = set()
-    for file, split in _files(source):
+    files = _files(source)
+    if source.place.is_dir() and len(files) < len(SPLITS):
+        counted[f"of {len(SPLITS)} splits read: {', '.join(split for _, split in files)}"] = len(files)
+    for file, split in files:
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for listed in read_json(file, _File, 'an object with "annotations", a list of lists')["annotations"]:
             one = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
