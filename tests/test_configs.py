@@ -76,6 +76,8 @@ def test_there_is_a_file_for_every_row_of_complementary_samples():
         "DISCREPANCY direct",
         "VSE0",
         "VSE++",
+        "VSE0 + MiniLM",
+        "VSE++ + MiniLM",
     }
     assert len(found) == len(list((CONFIGS / "complementary").glob("*.toml")))
     for row, stem in found.items():

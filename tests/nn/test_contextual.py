@@ -91,6 +91,26 @@ def test_equation_two_as_printed_returns_the_state_itself():
     torch.testing.assert_close(changed, found.vectors)
 
 
+def test_the_control_reads_the_key_of_its_own_sentence_and_no_other():
+    own = encoder("own")
+    words, lengths, keys, steps = inputs()
+    found = own(words, lengths, keys, steps)
+    row = 0
+    for count in steps.tolist():
+        for place in range(count):
+            read = own.bottom(own.embedding(words[row, : lengths[row]])[None])[0][0]
+            joined = torch.cat([read, keys[row].expand(len(read), 6)], dim=1)
+            torch.testing.assert_close(found.vectors[row], own.top(joined[None])[0][0].mean(dim=0))
+            assert found.attention[row].tolist() == [[float(other == place) for other in range(3)]] * 5
+            row += 1
+    changed = keys.clone()
+    changed[2] += 1
+    after = own(words, lengths, changed, steps).vectors
+    assert ((found.vectors - after).abs().amax(dim=1) > 1e-6).tolist() == [False, False, True] + [False] * 3
+    sizes = [sum(weight.numel() for weight in one.parameters()) for one in (own, encoder())]
+    assert sizes[0] == sizes[1]
+
+
 def test_without_context_it_is_a_mean_over_words():
     own = encoder("none")
     words, lengths, keys, steps = inputs()

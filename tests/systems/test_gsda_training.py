@@ -267,6 +267,28 @@ def test_keys_of_another_split_are_refused(tmp_path):
         gsda.SYSTEM.prepare(config("keys=vse0", f"keys_run={tmp_path}", "graph=off"), rows)
 
 
+def test_keys_that_read_sentences_themselves_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("limner.systems.base.text_encoder", lambda: WORDS)
+    rows = corpus()
+    plain = build(
+        VseConfig,
+        {
+            "system": "vse",
+            "data": VALUES["data"],
+            "model": {"dim": 10, "text": "sentences"},
+            "loop": {"epochs": 1},
+        },
+        "test",
+    )
+    made_ready = vse.SYSTEM.prepare(plain, rows, sentences=WORDS)
+    Loop(
+        made_ready.task, plain.loop, tmp_path, validate=validation(rows, PLAIN), maximise=True,
+        saved_with=made_ready.saved_with,
+    ).fit()  # fmt: skip
+    with pytest.raises(ConfigError, match="keys=sentences, which needs no run"):
+        gsda.SYSTEM.prepare(config("keys=vse0", f"keys_run={tmp_path}", "graph=off"), rows)
+
+
 def test_a_story_does_not_depend_on_its_company():
     """Padding changes nothing; other sentences do."""
     torch.manual_seed(0)

@@ -49,8 +49,8 @@ def run(built, stories):
     texts = [text for story in stories for text in story]
     words, lengths = VOCABULARY.batch(texts, 6)
     counts = torch.tensor([len(story) for story in stories])
-    if built.sentences is not None:
-        words = built.sentences.encode_text(texts)
+    if built.sentence_encoder is not None:
+        words = built.sentence_encoder.encode_text(texts)
     return built(torch.from_numpy(words), torch.from_numpy(lengths), counts)
 
 

@@ -94,7 +94,7 @@ def test_it_learns_and_comes_back(tmp_path, name):
     model, again = load(tmp_path, sentences=WORDS)
     assert again == settings
     assert not model.training
-    assert (model.sentences is WORDS) is (name == "sentences")
+    assert (model.sentence_encoder is WORDS) is (name == "sentences")
     found = validation(rows, CAN)(model)
     assert found == position.history[position.best_epoch]["val"]
     assert found["R@10"] > 0.5  # of 40 pictures: chance is a quarter

@@ -1,13 +1,18 @@
 """VSE0 and VSE++ in training: their losses, what they learn, and that they come back."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
-from corpora import made
+from corpora import Words, made
 
 from limner.config import build
 from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.losses.ranking import max_hinge, sum_hinge
+from limner.runs.run import Run
+from limner.runs.train import train
 from limner.runs.validation import maximise, validation
 from limner.systems.vse import SYSTEM, VseConfig
 from limner.training import checkpoint
@@ -15,6 +20,9 @@ from limner.training.corpus import ArrayRows, corpus_of
 from limner.training.loop import BEST, Loop
 
 prepare, load = SYSTEM.prepare, SYSTEM.load
+CONFIGS = Path(__file__).parents[2] / "configs" / "complementary"
+WORDS = Words()
+SENTENCES = "model.text=sentences"
 
 VALUES = {
     "system": "vse",
@@ -45,25 +53,100 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("hinge", ["sum", "max"])
-def test_it_learns_and_comes_back(tmp_path, hinge):
-    settings, rows = config(f"hinge={hinge}"), corpus()
-    prepared = prepare(settings, rows)
-    position = Loop(
+def loop(settings, rows, folder, **more):
+    prepared = prepare(settings, rows, sentences=WORDS)
+    return Loop(
         prepared.task,
         settings.loop,
-        tmp_path,
+        folder,
         validate=validation(rows, CAN),
         maximise=maximise(settings.loop.metric),
         saved_with=prepared.saved_with,
-    ).fit()
+        **more,
+    )
+
+
+@pytest.mark.parametrize("text", ["words", "sentences"])
+@pytest.mark.parametrize("hinge", ["sum", "max"])
+def test_it_learns_and_comes_back(tmp_path, hinge, text):
+    settings, rows = config(f"hinge={hinge}", f"model.text={text}"), corpus()
+    position = loop(settings, rows, tmp_path).fit()
     losses = [entry["loss"]["total"] for entry in position.history]
     assert losses[-1] < losses[0] / 2
-    model, again = load(tmp_path)
+    model, again = load(tmp_path, sentences=WORDS)
     assert again == settings
     assert not model.training
     assert validation(rows, CAN)(model) == position.history[position.best_epoch]["val"]
     assert validation(rows, CAN)(model)["MRR"] > 0.3  # 40 pictures: chance is about 0.1
+
+
+def test_a_frozen_encoder_takes_the_place_of_words(tmp_path):
+    can = SYSTEM.capabilities(config(SENTENCES))
+    assert (can.words, can.sentences, can.keeps_sentences) == (False, True, True)
+    assert (CAN.words, CAN.sentences, CAN.keeps_sentences) == (True, False, False)
+    with pytest.raises(ConfigError, match="no encoder of sentences"):
+        prepare(config(SENTENCES), corpus(8))
+    loop(config(SENTENCES, "loop.epochs=1"), corpus(8), tmp_path).fit()
+    model, _ = load(tmp_path, sentences=WORDS)
+    assert model.vocabulary.words == ()
+    assert model.encode_text(["ash0 bay1", "cod2"]).shape == (2, 24)
+    assert model.encode_text([]).shape == (0, 24)
+    layer = model.reader.sentence
+    plain = WORDS.encode_text(["ash0 bay1"]) @ layer.weight.detach().numpy().T + layer.bias.detach().numpy()
+    due = plain / np.linalg.norm(plain)
+    np.testing.assert_allclose(model.encode_text(["ash0 bay1"]), due, atol=1e-6)
+    with pytest.raises(CheckpointError, match="another encoder of sentences"):
+        load(tmp_path, sentences=Words("other"))
+    other = load(tmp_path, sentences=WORDS)[0]
+    assert other.fingerprint == model.fingerprint
+    other.sentence_encoder = Words("other")
+    assert other.fingerprint != model.fingerprint
+
+
+@pytest.mark.parametrize("hinge", ["sum", "max"])
+def test_the_loss_over_sentences_is_the_loop_over_pairs(hinge):
+    rows = corpus()
+    task = prepare(config(SENTENCES, f"hinge={hinge}"), rows, sentences=WORDS).task
+    batch = next(iter(task.batches(0)))
+    texts = task.model.encode_text([rows.train.texts[row] for row in batch.rows.tolist()])
+    images = task.model.encode_image(batch.pictures.numpy())
+    size, scores, total = len(texts), texts @ images.T, 0.0
+    for right in range(size):
+        wrong = [other for other in range(size) if batch.neg[right, other]]
+        for found in (scores[right], scores[:, right]):
+            costs = [max(0.0, 0.2 - found[right] + found[other]) for other in wrong]
+            total += sum(costs) if hinge == "sum" else max(costs)
+    assert float(task.step(batch)["total"].detach()) == pytest.approx(total / size, rel=1e-4)
+
+
+def test_a_stopped_run_over_sentences_goes_on_bit_for_bit(tmp_path):
+    settings = config(SENTENCES, "loop.epochs=3")
+    whole = loop(settings, corpus(), tmp_path / "whole").fit()
+    steps = iter(range(1, 100))
+    cut = loop(
+        settings, corpus(), tmp_path / "cut", report=lambda event: event.kind == "step" and next(steps) == 3
+    )
+    assert len(cut.fit().history) < 3
+    assert loop(settings, corpus(), tmp_path / "cut").fit().history == whole.history
+    one, other = (checkpoint.load(tmp_path / name / BEST)[0] for name in ("whole", "cut"))
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["vse0", "vse++"])
+def test_a_shipped_file_over_sentences_trains_and_is_measured(tmp_path, name):
+    run = train(
+        CONFIGS / f"{name}-sentences.toml",
+        to=tmp_path,
+        data="picturebook",
+        overrides=["data.picture_px=32"],
+        smoke=True,
+    )
+    assert run.name == f"{name.upper()} + MiniLM"
+    assert run.config.hinge == ("max" if name == "vse++" else "sum")
+    measured = Run.open(tmp_path).evaluate(part="val").result
+    assert (measured.about.system, measured.about.config["model"]["text"]) == (run.name, "sentences")
+    assert len(measured.ids) > 0
 
 
 def test_the_hardest_candidate_counts_alone_after_the_warm_up():

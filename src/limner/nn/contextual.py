@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from limner.arrays import expect
 from limner.nn.words import in_stories, states, word_embedding
 
-Context = Literal["others", "literal", "none"]
+Context = Literal["others", "own", "literal", "none"]
 
 
 class ContextualSentences(NamedTuple):
@@ -20,8 +20,8 @@ class ContextualSentences(NamedTuple):
     Attributes:
         vectors: (S, 2H).
         context: (S, L, ·) of every word; None without context.
-        attention: (S, L, T) of every word over the sentences of its story, 0 for its own sentence and where
-            the story is over; None without context.
+        attention: (S, L, T) of every word over the sentences of its story, 0 for its own sentence (with
+            "own", for all others) and where the story is over; None without context.
     """
 
     vectors: Tensor
@@ -37,7 +37,7 @@ class ContextualEncoder(nn.Module):
 
     Source: GSDA 2021, Eqs. 1 to 4; docs/methods/gsda.md §2. Departs: attention is over the other sentences
         and weighs their keys. Equation 2 as printed weighs the word's own state, and, as weights sum to 1,
-        returns it: kept as ``context="literal"``.
+        returns it: kept as ``context="literal"``. The control ``"own"`` reads the key of the sentence itself.
     """
 
     def __init__(
@@ -59,7 +59,8 @@ class ContextualEncoder(nn.Module):
             hidden: H of either LSTM, per direction.
             keys: K, width of a sentence key.
             attention: A, width in which words and keys meet.
-            context: "others", "literal" for Equation 2 as printed, or "none": one LSTM and a mean over words.
+            context: "others"; for as many weights that hear no other sentence, "own", the key of the same
+                sentence; "literal" for Equation 2 as printed; or "none": one LSTM and a mean over words.
             vectors: (V, E) to start from.
         Raises:
             ShapeError: the vectors do not fit.
@@ -72,7 +73,7 @@ class ContextualEncoder(nn.Module):
             self.of_word = nn.Linear(self.width, attention, bias=False)
             self.of_key = nn.Linear(keys, attention, bias=False)
             self.judge = nn.Linear(attention, 1, bias=False)
-            read = self.width + (keys if context == "others" else self.width)
+            read = self.width + (self.width if context == "literal" else keys)
             self.top = nn.LSTM(read, hidden, batch_first=True, bidirectional=True)
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> ContextualSentences:
@@ -93,10 +94,11 @@ class ContextualEncoder(nn.Module):
             return ContextualSentences(_mean(read, lengths), None, None)
         stories, places = real.nonzero(as_tuple=True)  # (S,) each
         others = padded[stories]  # (S, T, K)
-        elsewhere = torch.arange(real.shape[1], device=real.device) != places[:, None]
-        attention = self._attention(read, others, real[stories] & elsewhere)
+        here = torch.arange(real.shape[1], device=real.device) == places[:, None]
+        allowed = here if self.context == "own" else real[stories] & ~here
+        attention = self._attention(read, others, allowed)
         context = (
-            attention @ others if self.context == "others" else attention.sum(dim=2, keepdim=True) * read
+            attention.sum(dim=2, keepdim=True) * read if self.context == "literal" else attention @ others
         )
         whole = states(self.top, torch.cat([read, context], dim=2), lengths)
         return ContextualSentences(_mean(whole, lengths), context, attention)

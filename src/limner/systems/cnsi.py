@@ -19,17 +19,17 @@ from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.errors import ShapeError
 from limner.losses.contrastive import sentence_order, story_order
-from limner.nn.words import in_stories, last_states, states, word_embedding
+from limner.nn.words import in_stories, states
 from limner.systems.base import (
     ENCODE_BATCH,
     Capabilities,
     Parts,
     StoryModel,
     System,
-    Task,
     evaluating,
     to_tensor,
 )
+from limner.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
 from limner.text.entity_grid import WIDTH, coherence_vector
 from limner.training.batches import Batch, Batches, stories_of
 from limner.training.corpus import Corpus
@@ -42,14 +42,17 @@ class CnsiArchitecture(Config):
     """Sizes and parts of the model.
 
     Attributes:
+        text: what reads a sentence: a GRU over its trained "words", or a linear layer over the vector of a
+            frozen encoder of "sentences", the control of systems that have one.
         word_width: E.
         dim: D of the order space, and of the last recurrent layer.
         hidden: of the first two recurrent layers over a story.
         dropout: on sentence vectors in the second stage.
         coherence: width of the coherence vector; 0 for NSI.
-    Source: CNSI 2018; docs/methods/gsda.md §8.3.
+    Source: CNSI 2018; docs/methods/gsda.md §8.3, §8.5.
     """
 
+    text: TextSide = "words"
     word_width: int = Field(default=300, ge=1)
     dim: int = Field(default=1024, ge=1)
     hidden: int = Field(default=512, ge=1)
@@ -113,7 +116,7 @@ class CnsiConfig(RunConfig):
         )
 
 
-class Cnsi(StoryModel):
+class Cnsi(TextModel, StoryModel):
     """The whole system."""
 
     name = "cnsi"
@@ -127,8 +130,7 @@ class Cnsi(StoryModel):
         super().__init__(architecture, parts)
         own = architecture
         self.features = parts.backbone
-        self.embedding = word_embedding("cnsi", len(self.vocabulary), own.word_width, parts.vectors)
-        self.words = nn.GRU(own.word_width, own.dim, batch_first=True)
+        self.reader = TextReader("cnsi", parts, word_width=own.word_width, dim=own.dim)
         self.project = nn.Linear(parts.image_width, own.dim)
         self.dropout = nn.Dropout(own.dropout)
         self.story = nn.ModuleList(
@@ -138,12 +140,12 @@ class Cnsi(StoryModel):
         self.out = nn.Linear(own.dim + own.coherence, own.dim)
 
     def sentences(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(S, L) words and (S,) lengths on the CPU → (S, D) |unit| rows.
+        """(S, L) words and (S,) lengths on the CPU, or (S, W) sentence vectors → (S, D) |unit| rows.
 
         Raises:
             ShapeError: sizes do not fit.
         """
-        return normalize(last_states(self.words, self.embedding(words), lengths), dim=1).abs()
+        return normalize(self.reader(words, lengths), dim=1).abs()
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(M, F) features, or what `features` takes → (M, D) |unit| rows."""
@@ -210,7 +212,7 @@ class StoryBatch:
     shuffled: Tensor
 
 
-class CnsiTask(Task[CnsiConfig, Cnsi]):
+class CnsiTask(TextTask[CnsiConfig, Cnsi]):
     """Sentences with their pictures, then whole stories; in the second stage the first is frozen."""
 
     def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
@@ -246,7 +248,7 @@ class CnsiTask(Task[CnsiConfig, Cnsi]):
         """The order loss of the batch's stage, summed over pairs or per story, as the authors do."""
         config = self.config
         if isinstance(batch, Batch):
-            texts = self.model.sentences(batch.words, batch.lengths)
+            texts = self.model.sentences(self.texts(batch), batch.lengths)
             images = self.model.pictures(batch.pictures)
             return {"total": sentence_order(texts, images, config.sentence_margin, batch.neg)}
         stories = batch.stories
@@ -314,7 +316,7 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
 
     def capabilities(self, config: CnsiConfig) -> Capabilities:
         """Reads stories, and scores by energies."""
-        return Capabilities(stories=True, cosine=False, backbone=config.backbone)
+        return reading(config.model.text, Capabilities(stories=True, cosine=False, backbone=config.backbone))
 
 
 SYSTEM = CnsiSystem()

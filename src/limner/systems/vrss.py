@@ -22,12 +22,10 @@ from limner.systems.base import (
     Parts,
     StoryModel,
     System,
-    Task,
     evaluating,
-    to_tensor,
 )
+from limner.systems.text_side import TextModel, TextSide, TextTask, reading
 from limner.training.batches import Batch
-from limner.training.corpus import Corpus
 from limner.training.settings import Preset, RunConfig, every_preset
 
 LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
@@ -53,7 +51,7 @@ class VrssArchitecture(Config):
     Source: VRSS 2020, Section 4; docs/methods/vrss.md §2, §5.
     """
 
-    text: Literal["words", "sentences"] = "words"
+    text: TextSide = "words"
     word_width: int = Field(default=500, ge=1)
     hidden: int = Field(default=500, ge=1)
     latent: int = Field(default=500, ge=1)
@@ -129,7 +127,7 @@ class Generated(NamedTuple):
     attention: Tensor | None
 
 
-class Vrss(StoryModel, FixedFeatures):
+class Vrss(TextModel, StoryModel, FixedFeatures):
     """The whole system."""
 
     name = "vrss"
@@ -145,10 +143,9 @@ class Vrss(StoryModel, FixedFeatures):
         if architecture.variance == "learned" and not architecture.latents:
             raise ConfigError("vrss: variance 'learned' goes with latents; set model.variance='fixed'")
         own = architecture
-        self.sentences = parts.sentences
         reader: WordReader | SentenceReader
-        if self.sentences is not None:
-            reader = SentenceReader(self.sentences.dim, hidden=own.hidden, dropout=own.dropout)
+        if parts.sentences is not None:
+            reader = SentenceReader(parts.sentences.dim, hidden=own.hidden, dropout=own.dropout)
         else:
             reader = WordReader(
                 len(self.vocabulary),
@@ -234,10 +231,6 @@ class Vrss(StoryModel, FixedFeatures):
         """(M, F) features, or what `features` takes → (M, F) unit rows, constants."""
         return nn.functional.normalize(self.described(pictures) - self.centre, dim=1)
 
-    def identity(self) -> tuple[object, ...]:
-        """Length of texts, or the encoder of sentences."""
-        return (self.max_length if self.sentences is None else self.sentences.fingerprint,)
-
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
         """By posterior means; a story knows all its steps."""
         return nn.functional.normalize(self(*self._read(stories)).means, dim=1)
@@ -250,36 +243,23 @@ class Vrss(StoryModel, FixedFeatures):
         return found
 
     def _read(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
-        texts = [text for story in stories for text in story]
         counts = torch.tensor([len(story) for story in stories])
-        if self.sentences is None:
-            return *self.numbers(texts), counts
-        vectors = to_tensor(self.sentences.encode_text(texts), self.device)
-        return vectors, torch.ones(len(texts), dtype=torch.int64), counts
+        return *self.numbers([text for story in stories for text in story]), counts
 
 
 def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))
 
 
-class VrssTask(Task[VrssConfig, Vrss]):
+class VrssTask(TextTask[VrssConfig, Vrss]):
     """Reconstruction of picture vectors, KL of the latents, and a hinge."""
 
     stories = True
 
-    def __init__(self, model: Vrss, corpus: Corpus, config: VrssConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on; sentence vectors are made here."""
-        super().__init__(model, corpus, config, parts)
-        self._vectors: Tensor | None = None
-        if model.sentences is not None:
-            encoded = model.sentences.encode_text(corpus.train.texts)
-            self._vectors = torch.from_numpy(encoded).to(model.device)
-
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
         config = self.config
-        texts = batch.words if self._vectors is None else self._vectors[batch.rows]
-        made = self.model(texts, batch.lengths, batch.steps)
+        made = self.model(self.texts(batch), batch.lengths, batch.steps)
         gold = self.model.pictures(batch.pictures)
         scores = nn.functional.normalize(made.means, dim=1) @ gold.t()
         over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
@@ -310,17 +290,14 @@ class VrssSystem(System[VrssConfig, Vrss]):
 
     def capabilities(self, config: VrssConfig) -> Capabilities:
         """Generates pictures of a story's steps."""
-        sentences = config.model.text == "sentences"
-        return Capabilities(
+        can = Capabilities(
             stories=True,
-            words=not sentences,
-            sentences=sentences,
-            keeps_sentences=sentences,
             backbone=config.backbone,
             topics=config.model.latents,
             attends=config.model.context,
             margin=config.margin,
         )
+        return reading(config.model.text, can)
 
 
 SYSTEM = VrssSystem()

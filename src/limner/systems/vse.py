@@ -12,8 +12,8 @@ from torch.nn.functional import normalize
 
 from limner.config import Config
 from limner.losses.ranking import max_hinge, sum_hinge
-from limner.nn.words import last_states, word_embedding
-from limner.systems.base import Capabilities, Model, Parts, System, Task
+from limner.systems.base import Capabilities, Parts, System
+from limner.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
 from limner.training.batches import Batch
 from limner.training.settings import Preset, RunConfig, every_preset
 
@@ -28,12 +28,15 @@ class VseArchitecture(Config):
     """Sizes of the model.
 
     Attributes:
+        text: what reads a text: a GRU over its trained "words", or a linear layer over the vector of a frozen
+            encoder of "sentences", the control of systems that have one.
         dim: D of the joint space.
         word_width: E.
         no_imgnorm: leave picture vectors as long as they are, as the authors' VSE0.
-    Source: VSE++ 2018; docs/methods/gsda.md §8.1.
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1, §8.5.
     """
 
+    text: TextSide = "words"
     dim: int = Field(default=1024, ge=1)
     word_width: int = Field(default=300, ge=1)
     no_imgnorm: bool = False
@@ -66,8 +69,8 @@ class VseConfig(RunConfig):
     backbone: Literal["frozen", "drawings", "finetune"] = "frozen"
 
 
-class Vse(Model):
-    """A GRU over words, a linear layer over picture features."""
+class Vse(TextModel):
+    """A GRU over words or a linear layer over sentence vectors, and one over picture features."""
 
     name = "vse"
 
@@ -79,18 +82,17 @@ class Vse(Model):
         """
         super().__init__(architecture, parts)
         own = architecture
-        self.embedding = word_embedding("vse", len(parts.vocabulary), own.word_width, parts.vectors)
-        self.gru = nn.GRU(own.word_width, own.dim, batch_first=True)
+        self.reader = TextReader("vse", parts, word_width=own.word_width, dim=own.dim)
         self.backbone = parts.backbone
         self.project = nn.Linear(parts.image_width, own.dim)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(B, L) int64 and (B,) lengths in 1…L → (B, D) rows of unit length.
+        """(B, L) int64 and (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) rows of unit length.
 
         Raises:
             ShapeError: sizes do not fit.
         """
-        return normalize(last_states(self.gru, self.embedding(words), lengths.cpu()), dim=1)
+        return normalize(self.reader(words, lengths), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(B, F), or what the backbone takes → (B, D).
@@ -104,13 +106,13 @@ class Vse(Model):
         return made if self.architecture.no_imgnorm else normalize(made, dim=1)
 
 
-class VseTask(Task[VseConfig, Vse]):
+class VseTask(TextTask[VseConfig, Vse]):
     """A hinge on wrong pairs of a batch."""
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The hinge, per pair."""
         config, model = self.config, self.model
-        scores = model.texts(batch.words, batch.lengths) @ model.pictures(batch.pictures).t()
+        scores = model.texts(self.texts(batch), batch.lengths) @ model.pictures(batch.pictures).t()
         hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
         return {"total": hinge(scores, config.margin, batch.neg)}
 
@@ -125,7 +127,8 @@ class VseSystem(System[VseConfig, Vse]):
 
     def capabilities(self, config: VseConfig) -> Capabilities:
         """Ranks single texts; its backbone can train along."""
-        return Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
+        can = Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
+        return reading(config.model.text, can)
 
 
 SYSTEM = VseSystem()

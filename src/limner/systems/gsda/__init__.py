@@ -119,6 +119,11 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
             " add --set keys_run=FOLDER, or take --set keys=sentences"
         )
     model, trained = vse.SYSTEM.load(Path(config.keys_run))
+    if trained.model.text != "words":
+        raise ConfigError(
+            f"gsda: keys_run {config.keys_run} reads texts through the encoder of sentences, expected one that"
+            " learned words; take --set keys=sentences, which needs no run"
+        )
     mine, its = config.data, trained.data
     for name in ("set", "split", "split_seed", "by_source", "stories", "world_seed"):
         if getattr(mine, name) != getattr(its, name):

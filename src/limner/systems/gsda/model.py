@@ -31,7 +31,8 @@ class GsdaArchitecture(Config):
         hidden: of either LSTM, per direction.
         attention: width in which words meet the other sentences.
         dim: D of the joint space.
-        context: "others", "literal" for Equation 2 as printed, or "none": GSDA w/o CSE.
+        context: "others"; "own", the control whose words attend to the key of their own sentence; "literal"
+            for Equation 2 as printed, in which no sentence hears another; or "none": GSDA w/o CSE.
         centre: subtract the training pictures' mean feature before they are projected.
     Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
     """
