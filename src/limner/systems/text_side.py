@@ -1,4 +1,4 @@
-"""Texts read by their own trained words or through a frozen encoder of sentences: what systems with both share.
+"""Texts read by their own trained words or by a frozen encoder of sentences: what systems with both share.
 
 With the encoder a baseline has the same text side as the systems it is compared with.
 """

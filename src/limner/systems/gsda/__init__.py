@@ -121,8 +121,8 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
     model, trained = vse.SYSTEM.load(Path(config.keys_run))
     if trained.model.text != "words":
         raise ConfigError(
-            f"gsda: keys_run {config.keys_run} reads texts through the encoder of sentences, expected one that"
-            " learned words; take --set keys=sentences, which needs no run"
+            f"gsda: keys_run {config.keys_run} reads texts through the encoder of sentences, expected one"
+            " that learned words; take --set keys=sentences, which needs no run"
         )
     mine, its = config.data, trained.data
     for name in ("set", "split", "split_seed", "by_source", "stories", "world_seed"):
