@@ -56,6 +56,8 @@ def expect(where: str, **arrays: tuple[HasShape, str]) -> dict[str, int]:
 
 
 FloatArray = NDArray[np.float32]
+Some = NDArray[np.int64] | slice
+"""Rows of an array: their numbers, or a stretch, of which no copy is made."""
 ByteArray = NDArray[np.uint8]
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_results import pairs_of
+from made_up_scores import tabled
 
 from limner.errors import ConfigError, DataError, MissingError, NumericsError, ShapeError
 from limner.evaluation.choice import answer, draw_choices, read_choices, stored_choices, write_choices
@@ -92,11 +93,11 @@ def test_random_scores_are_right_once_in_c_and_constant_ones_exactly(c):
     choices = draw_choices(texts, images, c)
     columns = np.arange(count)
     scores = np.random.default_rng(3).normal(size=(count, count)).astype(np.float32)
-    found = answer(scores, columns, choices)
+    found = answer(tabled(scores), np.arange(len(choices)), columns, choices)
     error = (1 / c * (1 - 1 / c) / count) ** 0.5
     for values in found:
         assert abs(values.mean() - 1 / c) < 3 * error
-    found = answer(np.ones((count, count)), columns, choices)
+    found = answer(tabled(np.ones((count, count))), columns, columns, choices)
     for values in found:
         assert set(values) == {1 / c}
 
@@ -107,7 +108,7 @@ def test_answers_equal_single_questions_with_ties_and_shared_pictures():
     texts, images = [f"t{n % 50}" for n in range(60)], [f"i{n}" for n in columns]
     scores = rng.integers(0, 4, (60, 20)).astype(np.float64)
     choices = draw_choices(texts, images, 4)
-    found = answer(scores, columns, choices)
+    found = answer(tabled(scores), np.arange(len(choices)), columns, choices)
     np.testing.assert_array_equal(np.stack(found), slow(scores, columns, choices))
     assert {1.0, 0.5, 0.0} <= set(found.picture_to_text)
 
@@ -116,7 +117,7 @@ def test_directions_are_told_apart():
     """Text 0 beats every other text for its picture, but its picture loses to picture 1."""
     scores = np.array([[0.5, 0.9], [0.1, 1.0]])
     choices = draw_choices(*plain(2), 2)
-    found = answer(scores, np.arange(2), choices)
+    found = answer(tabled(scores), np.arange(2), np.arange(2), choices)
     assert found.picture_to_text.tolist() == [1.0, 1.0]
     assert found.text_to_picture.tolist() == [0.0, 1.0]
 
@@ -131,7 +132,7 @@ def test_wrong_input_is_refused():
     broken = np.ones((8, 8))
     broken[5, 5] = np.nan
     with pytest.raises(NumericsError, match="pair 5"):
-        answer(broken, np.arange(8), choices)
+        answer(tabled(broken), np.arange(8), np.arange(8), choices)
 
 
 def test_the_file_is_shared_and_guarded(tmp_path):
@@ -184,14 +185,14 @@ def test_a_result_counts_repeated_pairs_once_and_round_trips(tmp_path):
     pairs = pairs_of(40)
     pictures = list(dict.fromkeys(pair.image_id for pair in pairs))
     scores = np.array([[float(p == pair.image_id) for p in pictures] for pair in pairs])
-    found = measure_choices(about(), pairs, scores, 5, distractors=tmp_path / "distractors")
+    found = measure_choices(about(), pairs, tabled(scores), 5, distractors=tmp_path / "distractors")
     assert len(found.ids) == 36
     assert found.groups[:4] == ("g0", "g0", "g1", "g1")
     assert found.accuracy == (1.0, 1.0)
     path = found.write(tmp_path / "runs" / "a")
     assert path.name == "flickr8k-grouped-test-5way.json"
     assert ChoiceResult.read(path) == found
-    other = measure_choices(about(seed=1), pairs, -scores, 5, distractors=tmp_path / "distractors")
+    other = measure_choices(about(seed=1), pairs, tabled(-scores), 5, distractors=tmp_path / "distractors")
     assert other.accuracy == (0.0, 0.0)
     assert other.choices == found.choices
     other.write(tmp_path / "runs" / "b")
@@ -203,11 +204,11 @@ def test_a_result_counts_repeated_pairs_once_and_round_trips(tmp_path):
 
 def test_results_that_do_not_fit_are_refused(tmp_path):
     pairs = pairs_of(20)
-    with pytest.raises(ShapeError, match=r"expected \(20, 18\)"):
-        measure_choices(about(), pairs, np.ones((20, 20)), 3, distractors=tmp_path)
+    with pytest.raises(ShapeError, match=r"choices: scores have shape \(1, 1\), expected \(18, 18\)"):
+        measure_choices(about(), pairs, lambda rows, columns: np.ones((1, 1)), 3, distractors=tmp_path)
     bare = [pair.model_copy(update={"group": ""}) for pair in pairs]
     with pytest.raises(DataError, match="'p0' has no group"):
-        measure_choices(about(), bare, np.ones((20, 18)), 3, distractors=tmp_path)
+        measure_choices(about(), bare, tabled(np.ones((20, 18))), 3, distractors=tmp_path)
     with pytest.raises(MissingError, match="--choices"):
         ChoiceResult.read(tmp_path / "none.json")
     with pytest.raises(MissingError, match="not a folder"):
@@ -215,7 +216,7 @@ def test_results_that_do_not_fit_are_refused(tmp_path):
     (tmp_path / "a.json").write_text('{"c": 1}')
     with pytest.raises(DataError, match="expected a c-way result"):
         ChoiceResult.read(tmp_path / "a.json")
-    good = measure_choices(about(), pairs, np.ones((20, 18)), 3, distractors=tmp_path / "d")
+    good = measure_choices(about(), pairs, tabled(np.ones((20, 18))), 3, distractors=tmp_path / "d")
     for wrong in ({"groups": ("g",)}, {"picture_to_text": (2.0,) * len(good.ids)}):
         (tmp_path / "a.json").write_text(good.model_copy(update=wrong).model_dump_json())
         with pytest.raises(DataError, match="expected a c-way result"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_up_scores import tabled
 
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, MissingError, ShapeError
@@ -34,7 +35,7 @@ def scene():
 
 def test_ranks_equal_counting_in_every_pool_and_copies_share_a_column(scene):
     pairs, column, scores = scene
-    found = measure(ABOUT, pairs, ("a",), scores=scores, pool_size=4, pool_count=3)
+    found = measure(ABOUT, pairs, ("a",), score=tabled(scores), pool_size=4, pool_count=3)
     assert [(pool.seed, pool.pictures) for pool in found.pools] == [(0, 4), (1, 4), (2, 4), (None, 8)]
     for pool in found.pools:
         among = sorted({column[query] for query in pool.queries})
@@ -56,8 +57,8 @@ def test_refinement_sees_the_pool_and_is_ranked_on_the_same_one(scene):
         seen.append(table.shape)
         return -table
 
-    found = measure(ABOUT, pairs, (), scores=scores, refine=reversed_order, pool_size=4, pool_count=2)
-    opposite = measure(ABOUT, pairs, (), scores=-scores, pool_size=4, pool_count=2)
+    found = measure(ABOUT, pairs, (), score=tabled(scores), refine=reversed_order, pool_size=4, pool_count=2)
+    opposite = measure(ABOUT, pairs, (), score=tabled(-scores), pool_size=4, pool_count=2)
     assert seen == [(len(pool.queries), pool.pictures) for pool in found.pools]
     assert [pool.refined for pool in found.pools] == [pool.plain for pool in opposite.pools]
     assert [pool.queries for pool in found.pools] == [pool.queries for pool in opposite.pools]
@@ -65,8 +66,8 @@ def test_refinement_sees_the_pool_and_is_ranked_on_the_same_one(scene):
 
 def test_pools_are_the_same_for_every_system(scene):
     pairs, _, scores = scene
-    one = measure(ABOUT, pairs, (), scores=scores, pool_size=5)
-    two = measure(ABOUT, pairs, (), scores=scores[:, ::-1], pool_size=5)
+    one = measure(ABOUT, pairs, (), score=tabled(scores), pool_size=5)
+    two = measure(ABOUT, pairs, (), score=tabled(scores[:, ::-1]), pool_size=5)
     assert len(one.drawn) == 10
     assert [p.queries for p in one.pools] == [p.queries for p in two.pools]
 
@@ -78,16 +79,16 @@ def test_a_repeated_pair_is_one_query_but_keeps_its_rows(scene):
         ABOUT,
         [*pairs, again],
         ("a",),
-        scores=np.vstack([scores, scores[2]]),
+        score=tabled(np.vstack([scores, scores[2]])),
         probabilities={"a": np.linspace(0, 1, 11)},
     )
-    assert found.full == measure(ABOUT, pairs, (), scores=scores).full
+    assert found.full == measure(ABOUT, pairs, (), score=tabled(scores)).full
     assert (found.pairs[10], len(found.probabilities["a"]), found.labels["a"][10]) == (found.pairs[2], 11, 1)
 
 
 def test_the_best_pictures_and_the_gap_between_them_are_kept(scene):
     pairs, column, scores = scene
-    found = measure(ABOUT, pairs, (), scores=scores)
+    found = measure(ABOUT, pairs, (), score=tabled(scores))
     for row, names in enumerate(found.top):
         shown = [column[int(name)] for name in names]
         assert len(set(shown)) == 5
@@ -99,13 +100,13 @@ def test_the_best_pictures_and_the_gap_between_them_are_kept(scene):
 
 def test_a_small_set_has_the_full_pool_alone(scene):
     pairs, _, scores = scene
-    assert [pool.seed for pool in measure(ABOUT, pairs, (), scores=scores).pools] == [None]
+    assert [pool.seed for pool in measure(ABOUT, pairs, (), score=tabled(scores)).pools] == [None]
 
 
 def test_a_result_round_trips(scene, tmp_path):
     pairs, _, scores = scene
     probabilities = {"a": np.linspace(0, 1, 10), "b": np.full(10, 1 / 3)}
-    found = measure(ABOUT, pairs, ("a", "b"), scores=scores, probabilities=probabilities, pool_size=4)
+    found = measure(ABOUT, pairs, ("a", "b"), score=tabled(scores), probabilities=probabilities, pool_size=4)
     path = found.write(tmp_path / "run")
     assert path == tmp_path / "run" / "results" / "made-up-grouped-test.json"
     assert Result.read(path) == found
@@ -120,7 +121,7 @@ def test_a_result_round_trips(scene, tmp_path):
 @pytest.mark.parametrize("change", [('"plain":[', '"plain":[7,'), ('"format"', '"former"'), ("{", "")])
 def test_a_damaged_file_is_refused(scene, tmp_path, change):
     pairs, _, scores = scene
-    path = measure(ABOUT, pairs, (), scores=scores).write(tmp_path)
+    path = measure(ABOUT, pairs, (), score=tabled(scores)).write(tmp_path)
     path.write_text(path.read_text().replace(*change, 1))
     with pytest.raises(DataError, match="expected a result file"):
         Result.read(path)
@@ -129,11 +130,11 @@ def test_a_damaged_file_is_refused(scene, tmp_path, change):
 def test_what_does_not_fit_is_refused(scene, tmp_path):
     pairs, _, scores = scene
     with pytest.raises(ShapeError, match=r"expected \(10, 8\)"):
-        measure(ABOUT, pairs, (), scores=scores[:, :7])
+        measure(ABOUT, pairs, (), score=tabled(scores[:, :7]))
     with pytest.raises(DataError, match="lacks a label"):
-        measure(ABOUT, pairs, ("c",), scores=scores)
+        measure(ABOUT, pairs, ("c",), score=tabled(scores))
     with pytest.raises(DataError, match="has no group"):
-        measure(ABOUT, [pairs[0].model_copy(update={"group": ""})], (), scores=scores[:1, :1])
+        measure(ABOUT, [pairs[0].model_copy(update={"group": ""})], (), score=tabled(scores[:1, :1]))
     with pytest.raises(MissingError, match="not a folder"):
         Result.read_all(tmp_path / "nowhere")
     with pytest.raises(MissingError, match="evaluate the run first"):

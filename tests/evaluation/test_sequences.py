@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_up_scores import tabled
 from made_up_sequences import story_pairs
 
 from limner.errors import DataError, NumericsError, ShapeError
@@ -45,7 +46,7 @@ def test_ranks_by_hand():
     scores = np.array(
         [[0.9, 0.1, 0.2, 0.8], [0.9, 0.5, 0.1, 0.3], [0, 0, 0, 0], [0.3, 0.3, 0.3, 0.3], [0.1, 0.2, 0.3, 0.0]]
     )
-    found = measure_sequences(ABOUT, pairs(), scores).found
+    found = measure_sequences(ABOUT, pairs(), tabled(scores)).found
     steps, distinct = found["steps"], found["distinct"]
     assert steps.own == (2, 1, 2.5, 4)
     # ties count half of the pictures that are not of the story: 0-1 and 0-0 tie with both of story 1
@@ -80,7 +81,7 @@ def test_distinct_ranks_by_loop():
     rng = np.random.default_rng(4)
     rows = story_pairs(4, 4)
     scores = rng.normal(size=(16, 16))
-    found = measure_sequences(ABOUT, rows, scores).found["distinct"]
+    found = measure_sequences(ABOUT, rows, tabled(scores)).found["distinct"]
     for story in range(4):
         used = []
         for step in range(4):
@@ -106,7 +107,9 @@ def test_looks_are_asked_of_the_first_picture():
         one = Saliency(("x", "y"), ranks, ((0,), (1,), (), (0, 1)))
         return {"noun": one, "sequence": one}
 
-    result = measure_sequences(ABOUT, pairs(), scores, features=features, described="made up", saliency=looks)
+    result = measure_sequences(
+        ABOUT, pairs(), tabled(scores), features=features, described="made up", saliency=looks
+    )
     steps = result.found["steps"]
     half = 0.5**0.5
     # firsts: 0-1 for 0-0; 0-1 for itself or extra; 0-0 for 1-0; 1-0 for a picture without features
@@ -125,7 +128,7 @@ def test_looks_are_asked_of_the_first_picture():
     # firsts 0-1 and 0-1, then 0-0 and 1-0; golds 0-0 and 0-1, then 1-0 and 1-1
     assert steps.coherence == (None, pytest.approx(1), None, pytest.approx(half))
     assert result.gold_coherence == pytest.approx((0 + 0) / 2)
-    bare = measure_sequences(ABOUT, pairs(), scores, features=features, similarity=False)
+    bare = measure_sequences(ABOUT, pairs(), tabled(scores), features=features, similarity=False)
     # their mean is (1, 5/4): what all share does not make two alike
     centred = features - [1, 1.25]
     near = np.dot(centred[1], centred[2]) / np.linalg.norm(centred[1]) / np.linalg.norm(centred[2])
@@ -151,10 +154,10 @@ def test_coherence_by_loop():
 def test_what_does_not_fit_is_refused():
     rows = story_pairs(2, 2)
     with pytest.raises(ShapeError, match=r"expected \(4, 4\)"):
-        measure_sequences(ABOUT, rows, np.zeros((4, 3)))
+        measure_sequences(ABOUT, rows, tabled(np.zeros((4, 3))))
     with pytest.raises(ShapeError, match=r"features have shape \(3, 2\)"):
-        measure_sequences(ABOUT, rows, np.zeros((4, 4)), features=np.zeros((3, 2)))
+        measure_sequences(ABOUT, rows, tabled(np.zeros((4, 4))), features=np.zeros((3, 2)))
     with pytest.raises(NumericsError, match="feature is not finite"):
-        measure_sequences(ABOUT, rows, np.zeros((4, 4)), features=np.full((4, 2), np.inf))
+        measure_sequences(ABOUT, rows, tabled(np.zeros((4, 4))), features=np.full((4, 2), np.inf))
     with pytest.raises(NumericsError, match="is nan"):
-        measure_sequences(ABOUT, rows, np.full((4, 4), np.nan))
+        measure_sequences(ABOUT, rows, tabled(np.full((4, 4), np.nan)))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_up_scores import tabled
 
 from limner.runs.validation import HINGE, maximise, mean_hinge, validation
 from limner.systems.base import Capabilities
@@ -26,20 +27,22 @@ def test_the_hinge_is_the_mean_over_all_wrong_pairs(texts, pictures):
     scores = rng.standard_normal((texts, pictures)).astype(np.float32)
     columns = np.concatenate([np.arange(pictures), rng.integers(pictures, size=texts - pictures)])
     if texts < 100:
-        assert mean_hinge(scores, columns, 0.3) == pytest.approx(loop_oracle(scores, columns, 0.3), rel=1e-5)
+        assert mean_hinge(tabled(scores), pictures, columns, 0.3) == pytest.approx(
+            loop_oracle(scores, columns, 0.3), rel=1e-5
+        )
     else:  # several blocks equal one
         costs = np.maximum(0, 0.3 + scores - scores[np.arange(texts), columns][:, None])
         wrong = columns[:, None] != np.arange(pictures)
         best = np.array([scores[columns == c, c].max() for c in range(pictures)])
         both = costs[wrong].mean() + np.maximum(0, 0.3 + scores - best)[wrong].mean()
-        assert mean_hinge(scores, columns, 0.3) == pytest.approx(both / 2, rel=1e-5)
+        assert mean_hinge(tabled(scores), pictures, columns, 0.3) == pytest.approx(both / 2, rel=1e-5)
 
 
 def test_by_hand():
     scores = np.array([[0.5, 0.45], [0.0, 1.0]], np.float32)
     # text 0: 0.1 + 0.45 − 0.5 = 0.05; text 1: 0; picture 0: 0; picture 1: 0
-    assert mean_hinge(scores, np.array([0, 1]), 0.1) == pytest.approx(0.05 / 4, rel=1e-5)
-    assert mean_hinge(np.ones((3, 1), np.float32), np.zeros(3, np.int64), 0.1) == 0
+    assert mean_hinge(tabled(scores), 2, np.array([0, 1]), 0.1) == pytest.approx(0.05 / 4, rel=1e-5)
+    assert mean_hinge(tabled(np.ones((3, 1), np.float32)), 1, np.zeros(3, np.int64), 0.1) == 0
 
 
 def test_a_lower_loss_is_better():
@@ -57,8 +60,8 @@ def test_it_is_measured_where_it_is_asked_for():
         def encode_image(self, pictures):
             return np.asarray(pictures)
 
-        def score(self, texts, images):
-            return texts @ images.T
+        def scorer(self, texts, images):
+            return tabled(texts @ images.T)
 
     pairs = tuple(
         Pair(id=f"{split}{i}", text=f"{split} {i}", image=f"{split}{i}", split=split, group=f"{split}{i}")

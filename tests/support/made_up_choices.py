@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from made_up_results import pairs_of
+from made_up_scores import tabled
 
 from limner.evaluation.results import About
 from limner.evaluation.retrieval import measure_choices
@@ -30,4 +31,4 @@ def choice_result(
     scores = rng.normal(size=right.shape) + quality * right
     about = About(system=system, data=data, split=split, part=part, seed=seed, preset=preset)
     with tempfile.TemporaryDirectory() as folder:
-        return measure_choices(about, pairs, scores, c, distractors=Path(folder))
+        return measure_choices(about, pairs, tabled(scores), c, distractors=Path(folder))

@@ -1,6 +1,7 @@
 """Result files of made-up systems whose order is known."""
 
 import numpy as np
+from made_up_scores import tabled
 
 from limner.datasets.pairs import Pair
 from limner.evaluation.results import About
@@ -62,7 +63,7 @@ def result(
         about,
         pairs,
         RELATIONS,
-        scores=None if system.startswith("text only") else scores,
+        score=None if system.startswith("text only") else tabled(scores),
         refine=refine,
         probabilities=probabilities,
         pool_size=pool_size,

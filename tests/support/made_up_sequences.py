@@ -1,6 +1,7 @@
 """Sequence results of made-up systems whose order is known."""
 
 import numpy as np
+from made_up_scores import tabled
 
 from limner.datasets.pairs import Pair
 from limner.evaluation.results import About
@@ -44,7 +45,7 @@ def sequence_result(
             **{"data": "storybook", "split": "grouped", "preset": "", **about},
         ),
         pairs,
-        scores,
+        tabled(scores),
         features=looks if features else None,
         described=described,
         saliency=saliency_of if features else None,

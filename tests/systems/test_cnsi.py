@@ -54,6 +54,8 @@ def test_scores_are_minus_the_energy_in_any_blocks(monkeypatch):
     due = -order_energy(torch.from_numpy(texts), torch.from_numpy(images)).numpy()
     own = model()
     np.testing.assert_allclose(own.score(texts, images), due, atol=1e-5)
+    some = own.scorer(texts, images)(np.array([1, 0]), slice(1, None))
+    np.testing.assert_allclose(some, due[[1, 0], 1:], atol=1e-5)
     monkeypatch.setattr(cnsi, "_BLOCK_FLOATS", 100)
     np.testing.assert_allclose(own.score(texts, images), due, atol=1e-5)
     assert own.score(texts[:0], images).shape == (0, 5)

@@ -44,6 +44,9 @@ def test_scores_are_those_of_a_loop():
     for text, row in zip(texts, own.score(texts, images), strict=True):
         due = sum(0.5 * math.log(sum(text[k] * phi[k, 4 + w] for k in range(2))) for w in (0, 1))
         assert float(row[0]) == pytest.approx(due, rel=1e-5)
+    np.testing.assert_array_equal(
+        own.scorer(texts, images)(slice(1, None), slice(None)), own.score(texts, images)[1:]
+    )
 
 
 def test_texts_have_topics_and_find_their_pictures():

@@ -38,6 +38,8 @@ def test_scores_are_the_best_of_all_head_pairs(monkeypatch):
     texts, images = units(rng, 7, 3, 8), units(rng, 5, 2, 8)
     due = by_loop(texts, images)
     np.testing.assert_allclose(model().score(texts, images), due, atol=1e-6)
+    some = model().scorer(texts, images)(np.array([1, 0]), slice(1, None))
+    np.testing.assert_allclose(some, due[[1, 0], 1:], atol=1e-6)
     made = pair_scores(torch.from_numpy(texts), torch.from_numpy(images))
     np.testing.assert_allclose(made.numpy(), due, atol=1e-6)
     monkeypatch.setattr("limner.systems.complementary.model._ROWS", 6)

@@ -28,6 +28,8 @@ def test_texts_and_pictures_become_unit_rows(monkeypatch):
     texts, images = built.encode_text(TEXTS), built.encode_image(features())
     np.testing.assert_allclose(np.linalg.norm(np.concatenate([texts, images]), axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(built.score(texts, images), texts @ images.T)
+    some = built.scorer(texts, images)(np.array([1, 0]), slice(1, None))
+    np.testing.assert_allclose(some, (texts @ images.T)[[1, 0], 1:], atol=1e-6)
     monkeypatch.setattr("limner.systems.base.ENCODE_BATCH", 2)
     np.testing.assert_allclose(built.encode_text(TEXTS), texts, atol=1e-6)
     np.testing.assert_allclose(built.encode_image(features()), images, atol=1e-6)

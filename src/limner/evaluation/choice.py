@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from limner.errors import ConfigError, DataError, NumericsError
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.evaluation.ranking import Score, host
 from limner.files import write_bytes
 
 FORMAT = "limner-choices-1"
 DEFAULT_CHOICES = 5
 OWN_CHOICES = {"coco": 100, "conceptual": 20}
+_QUESTIONS = 64  # of one block: more waste scores, fewer waste calls
 Rows = NDArray[np.int32]
 Credits = NDArray[np.float64]
 
@@ -164,22 +166,42 @@ def stored_choices(
     return choices
 
 
-def answer(scores: NDArray[np.floating], columns: NDArray[np.int64], choices: Choices) -> Answers:
+def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], choices: Choices) -> Answers:
     """Answer every question by the highest score.
 
+    Only options are scored, those of some questions at a time; all options of a question come out of one
+    block, so that equal vectors tie.
+
     Args:
-        scores: (N, M) texts by different pictures.
+        score: of texts and different pictures.
+        rows: (N,) row of every pair's text.
         columns: (N,) column of every pair's own picture.
         choices: the questions.
     Raises:
+        ShapeError: a block has another shape than was asked for.
         NumericsError: a score that an answer depends on is not finite, naming the pair.
     Source: docs/methods/evaluation.md §4.
     """
-    rows = np.arange(len(choices))[:, None]
-    right = scores[rows[:, 0], columns]
-    by_picture = scores[choices.texts, columns[:, None]]
-    by_text = scores[rows, columns[choices.pictures]]
-    return Answers(_credits(right, by_picture, "picture"), _credits(right, by_text, "text"))
+    own = np.arange(len(choices))[:, None]
+    texts, pictures = (np.concatenate([own, one], axis=1) for one in (choices.texts, choices.pictures))
+    by_picture, by_text = np.empty((2, len(choices), choices.c))
+    for start in range(0, len(choices), _QUESTIONS):
+        some = slice(start, start + _QUESTIONS)
+        options, place = np.unique(rows[texts[some]], return_inverse=True)
+        block = _block(score, options, columns[some])
+        by_picture[some] = block.T[np.arange(block.shape[1])[:, None], place.reshape(-1, choices.c)]
+        options, place = np.unique(columns[pictures[some]], return_inverse=True)
+        block = _block(score, rows[some], options)
+        by_text[some] = block[np.arange(len(block))[:, None], place.reshape(-1, choices.c)]
+    return Answers(_credits(by_picture, "picture"), _credits(by_text, "text"))
+
+
+def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Scores of some rows with some columns."""
+    found = host(score(rows, columns))
+    if found.shape != (len(rows), len(columns)):
+        raise ShapeError(f"choices: scores have shape {found.shape}, expected {len(rows), len(columns)}")
+    return found
 
 
 def _drawn(
@@ -211,13 +233,13 @@ def _drawn(
     return found
 
 
-def _credits(right: NDArray[np.floating], others: NDArray[np.floating], given: str) -> Credits:
-    """(N,) 1 where the right option alone is best, 0 where another is better, 1/t where t tie."""
-    wrong = np.flatnonzero(~(np.isfinite(right) & np.isfinite(others).all(axis=1)))
+def _credits(scores: NDArray[np.float64], given: str) -> Credits:
+    """(N, c) with the right option first → (N,): 1 where it alone is best, 0 where not, 1/t where t tie."""
+    wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(wrong):
         raise NumericsError(
             f"choices: an option of pair {wrong[0]} ({given} given) has a score that is not finite"
-            f" ({len(wrong)} of {len(right)} pairs); check the encoder's input for that row"
+            f" ({len(wrong)} of {len(scores)} pairs); check the encoder's input for that row"
         )
-    tied = 1 + (others == right[:, None]).sum(axis=1)
-    return np.where((others > right[:, None]).any(axis=1), 0.0, 1.0 / tied)
+    right = scores[:, :1]
+    return np.where((scores > right).any(axis=1), 0.0, 1.0 / (scores == right).sum(axis=1))

@@ -8,11 +8,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import comb
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.arrays import Some
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
 from limner.evaluation.uncertainty import Interval, interval
 
@@ -20,6 +21,10 @@ Ties = Literal["mean", "pessimistic", "optimistic"]
 Relevant = Sequence[Sequence[int]]
 """Per query the columns of the pictures that are right."""
 Scores = NDArray[np.floating]
+Score = Callable[[Some, Some], Any]
+"""(Q rows, P columns) → (Q, P) scores of those texts and pictures, as an array or as a tensor on the device
+that made them. The table of all of them need not exist anywhere."""
+ALL = slice(None)
 Counts = NDArray[np.int64]
 Ranks = NDArray[np.float64]
 METRIC_KINDS = ("R", "ER", "StR", "MedR", "MRR")
@@ -167,12 +172,37 @@ class Metric:
         return float(np.median(values) if self.statistic == "median" else values.mean())
 
 
-def rank(scores: NDArray[np.floating], relevant: Relevant) -> Ranking:
+def host(table: Any) -> Scores:  # noqa: ANN401  (see `Score`)
+    """A block as an array, wherever it was made."""
+    return table if isinstance(table, np.ndarray) else np.asarray(table.cpu())
+
+
+def leading(table: Any, count: int) -> tuple[Counts, Ranks]:  # noqa: ANN401  (see `Score`)
+    """The best columns of every row and their scores, best first; of equal ones the first column.
+
+    Args:
+        table: (Q, P) of numbers.
+        count: at least 1; P where that is less.
+    Returns:
+        (Q, count) columns and (Q, count) scores.
+    """
+    left = table.copy() if isinstance(table, np.ndarray) else table.clone()
+    lines, count = np.arange(len(left)), min(count, left.shape[1])
+    columns, values = np.empty((len(left), count), np.int64), np.empty((len(left), count))
+    for place in range(count if len(left) else 0):
+        columns[:, place] = host(left.argmax(1))
+        values[:, place] = host(left[lines, columns[:, place]])
+        left[lines, columns[:, place]] = -np.inf  # struck out to find the next
+    return columns, values
+
+
+def rank(scores: NDArray[np.floating], relevant: Relevant, *, first: int = 0) -> Ranking:
     """Rank every query's relevant pictures among the gallery.
 
     Args:
         scores: (N, M) rows are texts, columns are pictures, finite.
         relevant: (N,) per query the columns of the pictures that are right.
+        first: number of the first query in messages.
     Raises:
         ShapeError: scores and relevance do not fit.
         NumericsError: a score is not finite, naming the row.
@@ -182,42 +212,46 @@ def rank(scores: NDArray[np.floating], relevant: Relevant) -> Ranking:
     if scores.ndim != 2:
         raise ShapeError(f"rank: scores has shape {scores.shape}, expected (N, M)")
     rows, size = scores.shape
-    return rank_blocks(lambda start, stop: scores[start:stop], (rows, size), relevant)
+    return rank_blocks(lambda start, stop: scores[start:stop], (rows, size), relevant, first=first)
 
 
 def rank_blocks(
-    score_rows: Callable[[int, int], NDArray[np.floating]],
+    score_rows: Callable[[int, int], Any],
     shape: tuple[int, int],
     relevant: Relevant,
     *,
     block: int | None = None,
+    first: int = 0,
 ) -> Ranking:
     """As `rank`, with scores made block by block, so that N × M never has to exist.
 
     Args:
-        score_rows: (start, stop) → (stop − start, M) scores of those queries.
+        score_rows: (start, stop) → (stop − start, M) scores of those queries, as `Score` gives them; counted
+            on the device they lie on.
         shape: (N, M).
         relevant: as in `rank`.
         block: queries per block; by default as many as keep a block at 16 M scores.
+        first: number of the first query in messages.
     """
     rows, size = shape
     right = _columns(relevant, rows, size)
     lost = np.flatnonzero(np.diff(right.starts) == 0)
     if len(lost):
         raise DataError(
-            f"rank: query {lost[0]} has no relevant picture ({len(lost)} of {rows} queries); leave such"
-            " queries out"
+            f"rank: query {first + lost[0]} has no relevant picture ({len(lost)} of {rows} queries); leave"
+            " such queries out"
         )
     step = block or max(1, BLOCK_CELLS // max(size, 1))
     counts = np.zeros((3, rows), dtype=np.int64)
     for start in range(0, rows, step):
         stop = min(start + step, rows)
-        table = np.asarray(score_rows(start, stop))
-        if table.shape != (stop - start, size):
+        table = score_rows(start, stop)
+        if tuple(table.shape) != (stop - start, size):
             raise ShapeError(
-                f"rank: rows {start}:{stop} have shape {table.shape}, expected {stop - start, size}"
+                f"rank: rows {start}:{stop} have shape {tuple(table.shape)}, expected {stop - start, size}"
             )
-        counts[:, start:stop] = _count(table, right.slice(start, stop), start)
+        count = _count if isinstance(table, np.ndarray) else _count_on_device
+        counts[:, start:stop] = count(table, right.slice(start, stop), first + start)
     return Ranking(counts[0], counts[1], counts[2], size)
 
 
@@ -276,13 +310,26 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     return counts
 
 
-def _look_at(table: NDArray[np.floating], doubtful: NDArray[np.int64], start: int) -> None:
+def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: ANN401  (a tensor)
+    """As `_count`, of a tensor, which stays where it is."""
+    owners = right.owners()
+    own = host(table[owners, right.columns])
+    best = np.maximum.reduceat(own, right.starts[:-1])
+    tied = np.bincount(owners, own == best[owners], minlength=len(table)).astype(np.int64)
+    top = table.new_tensor(best)[:, None]
+    better, equal = host((table > top).sum(1)), host((table == top).sum(1))
+    _look_at(table, np.flatnonzero(host(table.isfinite().all(1)) == 0), start)
+    return np.stack([better, equal - tied, tied])
+
+
+def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # noqa: ANN401  (see `Score`)
     """Refuse a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
-    for row in doubtful:
-        if not np.isfinite(table[row]).all():
-            column = int(np.argmin(np.isfinite(table[row])))
+    for row in doubtful.tolist():
+        values = host(table[row])
+        if not np.isfinite(values).all():
+            column = int(np.argmin(np.isfinite(values)))
             raise NumericsError(
-                f"rank: score of query {start + row} and picture {column} is {table[row, column]},"
+                f"rank: score of query {start + row} and picture {column} is {values[column]},"
                 " expected a finite number; check the encoder's input for that row"
             )
 

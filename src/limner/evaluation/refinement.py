@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, expect
 from limner.errors import ConfigError, NumericsError, ShapeError, unknown
+from limner.evaluation.ranking import ALL, BLOCK_CELLS, Score, host
 
 if TYPE_CHECKING:
     from limner.systems.base import Model
@@ -221,9 +222,9 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
 
 
 def choose(
-    scores: FloatArray,
+    score: Score,
     logits: PairLogits,
-    ranks: Callable[[FloatArray], NDArray[np.float64]],
+    ranks: Callable[[FloatArray, slice], NDArray[np.float64]],
     *,
     strengths: Sequence[float] = STRENGTHS,
     thresholds: Sequence[float] = THRESHOLDS,
@@ -235,21 +236,29 @@ def choose(
     lower threshold and the lower strength.
 
     Args:
-        scores: (N, M) of the validation queries.
+        score: of N validation queries with M pictures; asked for blocks.
         logits: of the same.
-        ranks: (N, M) scores → (N,) rank of the right picture of every query.
+        ranks: (Q, M) scores, and which of the queries these are → (Q,) rank of the right picture of each.
         strengths: λ to try.
         thresholds: T to try.
         form: as in `Refinement`.
     Source: docs/methods/cmcm.md §4.3.
     """
-    plain, apart = ranks(np.asarray(scores, dtype=np.float32)), gaps(scores)
+    count, size, _ = logits.shape
+    plain, apart, fine = np.empty(count), np.empty(count), np.empty((len(strengths), count))
+    step = max(1, BLOCK_CELLS // size)
+    for start in range(0, count, step):
+        some = slice(start, min(start + step, count))
+        table = host(score(some, ALL))
+        own = logits.take(np.arange(some.start, some.stop), np.arange(size))
+        plain[some], apart[some] = ranks(np.asarray(table, dtype=np.float32), some), gaps(table)
+        for number, strength in enumerate(strengths):
+            # One pass per strength: a threshold only says for which queries the refined rank counts.
+            fine[number, some] = ranks(refine(table, own, Refinement(strength, np.inf, form)), some)
     tried: list[tuple[float, float, float, float]] = []
-    for strength in strengths:
-        # One pass per strength: a threshold only says for which queries the refined rank counts.
-        fine = ranks(refine(scores, logits, Refinement(strength, np.inf, form)))
+    for number, strength in enumerate(strengths):
         for threshold in thresholds:
-            found = np.where(apart < threshold, fine, plain)
+            found = np.where(apart < threshold, fine[number], plain)
             tried.append((float(np.median(found)), -float(np.mean(1 / found)), threshold, strength))
     _, _, threshold, strength = min(tried)
     return Refinement(strength, threshold, form)

@@ -1,25 +1,26 @@
-"""Ranks of texts' pictures and answers to c-way questions, from pairs and a score table.
+"""Ranks of texts' pictures and answers to c-way questions, from pairs and what scores them block by block.
 
-It never asks who made the scores, and writes no file.
+It never asks who makes the scores, holds no table of all texts with all pictures, and writes no file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.datasets.pairs import Pair
 from limner.datasets.splits import duplicate_groups, text_id
-from limner.errors import DataError, ShapeError
+from limner.errors import DataError
 from limner.evaluation.choice import answer, stored_choices
-from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, Pool, different, draw
-from limner.evaluation.ranking import Scores, rank
-from limner.evaluation.refinement import gaps
+from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw
+from limner.evaluation.ranking import ALL, Ranks, Score, Scores, host, leading, rank, rank_blocks
 from limner.evaluation.results import TOP, About, ChoiceResult, PoolRanks, Result
 
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
-"""(Q, P) plain scores of a pool, its (Q,) rows and (P,) columns → (Q, P) refined scores."""
+"""(Q, P) plain scores in a pool, their (Q,) rows and its (P,) columns → (Q, P) refined scores."""
 
 
 def measure(
@@ -27,7 +28,7 @@ def measure(
     pairs: Sequence[Pair],
     relations: Sequence[str],
     *,
-    scores: Scores | None = None,
+    score: Score | None = None,
     refine: Refine | None = None,
     probabilities: Mapping[str, NDArray[np.floating]] | None = None,
     pool_size: int = POOL_SIZE,
@@ -41,30 +42,33 @@ def measure(
         about: what is measured.
         pairs: (N,) all rows of the part, with groups filled in.
         relations: whose labels are kept.
-        scores: (N, M) rows are texts, columns the different pictures in order of first appearance
-            (by `Pair.image_id`); None for a system that retrieves nothing.
+        score: rows are those of `pairs`, columns the M different pictures in order of first appearance
+            (by `Pair.image_id`); asked for blocks. None for a system that retrieves nothing.
         refine: scores of a pool → refined scores; None where nothing refines.
         probabilities: relation → (N,) predicted for each pair.
         pool_size: pictures per pool; a set with fewer gets the full set alone.
         pool_count: pools drawn, seeds 0…count−1.
     Raises:
-        ShapeError: the score table does not fit the pairs.
+        ShapeError: a block has another shape than was asked for.
         DataError: a pair has no group or lacks a label.
     Source: docs/methods/evaluation.md §2; docs/methods/cmcm.md §4.2.
     """
     lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
     if lost is not None:
         raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; split the set first")
-    copies, queries, columns, first = _different(about, pairs, scores)
+    copies, queries, columns, first = _different(about, pairs)
     pools: list[PoolRanks] = []
     top: list[tuple[str, ...]] = []
-    if scores is not None:
+    if score is not None:
         drawn = draw(columns, size=pool_size, count=pool_count) if len(first) >= pool_size else []
-        full = Pool(np.arange(len(first)), np.arange(len(queries)))
-        pools = [_ranks(scores, refine, pool, queries, columns) for pool in (*drawn, full)]
+        for pool in drawn:
+            found = _scored(score, refine, queries[pool.queries], pool.pictures, columns[pool.queries])
+            pools.append(found.ranks(queries[pool.queries], len(pool.pictures), pool.seed))
+        every = np.arange(len(pairs)), np.arange(len(first)), columns[np.array(copies)]
+        full = _scored(score, refine, *every, whole=True)
+        pools.append(full.of(queries).ranks(queries, len(first), None))
         names = [pairs[row].id for row in queries[first]]
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
-        top = [tuple(names[column] for column in row) for row in order]
+        top = [tuple(names[column] for column in row) for row in full.top.tolist()]
     return Result(
         about=about,
         ids=tuple(pair.id for pair in pairs),
@@ -78,9 +82,9 @@ def measure(
 
 
 def _different(
-    about: About, pairs: Sequence[Pair], scores: Scores | None
+    about: About, pairs: Sequence[Pair]
 ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Different pairs of a part, to whose pictures the score table must fit.
+    """Different pairs of a part.
 
     Returns:
         (N,) number of every row's pair, (Q,) first row of every pair, (Q,) column of its picture, and (M,)
@@ -92,40 +96,89 @@ def _different(
     copies = duplicate_groups([[(text_id(pair.text), pair.image_id)] for pair in pairs])
     rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
     columns, first = different([pairs[row].image_id for row in rows])
-    due = len(pairs), len(first)
-    if scores is not None and scores.shape != due:
-        raise ShapeError(
-            f"{about.data}: scores have shape {scores.shape}, expected {due} (texts, different pictures)"
-        )
     return copies, rows, columns, first
 
 
-def _ranks(
-    scores: Scores,
+@dataclass(frozen=True)
+class _Scored:
+    """What is kept of the scores of Q queries in a pool.
+
+    Attributes:
+        plain: (Q,) ranks.
+        refined: (Q,), or (0,) where nothing refines.
+        gaps: (Q,) how far the best picture lies above the second, or (0,) in a pool of one.
+        top: (Q, TOP or fewer) best columns.
+    """
+
+    plain: Ranks
+    refined: Ranks
+    gaps: Ranks
+    top: NDArray[np.int64]
+
+    def of(self, rows: NDArray[np.int64]) -> "_Scored":
+        """Those of some queries."""
+        plain, refined, gaps = (
+            part[rows] if len(part) else part for part in (self.plain, self.refined, self.gaps)
+        )
+        return _Scored(plain, refined, gaps, self.top[rows])
+
+    def ranks(self, queries: NDArray[np.int64], pictures: int, seed: int | None) -> PoolRanks:
+        """As stored."""
+        return PoolRanks(
+            seed=seed,
+            pictures=pictures,
+            queries=tuple(queries.tolist()),
+            plain=tuple(self.plain.tolist()),
+            refined=tuple(self.refined.tolist()),
+            gaps=tuple(self.gaps.tolist()),
+        )
+
+
+def _scored(
+    score: Score,
     refine: Refine | None,
-    pool: Pool,
-    queries: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    pictures: NDArray[np.int64],
     columns: NDArray[np.int64],
-) -> PoolRanks:
-    """Ranks of one pool; its relevant column is the one picture of each query."""
-    rows = queries[pool.queries]
-    table = scores[np.ix_(rows, pool.pictures)]
-    right = np.searchsorted(pool.pictures, columns[pool.queries])[:, None].tolist()
-    refined = None if refine is None else rank(refine(table, rows, pool.pictures), right)
-    return PoolRanks(
-        seed=pool.seed,
-        pictures=len(pool.pictures),
-        queries=tuple(rows.tolist()),
-        plain=tuple(rank(table, right).ranks().tolist()),
-        refined=() if refined is None else tuple(refined.ranks().tolist()),
-        gaps=tuple(gaps(table).tolist()) if len(pool.pictures) > 1 else (),
-    )
+    *,
+    whole: bool = False,
+) -> _Scored:
+    """Rank some queries in one pool, a block of queries at a time.
+
+    Args:
+        score: of the part.
+        refine: as in `measure`.
+        rows: (Q,) queries.
+        pictures: (P,) columns of the pool, ascending.
+        columns: (Q,) the one relevant column of each query.
+        whole: whether these are all pictures.
+    """
+    right = np.searchsorted(pictures, columns)[:, None].tolist()
+    refined, values, top = [np.empty(0)], [np.empty((0, 2))], []
+
+    def block(start: int, stop: int) -> Any:  # noqa: ANN401  (see `Score`)
+        some = rows[start:stop]
+        table = score(some, ALL if whole else pictures)
+        if table.shape[1] == len(pictures):  # else `rank_blocks` says what is wrong
+            best, best_scores = leading(table, TOP)
+            top.append(best)
+            values.append(best_scores[:, :2])
+            if refine is not None:
+                fine = rank(refine(host(table), some, pictures), right[start:stop], first=start)
+                refined.append(fine.ranks())
+        return table
+
+    plain = rank_blocks(block, (len(rows), len(pictures)), right).ranks()
+    if len(pictures) < 2:
+        return _Scored(plain, np.concatenate(refined), np.empty(0), np.concatenate(top))
+    first, second = np.concatenate(values).T
+    return _Scored(plain, np.concatenate(refined), first - second, np.concatenate(top))
 
 
 def measure_choices(
     about: About,
     pairs: Sequence[Pair],
-    scores: Scores,
+    score: Score,
     c: int,
     *,
     distractors: Path,
@@ -135,18 +188,18 @@ def measure_choices(
     Args:
         about: what is measured.
         pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
-        scores: (rows, M) texts × different pictures in order of first appearance, as in `measure`.
+        score: as in `measure`; asked for the options of some questions at a time.
         c: options per question.
         distractors: folder of stored questions that all runs share.
     Raises:
-        ShapeError: the score table does not fit.
+        ShapeError: a block has another shape than was asked for.
         DataError: a pair has no group, too few pairs, or the stored file is damaged.
     Source: docs/methods/evaluation.md §4.
     """
-    _, rows, columns, _ = _different(about, pairs, scores)
+    _, rows, columns, _ = _different(about, pairs)
     texts, images = [text_id(pairs[row].text) for row in rows], [pairs[row].image_id for row in rows]
     choices = stored_choices(distractors, about.name.replace("/", "-"), texts, images, c)
-    answers = answer(scores[rows], columns, choices)
+    answers = answer(score, rows, columns, choices)
     return ChoiceResult(
         about=about,
         c=c,

@@ -1,12 +1,14 @@
 """Stories as a test for any system that scores texts against pictures: ranks by step, and how finds look.
 
-Works on pairs and a score table, so that it never asks who made the scores. It writes no file.
+Works on pairs and what scores them block by block, so that it never asks who makes the scores. It writes no
+file.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.pools import different
-from limner.evaluation.ranking import Scores, rank
+from limner.evaluation.ranking import ALL, BLOCK_CELLS, Ranks, Score, Scores, host, leading, rank
 from limner.evaluation.results import CUTS, TOP, About, Decoding, Definition, Found, Level, SequenceResult
 from limner.evaluation.saliency import Saliency, noun_saliency, sequence_saliency, unit_or_zero
 from limner.evaluation.uncertainty import Values
@@ -89,7 +91,7 @@ def by_story(stories: Sequence[str]) -> dict[str, list[int]]:
 def measure_sequences(
     about: About,
     pairs: Sequence[Pair],
-    scores: Scores,
+    score: Score,
     *,
     features: NDArray[np.floating] | None = None,
     described: str = "",
@@ -101,7 +103,7 @@ def measure_sequences(
     Args:
         about: what is measured.
         pairs: (N,) all rows of the part.
-        scores: (N, M) rows are texts, columns the different pictures in order of first appearance, as in
+        score: rows are those of `pairs`, columns the M different pictures in order of first appearance, as in
             `retrieval.measure`.
         features: (M, F) of the pictures, the same for every system; None measures no looks.
         described: what the features are of.
@@ -117,11 +119,6 @@ def measure_sequences(
     """
     steps = steps_of(pairs)
     size = len(steps.names)
-    if scores.shape != (len(pairs), size):
-        raise ShapeError(
-            f"{about.data}: scores have shape {scores.shape}, expected {len(pairs), size}"
-            " (texts, different pictures)"
-        )
     looks: Mapping[Definition, Saliency] = {}
     seen = None
     if features is not None:
@@ -134,8 +131,6 @@ def measure_sequences(
         # what is common to all pictures would make any two alike
         seen = features if similarity else features - features.mean(axis=0)
     compared = features if similarity else None
-    table = scores[steps.rows]
-    tables: dict[Decoding, Scores] = {"steps": table, "distinct": without_repeats(table, steps.stories)}
     gold = np.array([columns[0] for columns in steps.relevant], np.int64)
     alike = [] if seen is None else [c for c in coherence(seen, gold, steps.stories) if c is not None]
     return SequenceResult(
@@ -144,7 +139,9 @@ def measure_sequences(
         stories=steps.stories,
         pictures=size,
         features=described if features is not None else "",
-        found={name: _found(own, steps, compared, looks, seen) for name, own in tables.items()},
+        found={
+            name: _found(own, steps, compared, looks, seen) for name, own in _placed(score, steps).items()
+        },
         levels={
             name: Level(
                 random=tuple(one.chance(CUTS)),
@@ -176,18 +173,21 @@ def coherence(
     return [None, *(c if same else None for c, same in zip(cosines, later, strict=True))]
 
 
-def without_repeats(scores: Scores, stories: Sequence[str]) -> Scores:
+def without_repeats(
+    scores: Scores, stories: Sequence[str], shown: dict[str, list[int]] | None = None
+) -> Scores:
     """Scores with every picture that an earlier step of the story puts first moved behind all others.
 
     Args:
         scores: (N, M), steps of a story in their order.
         stories: (N,).
+        shown: story → columns that its steps in blocks before put first; those of this block are added.
     Returns:
         (N, M), a copy.
     Source: docs/methods/evaluation.md §6.2.
     """
     table = np.array(scores, dtype=np.float64)
-    used: dict[str, list[int]] = {}
+    used = {} if shown is None else shown
     for row, story in enumerate(stories):
         before = used.setdefault(story, [])
         if before:
@@ -209,21 +209,54 @@ def saliency_of(
     }
 
 
+class _Placed(NamedTuple):
+    """Where a decoding puts pictures.
+
+    Attributes:
+        own: (N,) ranks of the step's own pictures.
+        story: (N,) ranks of its story's pictures.
+        top: (N, TOP or fewer) best columns.
+    """
+
+    own: Ranks
+    story: Ranks
+    top: NDArray[np.int64]
+
+
+def _placed(score: Score, steps: Steps) -> dict[Decoding, _Placed]:
+    """Both decodings, some steps at a time; of a story, what its earlier steps put first is carried over."""
+    count, size = len(steps.rows), len(steps.names)
+    found: dict[Decoding, list[_Placed]] = {"steps": [], "distinct": []}
+    shown: dict[str, list[int]] = {}
+    step = max(1, BLOCK_CELLS // size // 4)  # beside a block lie copies of it in double precision
+    for start in range(0, count, step):
+        some = slice(start, min(start + step, count))
+        table = host(score(steps.rows[some], ALL))
+        if table.shape != (some.stop - start, size):
+            raise ShapeError(
+                f"sequences: scores have shape {table.shape}, expected {some.stop - start, size}"
+                " (texts, different pictures)"
+            )
+        for name, parts in found.items():
+            own = table if name == "steps" else without_repeats(table, steps.stories[some], shown)
+            right, worlds = (rank(own, one[some], first=start) for one in (steps.relevant, steps.worlds))
+            parts.append(_Placed(right.ranks(), worlds.ranks(), leading(own, TOP)[0]))
+    return {name: _Placed(*map(np.concatenate, zip(*parts, strict=True))) for name, parts in found.items()}
+
+
 def _found(
-    table: Scores,
+    placed: _Placed,
     steps: Steps,
     features: NDArray[np.floating] | None,
     looks: Mapping[Definition, Saliency],
     seen: NDArray[np.floating] | None,
 ) -> Found:
     """Ranks, and how the first pictures look."""
-    own, story = rank(table, steps.relevant).ranks(), rank(table, steps.worlds).ranks()
-    order = np.argsort(-table, axis=1, kind="stable")[:, :TOP]
-    first = order[:, 0].astype(np.int64)
+    first = placed.top[:, 0]
     return Found(
-        own=tuple(own.tolist()),
-        story=tuple(story.tolist()),
-        top=tuple(tuple(steps.names[column] for column in row) for row in order.tolist()),
+        own=tuple(placed.own.tolist()),
+        story=tuple(placed.story.tolist()),
+        top=tuple(tuple(steps.names[column] for column in row) for row in placed.top.tolist()),
         similarity=() if features is None else tuple(_cosines(features, first, steps.relevant).tolist()),
         saliency={name: tuple(one.values(first).tolist()) for name, one in looks.items()},
         coherence=() if seen is None else tuple(coherence(seen, first, steps.stories)),

@@ -15,7 +15,7 @@ from limner.datasets.pairs import Pair
 from limner.encoders.colour import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
 from limner.evaluation.caption_scores import text_scores
-from limner.evaluation.ranking import Scores
+from limner.evaluation.ranking import Score
 from limner.evaluation.results import About, Captions, ChoiceResult, Definition, Result, SequenceResult
 from limner.evaluation.results import Pictures as PictureKind
 from limner.evaluation.saliency import Saliency
@@ -38,14 +38,14 @@ class SequenceMeter:
         self._made: dict[str, Mapping[Definition, Saliency]] = {}
 
     def measure(
-        self, about: About, pairs: Sequence[Pair], scores: Scores, pictures: PictureRows
+        self, about: About, pairs: Sequence[Pair], score: Score, pictures: PictureRows
     ) -> SequenceResult | None:
         """Ranks of one run by step, or None where the pairs are no steps of stories.
 
         Args:
             about: what is measured.
             pairs: (N,) all rows of the part.
-            scores: (N, M), see `limner.evaluation.sequences.measure_sequences`.
+            score: see `limner.evaluation.sequences.measure_sequences`.
             pictures: as the run's corpus holds them.
         """
         if not of_stories(pairs):
@@ -61,7 +61,7 @@ class SequenceMeter:
         return measure_sequences(
             about,
             pairs,
-            scores,
+            score,
             features=features,
             described=described,
             similarity=similar,

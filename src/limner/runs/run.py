@@ -231,17 +231,17 @@ class Run:
             refinement=settings,
             config=config.model_dump(mode="json"),
         )
-        scores = model.score(texts, images)
+        score = model.scorer(texts, images)
         asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
         if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
             _, pictures = self.data(plain=True, weights=weights)
-        sequences = None if stories is None else stories.measure(about, pairs, scores, pictures)
+        sequences = None if stories is None else stories.measure(about, pairs, score, pictures)
         if sequences is not None and isinstance(model, Gsda) and can.captions:
             captions = generated(sequences, model, pairs, pictures)
             sequences = sequences.model_copy(update={"captions": captions})
         return Measured(
-            measure(about, pairs, data.relations, scores=scores, refine=refined, probabilities=probabilities),
-            tuple(measure_choices(about, pairs, scores, c, distractors=distractors) for c in asked),
+            measure(about, pairs, data.relations, score=score, refine=refined, probabilities=probabilities),
+            tuple(measure_choices(about, pairs, score, c, distractors=distractors) for c in asked),
             sequences,
         )
 

@@ -122,7 +122,8 @@ def train(
             device=device,
             report=read,
         )
-    corpus = corpus_of(found, pictures, settings.data.relations, settings.data.limit)
+    chosen = settings.data
+    corpus = corpus_of(found, pictures, chosen.relations, chosen.limit, chosen.validation_sample)
 
     def note(line: str) -> None:
         if first and line:
@@ -131,8 +132,9 @@ def train(
     if first:
         for line in (*found.notes, write_left_out(found.missing, to)):
             note(line)
+    drawn = f" (drawn from {corpus.held_out}, data.validation_sample)" if corpus.held_out else ""
     note(
-        f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs;"
+        f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs{drawn};"
         f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
     )
     position, finished = own.train(

@@ -19,7 +19,7 @@ from limner.datasets.splits import text_id
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.pools import different
-from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Score, host, rank, rank_blocks
 from limner.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
 from limner.evaluation.relations import average_precision
 from limner.evaluation.stories import same_document
@@ -63,13 +63,14 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
         if not can.texts:
             return same_document(*story_pictures(model, corpus.pictures, rows))
         texts, images, columns = vectors(model, corpus.pictures, rows, can)
-        scores = model.score(texts, images)
-        ranking = rank(scores, columns[:, None].tolist())
+        score, shape = model.scorer(texts, images), (len(texts), len(images))
+        right = columns[:, None].tolist()
+        ranking = rank_blocks(lambda start, stop: score(slice(start, stop), ALL), shape, right)
         found = {name: Metric.parse(name)(ranking) for name in METRICS}
         for one in questions:
-            found[f"{CHOICE}{one.c}"] = float(np.mean(answer(scores, columns, one)))
+            found[f"{CHOICE}{one.c}"] = float(np.mean(answer(score, np.arange(len(columns)), columns, one)))
         if metric == HINGE:
-            found[HINGE] = mean_hinge(scores, columns, can.margin)
+            found[HINGE] = mean_hinge(score, len(images), columns, can.margin)
         if can.relations:
             probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
             known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
@@ -122,11 +123,12 @@ def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
     return together[np.argsort(np.concatenate(stories))]
 
 
-def mean_hinge(scores: FloatArray, columns: NDArray[np.int64], margin: float) -> float:
+def mean_hinge(score: Score, pictures: int, columns: NDArray[np.int64], margin: float) -> float:
     """What the average wrong picture of a text, and wrong text of a picture, costs: the validation loss.
 
     Args:
-        scores: (N, M) texts by pictures.
+        score: of N texts with M pictures; asked for blocks.
+        pictures: M.
         columns: (N,) the picture of each text; its other texts are not wrong.
         margin: score units, > 0.
     Returns:
@@ -134,18 +136,22 @@ def mean_hinge(scores: FloatArray, columns: NDArray[np.int64], margin: float) ->
     Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
     all weights 1 and all pictures at once.
     """
-    true = scores[np.arange(len(scores)), columns]
-    best = np.full(scores.shape[1], -np.inf, np.float32)
+    rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # beside a block lie its costs
+    blocks = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    true, costs = np.empty(rows, np.float32), np.zeros((2, rows))
+    for some in blocks:
+        true[some] = host(score(some, ALL))[np.arange(some.stop - some.start), columns[some]]
+    best = np.full(pictures, -np.inf, np.float32)
     np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
-    total, count = 0.0, 0
-    for reference in (np.broadcast_to(true[:, None], scores.shape), np.broadcast_to(best, scores.shape)):
-        for start in range(0, len(scores), _BLOCK):
-            some = slice(start, start + _BLOCK)
-            wrong = columns[some, None] != np.arange(scores.shape[1])
-            costs = np.maximum(0, margin + scores[some] - reference[some])
-            total += float(costs.sum(where=wrong, dtype=np.float64))
-            count += int(wrong.sum())
-    return total / count if count else 0.0
+    for some in blocks:
+        table = host(score(some, ALL))
+        wrong = columns[some, None] != np.arange(pictures)
+        for direction, reference in enumerate((true[some, None], best)):
+            found = np.maximum(0, margin + table - reference)
+            # text by text, so that the sum is the same for blocks of any size
+            costs[direction, some] = found.sum(axis=1, where=wrong, dtype=np.float64)
+    count = 2 * rows * (pictures - 1)
+    return float(costs.sum()) / count if count else 0.0
 
 
 def choices_of(metric: str) -> tuple[int, ...]:
@@ -205,9 +211,9 @@ def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refine
     texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
     right = columns[:, None].tolist()
     return choose(
-        model.score(texts, images),
+        model.scorer(texts, images),
         pair_logits(model, texts, images),
-        lambda table: rank(table, right).ranks(),
+        lambda table, some: rank(table, right[some], first=some.start).ranks(),
         strengths=STRENGTHS if can.strength is None else (can.strength,),
         thresholds=THRESHOLDS if can.threshold is None else (can.threshold,),
         form=can.relations or "multiply",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.arrays import FloatArray, TextEncoder, scores
+from limner.arrays import FloatArray, Some, TextEncoder, scores
 from limner.config import build
 from limner.datasets.features import Layer
 from limner.datasets.vocabulary import Vocabulary
@@ -273,6 +273,32 @@ class Model(nn.Module):
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
         """(N, D) and (M, D) unit rows → (N, M) cosines."""
         return scores(texts, images)
+
+    def products(self, texts: Tensor, images: Tensor) -> Tensor:
+        """What `score` gives, of tensors on any device."""
+        return texts @ images.t()
+
+    def scorer(self, texts: FloatArray, images: FloatArray) -> Callable[[Some, Some], Any]:
+        """Scores of any texts with any pictures, made on the device of the weights when they are asked for.
+
+        Args:
+            texts: (N, *shape), as `encode_text` gives them.
+            images: (M, *shape), as `encode_image` gives them.
+        Returns:
+            (Q rows, P columns) → (Q, P): an array if that device is the CPU, else a tensor there.
+        """
+        device = self.device
+        held = [torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in (texts, images)]
+
+        def some(part: Tensor, which: Some) -> Tensor:
+            return part[which] if isinstance(which, slice) else part[torch.from_numpy(which).to(device)]
+
+        def block(rows: Some, columns: Some) -> Any:  # noqa: ANN401  (an array or a tensor)
+            with torch.no_grad():
+                found = self.products(some(held[0], rows), some(held[1], columns))
+            return found.numpy() if device.type == "cpu" else found
+
+        return block
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; logits are their sums."""
@@ -589,6 +615,7 @@ class System(Generic[C, M]):
             "vocabulary": json.loads(vocabulary.to_json()),
             "image_width": image_width,
             "deviations": config.deviations(),
+            "validation": {"pairs": len(corpus.val), "of": corpus.held_out or len(corpus.val)},
         }
         stored = self.capabilities(config).backbone == "frozen" and corpus.backbone
         return saved | ({"backbone": stored} if stored else {})

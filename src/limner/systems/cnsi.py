@@ -179,14 +179,20 @@ class Cnsi(TextModel, StoryModel):
 
         Source: CNSI 2018; docs/methods/gsda.md §8.3.
         """
+        held = (torch.from_numpy(np.array(part, np.float32)).to(self.device) for part in (texts, images))
+        found: FloatArray = self.products(*held).cpu().numpy()
+        return found
+
+    def products(self, texts: Tensor, images: Tensor) -> Tensor:
+        """See `Model.products`."""
         sizes = expect("cnsi.score", texts=(texts, "N D"), images=(images, "M D"))
-        found = np.empty((sizes["N"], sizes["M"]), np.float32)
-        shown = torch.from_numpy(np.array(images, np.float32)).to(self.device)
-        size = max(1, _BLOCK_FLOATS // max(1, shown.numel()))
-        for start in range(0, len(texts), size):
-            given = torch.from_numpy(np.array(texts[start : start + size], np.float32)).to(self.device)
-            over = (given[:, None] - shown).clamp_(min=0).square_().sum(dim=2)
-            found[start : start + size] = -over.cpu().numpy()
+        found = texts.new_empty(sizes["N"], sizes["M"])
+        rows = max(1, _BLOCK_FLOATS // max(1, images.numel()))
+        columns = max(1, _BLOCK_FLOATS // max(1, images.shape[1]))
+        for top in range(0, sizes["N"], rows):
+            for left in range(0, sizes["M"], columns):
+                over = texts[top : top + rows, None] - images[left : left + columns]
+                found[top : top + rows, left : left + columns] = -over.clamp_(min=0).square_().sum(dim=2)
         return found
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:

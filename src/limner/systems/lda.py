@@ -175,6 +175,10 @@ class Lda(Model):
         found: FloatArray = (logarithms @ images.T.astype(np.float64)).astype(np.float32)
         return found
 
+    def products(self, texts: Tensor, images: Tensor) -> Tensor:
+        """See `Model.products`."""
+        return torch.from_numpy(self.score(texts.cpu().numpy(), images.cpu().numpy())).to(texts.device)
+
     def visual_counts(self, pictures: np.ndarray) -> NDArray[np.int64]:
         """(M, P, F) local vectors, or bytes of drawings → (M, V) how often each visual word occurs.
 

@@ -160,8 +160,9 @@ class Corpus:
         name: of the set.
         relations: C names, in the order of the labels.
         train: every row.
-        val: one row per pair.
+        val: one row per pair, of a drawn sample where they are many.
         pictures: where the rows' `places` lead.
+        held_out: validation pairs that the sample was drawn from; 0 where all are in `val`.
     """
 
     name: str
@@ -169,6 +170,7 @@ class Corpus:
     train: Rows
     val: Rows
     pictures: PictureRows
+    held_out: int = 0
 
     @property
     def backbone(self) -> dict[str, str] | None:
@@ -256,7 +258,11 @@ def _limited(data: PairSet, limit: int) -> PairSet:
 
 
 def corpus_of(
-    data: PairSet, pictures: PictureRows, relations: Sequence[str] = (), limit: int | None = None
+    data: PairSet,
+    pictures: PictureRows,
+    relations: Sequence[str] = (),
+    limit: int | None = None,
+    sample: int = 0,
 ) -> Corpus:
     """The rows training may see.
 
@@ -265,6 +271,7 @@ def corpus_of(
         pictures: holds every picture of train and val.
         relations: to predict; empty for all of the set.
         limit: rows per split at most, the first ones.
+        sample: validation pairs at most, see `drawn_sample`; 0 for all.
     Raises:
         ConfigError: the set has no such relation.
         DataError: no training or validation row, or a picture without a row.
@@ -277,9 +284,38 @@ def corpus_of(
     val = one_row_per_pair(data.split("val"))[:limit]
     if len(train) < 2 or not val:
         raise DataError(f"{data.name}: {len(train)} training and {len(val)} validation rows, expected some")
+    some = drawn_sample(val, sample) if sample else val
     return Corpus(
-        data.name, chosen, rows_of(train, pictures, chosen), rows_of(val, pictures, chosen), pictures
+        data.name,
+        chosen,
+        rows_of(train, pictures, chosen),
+        rows_of(some, pictures, chosen),
+        pictures,
+        held_out=len(val) if len(some) < len(val) else 0,
     )
+
+
+def drawn_sample(pairs: Sequence[Pair], size: int) -> tuple[Pair, ...]:
+    """At most so many pairs, drawn by seed 0; a group, and with it a story or a document, comes whole or not.
+
+    Args:
+        pairs: (N,) with groups.
+        size: at least 1.
+    Returns:
+        In their order; all where they are no more. A group larger than that is never drawn; where all are,
+        the first pairs are taken.
+    """
+    if len(pairs) <= size:
+        return tuple(pairs)
+    groups: dict[str, list[int]] = {}
+    for row, pair in enumerate(pairs):
+        groups.setdefault(pair.group or pair.seq or pair.id, []).append(row)
+    whole = list(groups.values())
+    kept: list[int] = []
+    for place in np.random.default_rng(0).permutation(len(whole)).tolist():
+        if len(kept) + len(whole[place]) <= size:
+            kept += whole[place]
+    return tuple(pairs[row] for row in sorted(kept or range(size)))
 
 
 def rows_of(pairs: Sequence[Pair], pictures: PictureRows, relations: Sequence[str]) -> Rows:

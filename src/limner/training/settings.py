@@ -46,6 +46,8 @@ class DataConfig(SourceConfig):
         batch: pairs per step.
         mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
         limit: pairs per split at most; None for all.
+        validation_sample: pairs that validation looks at, at most: whole groups, drawn once by seed 0. 0 for
+            all.
         stories, world_seed, picture_px: of picturebook.
     """
 
@@ -66,6 +68,7 @@ class DataConfig(SourceConfig):
     batch: int = Field(default=32, ge=2)
     mask_duplicates: bool = True
     limit: int | None = Field(default=None, ge=4)
+    validation_sample: int = Field(default=5000, ge=0)
     stories: int = Field(default=200, ge=10)
     world_seed: int = Field(default=0, ge=0)
     picture_px: int = Field(default=64, ge=32)

@@ -137,12 +137,18 @@ class Pvse(Model):
         Raises:
             ShapeError: widths differ.
         """
+        found: FloatArray = self.products(
+            *(torch.from_numpy(np.ascontiguousarray(part)) for part in (texts, images))
+        ).numpy()
+        return found
+
+    def products(self, texts: Tensor, images: Tensor) -> Tensor:
+        """See `Model.products`."""
         sizes = expect("pvse", texts=(texts, "N K H"), images=(images, "M J H"))
-        first, second = (torch.from_numpy(np.ascontiguousarray(part)) for part in (texts, images))
         rows, columns = max(1, _ROWS // sizes["K"]), max(1, _COLUMNS // sizes["J"])
-        found = torch.empty(sizes["N"], sizes["M"])
+        found = texts.new_empty(sizes["N"], sizes["M"])
         for top in range(0, sizes["N"], rows):
             for left in range(0, sizes["M"], columns):
-                made = pair_scores(first[top : top + rows], second[left : left + columns])
+                made = pair_scores(texts[top : top + rows], images[left : left + columns])
                 found[top : top + rows, left : left + columns] = made
-        return found.numpy()
+        return found
