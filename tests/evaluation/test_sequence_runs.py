@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from made_up_scores import tabled
 
 from limner.cli.main import run
 from limner.datasets.features import FeatureKey, Features
@@ -57,20 +58,20 @@ def test_the_models_of_a_test_set_are_made_once(monkeypatch):
     monkeypatch.setattr(sequence_runs, "saliency_of", lambda *asked: made.append(1) or real(*asked))
     values = np.random.default_rng(0).random((12, 3))
     meter, scores = SequenceMeter(), np.random.default_rng(1).random((12, 12))
-    first = meter.measure(ABOUT, pages(), scores, stored(values))
-    second = meter.measure(ABOUT, pages(), scores.T, stored(values))
+    first = meter.measure(ABOUT, pages(), tabled(scores), stored(values))
+    second = meter.measure(ABOUT, pages(), tabled(scores.T), stored(values))
     assert len(made) == 1
     assert first.levels == second.levels
     assert first.found != second.found
-    meter.measure(ABOUT, pages(), scores, stored(values[::-1]))
+    meter.measure(ABOUT, pages(), tabled(scores), stored(values[::-1]))
     assert len(made) == 2
-    meter.measure(ABOUT, pages(3, 3) + pages()[9:], scores, stored(values[::-1]))
+    meter.measure(ABOUT, pages(3, 3) + pages()[9:], tabled(scores), stored(values[::-1]))
     assert len(made) == 3
 
 
 def test_saliency_of_many_pictures_is_made_on_request_only(monkeypatch):
     monkeypatch.setattr(sequence_runs, "MOST_PICTURES", 5)
-    rows, scores = stored(np.random.default_rng(0).random((12, 3))), np.eye(12)
+    rows, scores = stored(np.random.default_rng(0).random((12, 3))), tabled(np.eye(12))
     with pytest.warns(LimnerWarning, match="VSR of 12 pictures is left out; --saliency"):
         left = SequenceMeter().measure(ABOUT, pages(), scores, rows)
     assert left.levels == {}
@@ -85,9 +86,9 @@ def test_saliency_of_many_pictures_is_made_on_request_only(monkeypatch):
 
 def test_pairs_without_a_story_are_left_aside():
     loose = [pair.model_copy(update={"seq": ""}) for pair in pages()]
-    assert SequenceMeter().measure(ABOUT, loose, np.eye(12), stored(np.ones((12, 2)))) is None
+    assert SequenceMeter().measure(ABOUT, loose, tabled(np.eye(12)), stored(np.ones((12, 2)))) is None
     with pytest.warns(LimnerWarning, match="no fixed features"):
-        found = SequenceMeter().measure(ABOUT, pages(), np.eye(12), FileRows({}))
+        found = SequenceMeter().measure(ABOUT, pages(), tabled(np.eye(12)), FileRows({}))
     assert found.features == ""
 
 

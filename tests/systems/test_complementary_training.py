@@ -20,6 +20,7 @@ from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.validation import maximise, validation
 from limner.systems.complementary import SYSTEM
 from limner.systems.complementary.config import ComplementaryConfig
+from limner.systems.complementary.memory import FOLDER
 from limner.training import checkpoint
 from limner.training.checkpoint import RESUME
 from limner.training.corpus import ArrayRows, corpus_of
@@ -351,6 +352,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     waiting(tmp_path / "whole", 0)
     assert_same_run(tmp_path / "whole", cut)
     assert any(name.startswith("memory/bank.") for name in checkpoint.load(cut / RESUME)[0])
+    assert len(list((cut / FOLDER).iterdir())) == 6
 
 
 def test_another_memory_is_refused():

@@ -11,7 +11,7 @@ import torch
 
 from limner.errors import CheckpointError
 from limner.systems.complementary.config import ComplementaryConfig
-from limner.systems.complementary.memory import EpochMemory
+from limner.systems.complementary.memory import FOLDER, EpochMemory
 from limner.training import checkpoint
 
 PLAIN = ComplementaryConfig.model_validate({"data": {"set": "pairs"}})
@@ -39,9 +39,12 @@ class Rows:
         return len(self.texts)
 
 
-def memory(n=4, config=PLAIN):
+def memory(n=4, config=PLAIN, folder=None):
     pictures = SimpleNamespace(take=lambda places: places)
-    return EpochMemory(Model(), SimpleNamespace(train=Rows(n), pictures=pictures), config)
+    made = EpochMemory(Model(), SimpleNamespace(train=Rows(n), pictures=pictures), config)
+    if folder is not None:
+        made.open(folder)
+    return made
 
 
 def written(held, rows, seed=0):
@@ -55,7 +58,7 @@ def test_what_is_written_is_read_when_the_epoch_is_over():
     held = memory()
     texts, images = written(held, [2, 0, 1])
     assert held.read() is None
-    held.close(0)
+    held.close()
     bank = held.read()
     assert torch.equal(bank.texts[[2, 0, 1]], texts)
     assert torch.equal(bank.images[[2, 0, 1]], images)
@@ -65,7 +68,7 @@ def test_what_is_written_is_read_when_the_epoch_is_over():
     before = bank.texts.clone()
     later, _ = written(held, [1], seed=1)
     assert torch.equal(held.read().texts, before)
-    held.close(1)
+    held.close()
     assert torch.equal(held.read().texts, torch.stack([before[0], later[0], before[2], before[3]]))
 
 
@@ -74,7 +77,7 @@ def test_aligned_keeps_all_heads():
     held = memory(2, ComplementaryConfig.model_validate(settings))
     heads = torch.arange(8.0).view(2, 2, 2)
     held.write(torch.tensor([0, 1]), heads, heads)
-    held.close(0)
+    held.close()
     torch.testing.assert_close(held.read().texts, heads.flatten(1) / 2**0.5)
 
 
@@ -88,32 +91,77 @@ def test_a_warm_start_happens_once():
     assert torch.equal(held.read().texts, first)
 
 
-def test_a_resumed_memory_is_the_same_bit_for_bit(tmp_path):
-    whole = memory(5)
-    written(whole, [0, 1, 4])
-    whole.close(0)
-    written(whole, [1, 2], seed=1)
-    checkpoint.save(tmp_path / "bank.safetensors", whole.state(), {})
-    resumed = memory(5)
-    resumed.load_state(checkpoint.load(tmp_path / "bank.safetensors")[0])
-    for held in (whole, resumed):
-        written(held, [3], seed=7)
-        held.close(1)
-    assert whole.state().keys() == resumed.state().keys()
-    for name, tensor in whole.state().items():
-        assert torch.equal(tensor, resumed.state()[name])
+def epoch(held, first, taken=None, saved=None):
+    """Steps of an epoch, each of a row that follows from its number, with what is saved after each."""
+    states = []
+    for row in range(*(taken or (0, 5))):
+        written(held, [row], seed=100 * first + row)
+        states.append(held.state())
+    return states
 
 
-def test_a_state_is_a_copy_and_vectors_are_detached():
-    held = memory(2)
+@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("beyond", ["steps", "epoch", "encoding"])
+def test_what_a_kill_leaves_behind_does_no_harm(tmp_path, steps, beyond):
+    """Saved after some steps of the second epoch, killed later, also after the tables have changed roles."""
+    whole, cut = memory(6, folder=tmp_path / "whole"), memory(6, folder=tmp_path / "cut")
+    for held in (whole, cut):
+        epoch(held, 1)  # row 5 is encoded
+        held.close()
+        before = held.state()
+        saved = (
+            [before, *epoch(held, 2, (0, 5))] if held is whole else [before, *epoch(held, 2, (0, steps))]
+        )[steps]
+    checkpoint.save(tmp_path / "saved.safetensors", saved, {})
+    if beyond != "steps":
+        epoch(cut, 2, (steps, 5))
+        cut.close()
+    elif steps < 5:
+        epoch(cut, 2, (steps, steps + 1))
+    if beyond == "encoding":
+        cut.state()
+    resumed = memory(6, folder=tmp_path / "cut")
+    resumed.load_state(checkpoint.load(tmp_path / "saved.safetensors")[0])
+    due = memory(6)
+    epoch(due, 1)
+    due.close()
+    assert torch.equal(resumed.read().texts, due.read().texts)
+    for held in (resumed, due):
+        epoch(held, 2, (steps if held is resumed else 0, 5))
+        held.close()
+    whole.close()
+    for one, two, three in zip(resumed.read(), due.read(), whole.read(), strict=True):
+        assert torch.equal(one, two)
+        assert torch.equal(two, three)
+
+
+def test_tables_lie_beside_the_checkpoint_and_not_in_it(tmp_path):
+    held = memory(1000, folder=tmp_path)
+    epoch(held, 1)
+    state = held.state()
+    assert sum(tensor.nbytes for tensor in state.values()) < 1000 + 100
+    files = sorted(path.name for path in (tmp_path / FOLDER).iterdir())
+    assert files == ["0-0.image", "0-0.stamps", "0-0.text", "0-1.image", "0-1.stamps", "0-1.text"]
+    assert (tmp_path / FOLDER / "0-0.text").stat().st_size == 1000 * 2 * 4
+
+
+def test_a_state_is_a_copy_and_vectors_are_detached(tmp_path):
+    held = memory(2, folder=tmp_path)
     values = torch.ones(1, 2, 2, requires_grad=True)
     held.write(torch.tensor([1]), values, values)
     state = held.state()
-    held.close(0)
-    assert state["bank.next.text"].tolist() == [[0, 0], [1, 1]]
+    held.close()
+    assert not state["bank.seen"].any()
     assert not held.read().texts.requires_grad
-    with pytest.raises(CheckpointError, match=r"differs in bank\.seen"):
+    with pytest.raises(CheckpointError, match=r"of 2 pairs, 2 wide, expected 3 pairs"):
         memory(3).load_state(state)
+    with pytest.raises(CheckpointError, match="of none, expected 2 pairs"):
+        memory(2).load_state({})
+    (tmp_path / FOLDER / "0-1.text").write_bytes(b"short")
+    cut = memory(2, folder=tmp_path)
+    cut.load_state(held.state())
+    with pytest.raises(CheckpointError, match=r"0-1\.text: 5 bytes, expected 16; train in another folder"):
+        cut.read()
 
 
 RANKS = """
@@ -126,15 +174,23 @@ from test_memory import memory
 from limner.training import checkpoint
 rank, folder = int(sys.argv[1]), Path(sys.argv[2])
 dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-held = memory(5)
+held = memory(5, folder=folder)
 def write(rows, value):
     values = torch.full((len(rows), 2, 2), value)
     held.write(torch.tensor(rows), values, values)
 write([rank, 2 + rank, 4], float(rank + 1))
-held.close(0)
+held.close()
 write([2 + rank], 7.0 + rank)
-held.close(1)
-checkpoint.save(folder / f"{rank}.safetensors", held.state(), {})
+held.close()
+write([rank], 9.0 + rank)
+if rank == 0:
+    checkpoint.save(folder / "saved.safetensors", held.state(), {})
+dist.barrier()
+again = memory(5, folder=folder)
+again.load_state(checkpoint.load(folder / "saved.safetensors")[0])
+again.close()
+bank = {"first": held.read().texts.clone(), "second": again.read().texts.clone(), "seen": again.read().seen}
+checkpoint.save(folder / f"{rank}.safetensors", bank, {})
 dist.destroy_process_group()
 """
 
@@ -148,5 +204,6 @@ def test_processes_share_what_each_wrote(tmp_path):
     assert [run.wait() for run in runs] == [0, 0]
     for rank in range(2):
         state = checkpoint.load(tmp_path / f"{rank}.safetensors")[0]
-        assert state["bank.current.text"][:, 0].tolist() == [1, 2, 7, 8, 1.5]
-        assert state["bank.seen"].all()
+        assert state["first"][:, 0].tolist() == [1, 2, 7, 8, 1.5]
+        assert state["second"][:, 0].tolist() == [9, 10, 7, 8, 1.5]  # resumed by both, each with its own rows
+        assert state["seen"].all()

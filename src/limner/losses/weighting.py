@@ -150,7 +150,7 @@ class NeighbourMatrix(NamedTuple):
     """The row-stochastic matrix A of a neighbour graph: A_ij = 1/N_i for the N_i neighbours j of i.
 
     Attributes:
-        indices: (E,) int64, the neighbours of row 0, then of row 1 …
+        indices: (E,) int32 where that is enough, else int64: the neighbours of row 0, then of row 1 …
         offsets: (n,) int64, where each row's begin.
         counts: (n,) int64, N_i.
     """
@@ -171,7 +171,8 @@ def neighbour_matrix(neighbours: Tensor) -> NeighbourMatrix:
     size = expect("neighbourhoods", neighbours=(neighbours, "n N"))["n"]
     real = neighbours >= 0
     counts = real.sum(dim=1)
-    indices = neighbours[real].long()
+    indices = neighbours.flatten() if bool(real.all()) else neighbours[real]
+    indices = indices.to(torch.int32 if len(indices) < 1 << 31 else torch.int64)
     if len(indices) and int(indices.max()) >= size:
         raise ShapeError(f"neighbourhoods: neighbour {int(indices.max())} of {size} rows")
     return NeighbourMatrix(indices, counts.cumsum(0) - counts, counts)
@@ -194,7 +195,7 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
     if not bool(torch.isfinite(vectors).all()):
         raise NumericsError("neighbourhoods: a vector of the memory is not finite; lower the learning rate")
     held = wide(vectors.detach())
-    indices, offsets = matrix.indices.to(held.device), matrix.offsets.to(held.device)
+    indices, offsets = matrix.indices.to(held.device), matrix.offsets.to(held.device, matrix.indices.dtype)
     return embedding_bag(indices, held, offsets, mode="mean")
 
 

@@ -54,6 +54,9 @@ class Task:
         """Ids of a batch's samples, for the message when a loss is not finite."""
         return ", ".join(batch.ids)
 
+    def open(self, folder: Path) -> None:
+        """Told the folder of the run before training or `remember`; for what no checkpoint has room for."""
+
     def memory(self) -> dict[str, Tensor]:
         """What is kept between steps beside the weights, such as a bank of embeddings."""
         return {}
@@ -200,6 +203,7 @@ class Loop:
             CheckpointError: the saved state does not fit, or nothing can be written.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._task.open(self._folder)
         position = self._state.position
         if self._file.exists():
             self._task.remember(self._state.restore(self._file))

@@ -3,6 +3,7 @@
 Weights of a batch come from `PairWeights`; this decides which loss they enter.
 """
 
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ from limner.losses.reweighted import (
 from limner.losses.weighting import weighted_hinge
 from limner.systems.base import Parts, Task
 from limner.systems.complementary.config import ComplementaryConfig
-from limner.systems.complementary.memory import EpochMemory, against
+from limner.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.systems.complementary.model import Pvse, pair_scores
 from limner.systems.complementary.weights import PairWeights, shares
 from limner.training.batches import Batch
@@ -55,7 +56,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
         neighbours = _neighbours(config, corpus, parts) if config.needs_graph else None
-        self._neighbours = neighbours
+        self._neighbours = neighbours if config.method == "thomas" else None
         self._memory = EpochMemory(model, corpus, config) if config.needs_bank else None
         self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
 
@@ -65,14 +66,14 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
             if epoch == 0 and self.config.weights.start == "warm":
                 self._memory.warm()
             if self._weights is not None:
-                self._weights.score(self._memory, epoch)
+                self._weights.score(self._memory, epoch, self.model.device)
         for chosen, rng in self._batches.order(epoch):
             near = None
             if self.config.method == "thomas":
                 near = self._batches.batch(self._near(chosen, rng), epoch=epoch)
             yield replace(self._batches.batch(chosen, epoch=epoch), near=near)
         if self._memory is not None:
-            self._memory.close(epoch)
+            self._memory.close()
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name, and under ``weights/`` what is said of the weights."""
@@ -95,6 +96,11 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
                 found |= self._weights.note(batch.rows, alpha)
         return {"total": total} | found
 
+    def open(self, folder: Path) -> None:
+        """See `limner.training.loop.Task`."""
+        if self._memory is not None:
+            self._memory.open(folder)
+
     def memory(self) -> dict[str, Tensor]:
         """See `limner.training.loop.Task`."""
         held = self._memory.state() if self._memory is not None else {}
@@ -108,10 +114,14 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
             self._weights.load_state(memory)
 
     def close(self, folder: Path) -> None:
-        """Scores of the measures and the last weight of every training pair, where there are any."""
+        """Scores of the measures and the last weight of every training pair, where there are any.
+
+        The memory has served its purpose then, and is removed.
+        """
         scores = self._weights and self._weights.pair_scores(tuple(pair.id for pair in self._rows.pairs))
         if scores:
             write_pair_scores(scores, folder)
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
     def _ranking(self, texts: Tensor, images: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The ranking loss of the row, and its weights where it has some."""

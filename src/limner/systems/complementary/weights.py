@@ -17,6 +17,7 @@ from limner.systems.complementary.memory import IMAGE, TEXT, EpochMemory
 
 SAMPLES = 1000
 HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"
+_CELLS, _FEWEST = 1 << 27, 16  # entries of vectors scored at once, and of one vector at least
 PREFIX, LOGGED = "weights.", "weights/"
 
 
@@ -42,15 +43,25 @@ class PairWeights:
         self._last = torch.zeros(n)
         self._epochs = torch.tensor([-1, -1])  # the epoch that has scores, and the first one that had
 
-    def score(self, memory: EpochMemory, epoch: int) -> None:
-        """Score all pairs for an epoch, once; nothing happens while there is no memory to score from."""
+    def score(self, memory: EpochMemory, epoch: int, device: torch.device) -> None:
+        """Score all pairs for an epoch, once, on a device; nothing happens while there is no memory."""
         bank = memory.read()
         if bank is None or int(self._epochs[0]) == epoch:
             return
+        own = self._config.weights
         for side, vectors in ((IMAGE, bank.images), (TEXT, bank.texts)):
-            near = weighting.means(self._matrix, vectors)  # both measures begin with it
-            for measure in self._config.measures:
-                self._raw[f"{measure}/{side}"] = self._measure(measure, vectors, near, epoch).float().cpu()
+            totals: dict[str, Tensor] = {}
+            # A product is a sum over the entries of vectors, so that some entries of all pairs do at a time;
+            # only the largest of several products needs whole vectors.
+            width = max(_FEWEST, _CELLS // max(len(vectors), 1))
+            for part in vectors.split(vectors.shape[1] if own.kmode == "max" else width, dim=1):
+                held = part.contiguous().to(device)
+                near = weighting.means(self._matrix, held)  # both measures begin with it
+                for measure in self._config.measures:
+                    found = self._measure(measure, held, near, epoch)
+                    totals[measure] = totals[measure] + found if measure in totals else found
+            for measure, total in totals.items():
+                self._raw[f"{measure}/{side}"] = total.float().cpu()
         self._before = self._joined
         self._joined = torch.stack([self._combined(side) for side in (IMAGE, TEXT)])
         first = int(self._epochs[1])
