@@ -7,7 +7,7 @@ counts and the tie policy is explicit. Nothing here makes scores, draws pools or
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import comb
+from math import comb, isqrt
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -186,14 +186,23 @@ def leading(table: Any, count: int) -> tuple[Counts, Ranks]:  # noqa: ANN401  (s
     Returns:
         (Q, count) columns and (Q, count) scores.
     """
-    left = table.copy() if isinstance(table, np.ndarray) else table.clone()
-    lines, count = np.arange(len(left)), min(count, left.shape[1])
-    columns, values = np.empty((len(left), count), np.int64), np.empty((len(left), count))
-    for place in range(count if len(left) else 0):
-        columns[:, place] = host(left.argmax(1))
-        values[:, place] = host(left[lines, columns[:, place]])
-        left[lines, columns[:, place]] = -np.inf  # struck out to find the next
-    return columns, values
+    rows, size = table.shape
+    count = min(count, size)
+    # As many stretches as there are places, those with the largest maxima, hold all of the best: of any other
+    # score there are that many which are larger, or equal and further left.
+    length = isqrt(max(size - 1, 0)) + 1
+    whole = size // length
+    parts = [table[:, : whole * length].reshape(rows, whole, length)]
+    if size > whole * length:
+        parts.append(table[:, None, whole * length :])
+    tops = [host(part.max(2) if isinstance(part, np.ndarray) else part.amax(2)) for part in parts]
+    maxima = np.concatenate(tops, axis=1)
+    stretches = np.sort(np.argsort(-maxima, axis=1, kind="stable")[:, :count], axis=1)
+    near = (stretches[:, :, None] * length + np.arange(length)).reshape(rows, stretches.shape[1] * length)
+    lines, there = np.arange(rows)[:, None], near < size
+    found = np.where(there, host(table[lines, np.minimum(near, size - 1)]), -np.inf)
+    order = np.argsort(-found, axis=1, kind="stable")[:, :count]
+    return near[lines, order], found[lines, order].astype(np.float64)
 
 
 def rank(scores: NDArray[np.floating], relevant: Relevant, *, first: int = 0) -> Ranking:

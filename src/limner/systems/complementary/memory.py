@@ -151,10 +151,10 @@ class EpochMemory:
         """Both; opened, made or made up at their first use."""
         count = len(self._rows)
         if self._folder is None:
-            shapes = [(count, self._width)] * 2
+            size = (count, self._width)
 
             def empty() -> _Table:
-                return _Table(*map(torch.zeros, shapes), torch.zeros(count, dtype=torch.int32))
+                return _Table(torch.zeros(size), torch.zeros(size), torch.zeros(count, dtype=torch.int32))
 
             return empty(), empty()
         folder, rank = self._folder, processes.rank()
@@ -234,4 +234,6 @@ def _mapped(path: Path, dtype: type[np.generic], shape: tuple[int, ...], *, new:
 def against(heads: Tensor, bank: Tensor) -> Tensor:
     """(B, K, H) embeddings and (n, H) of a bank → (B, n) cosines of the means of the heads."""
     means = normalize(heads.detach().mean(dim=1), dim=1)
-    return torch.cat([means @ normalize(part.to(means), dim=1).t() for part in bank.split(_SHARED)], dim=1)
+    return torch.cat(
+        [means @ normalize(part.to(means), dim=1).t() for part in torch.split(bank, _SHARED)], dim=1
+    )

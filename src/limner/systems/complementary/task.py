@@ -56,7 +56,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
         neighbours = _neighbours(config, corpus, parts) if config.needs_graph else None
-        self._neighbours = neighbours if config.method == "thomas" else None
+        self._neighbours = neighbours
         self._memory = EpochMemory(model, corpus, config) if config.needs_bank else None
         self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
 

@@ -54,7 +54,7 @@ class PairWeights:
             # A product is a sum over the entries of vectors, so that some entries of all pairs do at a time;
             # only the largest of several products needs whole vectors.
             width = max(_FEWEST, _CELLS // max(len(vectors), 1))
-            for part in vectors.split(vectors.shape[1] if own.kmode == "max" else width, dim=1):
+            for part in torch.split(vectors, vectors.shape[1] if own.kmode == "max" else width, dim=1):
                 held = part.contiguous().to(device)
                 near = weighting.means(self._matrix, held)  # both measures begin with it
                 for measure in self._config.measures:
