@@ -223,17 +223,22 @@ task = linear_task(slice(rank, None, 2))
 if rank == 1:  # the first process's weights must win
     task.model = nn.Linear(3, 1)
 stop = (lambda event: event.position.taken == 2) if sys.argv[4] == "stop" else (lambda event: None)
-loop(folder / sys.argv[5], task, ONE_EPOCH, report=stop).fit()
+config = ONE_EPOCH.model_copy(update={"precision": sys.argv[6]})
+if sys.argv[6] == "float16" and rank == 1:  # one process overflows once, and neither takes that step
+    plain, factors = task.step, iter([1.0, float("inf")] + [1.0] * 9)
+    task.step = lambda batch: {"total": plain(batch)["total"] * next(factors)}
+run = loop(folder / sys.argv[5], task, config, report=stop)
+run.fit()
 checkpoint.save(folder / f"{rank}.safetensors", task.model.state_dict(), {})
 dist.destroy_process_group()
 """
 
 
-def two_processes(folder, how, name):
+def two_processes(folder, how, name, precision="float32"):
     """Train in two processes; the weights of each."""
     (folder / "meet").unlink(missing_ok=True)
     words = [sys.executable, "-c", RANKS, str(Path(__file__).parent)]
-    runs = [subprocess.Popen([*words, str(rank), str(folder), how, name]) for rank in range(2)]
+    runs = [subprocess.Popen([*words, str(rank), str(folder), how, name, precision]) for rank in range(2)]
     try:
         assert [run.wait(timeout=300) for run in runs] == [0, 0]
     finally:
@@ -256,6 +261,22 @@ def test_two_processes_equal_one_with_the_whole_batch_also_when_resumed(tmp_path
     for name, tensor in states[0].items():
         assert torch.equal(tensor, resumed[0][name])
         assert torch.equal(tensor, resumed[1][name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_two_processes_in_half_precision_stay_together_also_when_resumed(tmp_path, precision):
+    states = two_processes(tmp_path, "whole", "run", precision)
+    entry = json.loads((tmp_path / "run" / HISTORY).read_text())
+    if precision == "float16":
+        assert 1 <= entry["skipped"] < 6
+    for name, tensor in states[0].items():
+        assert torch.equal(tensor, states[1][name])
+        assert tensor.isfinite().all()
+    if precision == "bfloat16":
+        two_processes(tmp_path, "stop", "cut", precision)
+        resumed = two_processes(tmp_path, "whole", "cut", precision)
+        assert all(torch.equal(tensor, resumed[1][name]) for name, tensor in states[0].items())
 
 
 class Remembered(Regression):
@@ -353,3 +374,89 @@ def test_a_run_with_steps_resumes_bit_for_bit(tmp_path, stop_after):
 def test_steps_rise(steps):
     with pytest.raises(ValueError, match="expected rising epochs of at least 1, such as"):
         LoopConfig(schedule="steps", steps=steps)
+
+
+HALF = {one: CONFIG.model_copy(update={"precision": one}) for one in ("bfloat16", "float16")}
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize("stop_after", [1, 5, 13])
+def test_a_run_in_half_precision_resumes_bit_for_bit(tmp_path, precision, stop_after):
+    config = HALF[precision]
+    loop(tmp_path / "whole", config=config).fit()
+    loop(tmp_path / "cut", config=config, report=lambda event: event.position.taken == stop_after).fit()
+    loop(tmp_path / "cut", config=config).fit()
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    loop(tmp_path / "full").fit()
+    whole, full = (checkpoint.load(tmp_path / name / RESUME)[0] for name in ("whole", "full"))
+    assert not torch.equal(whole["model/0.weight"], full["model/0.weight"])  # it was not float32 in disguise
+    assert whole["model/0.weight"].dtype == torch.float32
+
+
+def test_precisions_are_checked():
+    with pytest.raises(ValueError, match="precision"):
+        LoopConfig(precision="float8")
+
+
+class Overflowing(Regression):
+    """Its loss overflows at some steps, counted from 1, or is refused by a check before there is one."""
+
+    def __init__(self, losses=(), errors=()):
+        super().__init__()
+        self.losses, self.errors = losses, errors
+
+    def step(self, batch):
+        total = super().step(batch)["total"]
+        if self.taken in self.errors:
+            raise NumericsError("hinge: score in row 0 is not finite")
+        return {"total": total * (float("inf") if self.taken in self.losses else 1.0)}
+
+
+CALM = CONFIG.model_copy(update={"precision": "float16", "epochs": 1, "save_every_steps": 100})
+
+
+@pytest.mark.parametrize("kind", ["losses", "errors"])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_an_overflow_is_left_out_counted_and_halves_the_scale(tmp_path, kind, clip):
+    """The update of step 3 does not happen: weights and moments after it are those before it."""
+    config, seen = CALM.model_copy(update={"clip_norm": clip}), {}
+    task = Overflowing(**{kind: (3,)})
+    run = loop(tmp_path, task, config)
+    scaler = run._scaler
+
+    def report(event):
+        if event.kind == "step":
+            own = run._state.optimiser.state_dict()["state"]
+            steps = float(own[0]["step"]) if own else 0.0
+            weights = task.model[0].weight.detach().clone()
+            seen[event.position.step] = (scaler.get_scale(), weights, steps, event.position.skipped)
+
+    run._report = report
+    run.fit()
+    (before, weights, steps, _), (after, kept, still, skipped) = seen[2], seen[3]
+    assert after == before / 2
+    assert torch.equal(weights, kept)
+    assert (still, skipped) == (steps, seen[2][3] + 1)
+    entry = json.loads((tmp_path / HISTORY).read_text())
+    assert entry["skipped"] == seen[6][3] >= 1
+    assert 0 < entry["loss"]["total"] < 100
+    assert "skipped" not in json.loads(float32_history(tmp_path / "other"))
+
+
+def float32_history(folder):
+    loop(folder, config=CALM.model_copy(update={"precision": "float32"})).fit()
+    return (folder / HISTORY).read_text()
+
+
+def test_an_overflow_that_no_scale_ends_stops_the_run(tmp_path):
+    task = Overflowing(losses=range(1, 100))
+    task.steps_per_epoch = 50
+    with pytest.raises(
+        NumericsError, match=r"\(samples 5 rows\).*17 updates of this epoch left out.*bfloat16"
+    ):
+        loop(tmp_path, task, CALM).fit()
+
+
+def test_bfloat16_does_not_forgive_what_is_not_finite(tmp_path):
+    with pytest.raises(NumericsError, match="'total' is nan"):
+        loop(tmp_path, Regression(bad_at=3), HALF["bfloat16"]).fit()

@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit_report, say
-from limner.devices import device_of
+from limner.devices import Precision, device_of
 from limner.errors import ConfigError
 from limner.evaluation.caption_scores import perplexity
 from limner.evaluation.results import SequenceResult
@@ -25,6 +25,7 @@ def measure(
     saliency: bool | None = None,
     weights: Path | None = None,
     device: str = "auto",
+    precision: Precision | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
@@ -57,6 +58,9 @@ def measure(
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
         What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+    precision
+        Of products where a run takes pixels, as one that trained its backbone does: float32, bfloat16 or
+        float16; that of its training unless given. Stored features keep to theirs.
     json
         Print JSON instead of text.
     """
@@ -74,7 +78,7 @@ def measure(
     rows, lines = [], []
     stories = SequenceMeter(saliency=saliency)
     for run in runs:
-        measured = Run.open(run, computes).evaluate(
+        measured = Run.open(run, computes, precision).evaluate(
             part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
             stories=stories,
         )  # fmt: skip

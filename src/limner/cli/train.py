@@ -16,6 +16,7 @@ from cyclopts import Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
 from limner.cli.terminal import emit_report, say
+from limner.devices import Precision
 from limner.errors import ConfigError
 from limner.progress import Bar, IndexProgress
 from limner.systems import read_config, system
@@ -36,6 +37,7 @@ def train(
     finetune: Annotated[bool, Parameter(negative="")] = False,
     weights: Path | None = None,
     device: str = "auto",
+    precision: Precision | None = None,
     tensorboard: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -67,6 +69,9 @@ def train(
     device
         What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and
         cuda are one card per process.
+    precision
+        Of products: float32, bfloat16 or float16, the last two for cards and CPUs that are fast with them;
+        loop.precision of the settings unless given.
     tensorboard
         Write losses and figures below TO/tensorboard as well; needs the extra of that name.
     json
@@ -78,7 +83,11 @@ def train(
 
     device = processes.join(device)
     first = processes.rank() == 0
-    settings = read_config(config, [*set_, *(["backbone=finetune"] if finetune else [])], data)
+    options = [
+        *(["backbone=finetune"] if finetune else []),
+        *([f"loop.precision={precision}"] if precision else []),
+    ]
+    settings = read_config(config, [*set_, *options], data)
     if tensorboard and not system(settings.system).capabilities(settings).gradients:
         raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
     try:

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.losses.checks import finite, score_table, wide
+from limner.losses.checks import finite, product, score_table, wide
 
 
 def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ def same_group(vectors: Tensor, groups: Tensor, image_ids: Tensor, temperature: 
     counted = member.any(dim=1)
     if not bool(counted.any()):
         raise ShapeError(f"same_group: none of {size} pictures has another of its group; use larger batches")
-    logits = (vectors @ vectors.t() / temperature)[counted].masked_fill(~other[counted], -torch.inf)
+    logits = (product(vectors, vectors.t()) / temperature)[counted].masked_fill(~other[counted], -torch.inf)
     log_shares = logits - logits.logsumexp(dim=1, keepdim=True)
     own = member[counted]
     return -(log_shares.masked_fill(~own, 0).sum(dim=1) / own.sum(dim=1)).mean()

@@ -11,6 +11,7 @@ from torch.nn.functional import cosine_similarity
 
 from limner.arrays import expect
 from limner.errors import ShapeError
+from limner.losses.checks import product
 
 
 class Chosen(NamedTuple):
@@ -40,7 +41,7 @@ def straight_through(scores: Tensor, values: Tensor, temperature: float) -> Chos
     expect("straight_through", scores=(scores, "S M"), values=(values, "M W"))
     fixed = values.detach()
     best = scores.argmax(dim=1)
-    soft = (scores / temperature).softmax(dim=1) @ fixed
+    soft = product((scores / temperature).softmax(dim=1), fixed)
     return Chosen(fixed[best] + (soft - soft.detach()), best)
 
 

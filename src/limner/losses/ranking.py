@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.losses.checks import finite, score_table, wide
+from limner.losses.checks import finite, product, score_table, wide
 
 Geometry = Literal["euclidean", "cosine"]
 _CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
@@ -102,7 +102,7 @@ def batch_hard(
     size = expect("batch_hard", texts=(texts, "B D"), images=(images, "B D"), neg=(neg, "B B"))["B"]
     stacked = wide(torch.cat([images, texts]))  # (2B, D)
     finite("batch_hard", "embedding", stacked)
-    products = stacked @ stacked.t()
+    products = product(stacked, stacked.t())
     if geometry == "cosine":
         apart = 1 - products
     else:
@@ -163,7 +163,7 @@ def diversity_loss(residuals: Tensor) -> Tensor:
     heads = expect("diversity_loss", residuals=(residuals, "B K H"))["K"]
     finite("diversity_loss", "residual", residuals)
     rows = normalize(residuals, dim=2)
-    gram = rows @ rows.transpose(1, 2)
+    gram = product(rows, rows.transpose(1, 2))
     off = ~torch.eye(heads, dtype=torch.bool, device=gram.device)
     squares = gram.square().masked_fill(~off, 0).sum(dim=(1, 2))
     return _root(squares).mean() / heads**2
@@ -190,7 +190,7 @@ def domain_loss(x: Tensor, y: Tensor) -> Tensor:
 
     def kernel(one: Tensor, other: Tensor) -> Tensor:
         lengths = one.square().sum(dim=1)[:, None] + other.square().sum(dim=1)
-        squares = lengths - 2 * one @ other.t()
+        squares = lengths - 2 * product(one, other.t())
         # What is left of two equal vectors is rounding, whose root would be far from 0.
         return torch.exp(-GAMMA * _root(squares, 8 * torch.finfo(squares.dtype).eps * lengths)).mean()
 

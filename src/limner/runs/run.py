@@ -89,12 +89,13 @@ class Run:
     position: Position | None = field(repr=False, default=None)
 
     @classmethod
-    def open(cls, folder: str | Path, device: str = "cpu") -> Self:
+    def open(cls, folder: str | Path, device: str = "cpu", precision: Precision | None = None) -> Self:
         """Read a run.
 
         Args:
             folder: of the run.
             device: torch device of the model.
+            precision: of products where the model takes pixels; None for that of its training.
         Raises:
             MissingError: nothing was trained there yet.
             CheckpointError: it does not load, or is of no known system.
@@ -108,6 +109,7 @@ class Run:
             raise CheckpointError(f"{folder / BEST}: names no system; train it again") from error
         own = system(name)
         model, config = own.load(folder, device)
+        model.precision = precision or model.precision
         return cls(folder, model, config, own.capabilities(config), about)
 
     @classmethod

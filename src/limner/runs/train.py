@@ -107,6 +107,10 @@ def train(
     own = system(settings.system)
     can = own.capabilities(settings)
     measured(settings.loop.metric, can)
+    if settings.loop.precision != "float32" and not can.gradients:
+        raise ConfigError(
+            f"train: {settings.system} is fitted at once, in full precision; leave loop.precision out"
+        )
     more_is_better = maximise(settings.loop.metric)
 
     def read(done: int, total: int) -> None:

@@ -22,6 +22,7 @@ from limner.config import build
 from limner.datasets.features import Layer
 from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import glove_vectors, learn_vectors
+from limner.devices import Precision, autocast
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.colour import CellColours
 from limner.encoders.pixels import (
@@ -167,9 +168,11 @@ class Model(nn.Module):
         features: bytes of pictures → (B, F), fixed; None where features are stored.
         relations: C names, where it predicts some.
         separable: whether a relation's logit is a text term plus a picture term.
+        precision: of products where `encode_image` takes pixels; features that are stored keep their own.
     """
 
     name: ClassVar[str] = ""
+    precision: Precision = "float32"
     features: nn.Module | None
     relations: tuple[str, ...] = ()
 
@@ -259,7 +262,14 @@ class Model(nn.Module):
 
     def encode_image(self, pictures: NDArray[Any]) -> FloatArray:
         """M features or bytes, as in training → (M, *shape) float32 unit rows; may be memory-mapped."""
-        return self._rows(len(pictures), lambda some: self.pictures(to_tensor(pictures[some], self.device)))
+
+        def made(some: slice) -> Tensor:
+            values = to_tensor(pictures[some], self.device)
+            precision = self.precision if values.dtype == torch.uint8 else "float32"
+            with autocast(str(self.device), precision):
+                return self.pictures(values)
+
+        return self._rows(len(pictures), made)
 
     def _rows(self, count: int, made: Callable[[slice], Tensor]) -> FloatArray:
         """(N, *shape) of some rows at a time, in evaluation mode."""
@@ -512,6 +522,7 @@ class System(Generic[C, M]):
         )
         self.gather(config, corpus, parts)
         model = self.build(config, parts).to(device)
+        model.precision = config.loop.precision
         model.settle(corpus)
         saved = self.saved_with(config, corpus, vocabulary, width)
         if can.keeps_sentences and parts.sentences is not None:
@@ -556,6 +567,7 @@ class System(Generic[C, M]):
         self.recall(config, parts)
         model = self.build(config, parts)
         checkpoint.load_into(model, tensors, str(file))
+        model.precision = config.loop.precision
         return model.to(device).eval(), config
 
     def train(

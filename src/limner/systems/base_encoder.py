@@ -32,6 +32,7 @@ from limner.encoders.base_network import (
 )
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import ShapeError
+from limner.losses.checks import product
 from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
 from limner.training import checkpoint, processes
@@ -209,7 +210,7 @@ class Classes:
         pictures = net.joint(made * self._deviation + self._mean)
         wrong = ~torch.eye(len(chosen), dtype=torch.bool, device=device)
         sides = (net.sentence(self._english[chosen]), net.foreign(self._foreign[chosen]))
-        first, second = (info_nce(side @ pictures.t() / temperature, wrong) for side in sides)
+        first, second = (info_nce(product(side, pictures.t()) / temperature, wrong) for side in sides)
         return first + second
 
 
@@ -338,8 +339,12 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         english = net.sentence(self._english[batch.texts].to(device))
         foreign = net.foreign(self._foreign[batch.texts].to(device))
         losses = {
-            "english": info_nce_of_many(english @ pictures.t() / config.temperature, batch.owners, batch.neg),
-            "foreign": info_nce_of_many(foreign @ pictures.t() / config.temperature, batch.owners, batch.neg),
+            "english": info_nce_of_many(
+                product(english, pictures.t()) / config.temperature, batch.owners, batch.neg
+            ),
+            "foreign": info_nce_of_many(
+                product(foreign, pictures.t()) / config.temperature, batch.owners, batch.neg
+            ),
         }
         total = losses["english"] + config.foreign_weight * losses["foreign"]
         stories = batch.stories

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.errors import ConfigError, ShapeError
+from limner.losses.checks import product
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, sum_hinge
 from limner.losses.relations import Form, class_weights, indifference_loss, relation_loss
 from limner.nn.words import Pooling, WordEncoder
@@ -398,7 +399,7 @@ class CmcmTask(Task[CmcmConfig, Cmcm]):
             )
         else:
             hinge = max_hinge if loss.ranking == "max_hinge" else sum_hinge
-            ranking = hinge(out.texts @ out.images.t(), loss.margin, batch.neg)
+            ranking = hinge(product(out.texts, out.images.t()), loss.margin, batch.neg)
         found = {"ranking": ranking}
         total = ranking
         if self.model.coherence is not None and self._weights is not None:

@@ -15,6 +15,7 @@ from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray
 from limner.config import Config
+from limner.losses.checks import product
 from limner.losses.contrastive import info_nce
 from limner.nn.words import read_both_ways
 from limner.systems.base import (
@@ -153,7 +154,7 @@ class DualTask(Task[DualConfig, Dual]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The softmax."""
         texts = self.model(self._texts[batch.rows], batch.steps)
-        logits = self.model.scale * texts @ self.model.pictures(batch.pictures).t()
+        logits = product(self.model.scale * texts, self.model.pictures(batch.pictures).t())
         return {"total": info_nce(logits, batch.neg)}
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from limner.config import Config
 from limner.errors import ConfigError
+from limner.losses.checks import product
 from limner.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
 from limner.nn.story import EncodedSteps, SentenceReader, StepEncoder, WordReader
 from limner.nn.words import states
@@ -261,7 +262,7 @@ class VrssTask(TextTask[VrssConfig, Vrss]):
         config = self.config
         made = self.model(self.texts(batch), batch.lengths, batch.steps)
         gold = self.model.pictures(batch.pictures)
-        scores = nn.functional.normalize(made.means, dim=1) @ gold.t()
+        scores = product(nn.functional.normalize(made.means, dim=1), gold.t())
         over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
         hinge = generated_hinge(scores, config.margin, batch.neg, config.anchor, over).mean()
         cost = (

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.config import Config
+from limner.losses.checks import product
 from limner.losses.ranking import max_hinge, sum_hinge
 from limner.systems.base import Capabilities, Parts, System
 from limner.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
@@ -112,7 +113,7 @@ class VseTask(TextTask[VseConfig, Vse]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The hinge, per pair."""
         config, model = self.config, self.model
-        scores = model.texts(self.texts(batch), batch.lengths) @ model.pictures(batch.pictures).t()
+        scores = product(model.texts(self.texts(batch), batch.lengths), model.pictures(batch.pictures).t())
         hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
         return {"total": hinge(scores, config.margin, batch.neg)}
 

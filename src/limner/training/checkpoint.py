@@ -140,7 +140,8 @@ class Position:
         epoch: 0-based epoch in progress.
         step: batches of it already taken.
         taken: steps taken in all.
-        sums: loss name → sum over the steps of this epoch.
+        skipped: of these, left out because float16 overflowed.
+        sums: loss name → sum over the other steps of this epoch.
         best: best validation value so far, None before the first.
         best_epoch: epoch it came from, −1 before the first.
         history: one entry per finished epoch.
@@ -149,6 +150,7 @@ class Position:
     epoch: int = 0
     step: int = 0
     taken: int = 0
+    skipped: int = 0
     sums: dict[str, float] = field(default_factory=dict)
     best: float | None = None
     best_epoch: int = -1
@@ -156,8 +158,8 @@ class Position:
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean of each loss over the steps of this epoch."""
-        return {name: total / max(self.step, 1) for name, total in self.sums.items()}
+        """Mean of each loss over the updates of this epoch."""
+        return {name: total / max(self.step - self.skipped, 1) for name, total in self.sums.items()}
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class State:
         model, optimiser, schedule: as built from the settings.
         position: where it stands.
         settings: plain values that must be the same when it is resumed.
+        scaler: of gradients; without state where it is not enabled.
     """
 
     model: nn.Module
@@ -175,6 +178,7 @@ class State:
     schedule: ReduceLROnPlateau | LambdaLR
     position: Position
     settings: dict[str, Any]
+    scaler: torch.amp.GradScaler
 
     def save(self, path: Path, memory: Mapping[str, Tensor]) -> None:
         """Write everything, and what the task remembers; see `save` for what a full disk does."""
@@ -193,6 +197,7 @@ class State:
             "schedule": self.schedule.state_dict(),
             "groups": optimiser["param_groups"],
             "settings": self.settings,
+            "scaler": self.scaler.state_dict(),
         }
         save(path, everything, rest)
 
@@ -223,6 +228,8 @@ class State:
             moments.setdefault(int(index), {})[key] = laid
         self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})
         self.schedule.load_state_dict(rest["schedule"])
+        if self.scaler.is_enabled():
+            self.scaler.load_state_dict(rest["scaler"])
         for name, value in rest["position"].items():
             setattr(self.position, name, value)
         restore_random(part("random", tensors), rest["random"])

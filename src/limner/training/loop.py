@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.config import Config
+from limner.devices import Precision, autocast
 from limner.errors import NumericsError
 from limner.training import checkpoint, processes
 from limner.training.checkpoint import RESUME, Position, State
@@ -107,6 +108,8 @@ class LoopConfig(Config):
         plateau_factor: what the rate is multiplied with then.
         stop_after_stale: epochs in a row without a better value that end training; None for never.
         metric: the validation figure that selects; the caller says its direction.
+        precision: of products; "bfloat16" and "float16" have half the bits, while weights, sums and losses
+            keep all. An update that overflows float16 is left out and counted, and gradients scaled down.
         save_every_steps: steps between resumable checkpoints, the most that a kill can lose.
         seed: of python, NumPy and torch.
     """
@@ -126,6 +129,7 @@ class LoopConfig(Config):
     plateau_factor: float = 0.1
     stop_after_stale: int | None = Field(default=None, ge=1)
     metric: str = "MedR"
+    precision: Precision = "float32"
     save_every_steps: int = 200
     seed: int = 0
 
@@ -189,7 +193,11 @@ class Loop:
             else LambdaLR(own, [config.share_of_rate, *([others] * (len(own.param_groups) - 1))])
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
-        self._state = State(task.model, own, schedule, Position(), settings)
+        self._device = str(next(task.model.parameters()).device)
+        self._scaler = torch.amp.GradScaler(
+            self._device.partition(":")[0], enabled=config.precision == "float16"
+        )
+        self._state = State(task.model, own, schedule, Position(), settings, self._scaler)
         self._file = folder / RESUME
         self._began, self._began_at = time.monotonic(), 0
 
@@ -234,24 +242,51 @@ class Loop:
 
     def _step(self, batch: Any) -> None:  # noqa: ANN401
         """One update."""
-        position, model = self._state.position, self._task.model
+        position, model, scaler = self._state.position, self._task.model, self._scaler
         self._state.optimiser.zero_grad(set_to_none=True)
-        losses = self._task.step(batch)
-        for name, value in losses.items():
-            number = float(value.detach())
-            if not math.isfinite(number):
-                raise NumericsError(
-                    f"training: loss {name!r} is {number} at epoch {position.epoch}, step {position.step}"
-                    f" (samples {self._task.describe(batch)}); lower lr or look at these samples"
-                )
-            position.sums[name] = position.sums.get(name, 0.0) + number
-        losses["total"].backward()  # type: ignore[no-untyped-call]
-        processes.average_gradients(model)
-        if self._config.clip_norm is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
-        self._state.optimiser.step()
+        try:
+            with autocast(self._device, self._config.precision):
+                losses = self._task.step(batch)
+            numbers = {name: float(value.detach()) for name, value in losses.items()}
+            for name, number in numbers.items():
+                if not math.isfinite(number):
+                    raise NumericsError(
+                        f"training: loss {name!r} is {number} at epoch {position.epoch}, step {position.step}"
+                        f" (samples {self._task.describe(batch)}); lower lr or look at these samples"
+                    )
+        except NumericsError as error:
+            wrong: NumericsError | None = error
+            if not scaler.is_enabled():
+                raise
+        else:
+            wrong = None
+        before = scaler.get_scale()
+        # where one process overflows all leave the update out: the others would wait for its gradients
+        if scaler.is_enabled() and processes.any_asks(wrong is not None, model):
+            # as torch does where gradients overflow; here there are none
+            less = {"scale": before * scaler.get_backoff_factor(), "_growth_tracker": 0}
+            scaler.load_state_dict(scaler.state_dict() | less)
+        else:
+            scaler.scale(losses["total"]).backward()  # type: ignore[no-untyped-call]
+            processes.average_gradients(model)
+            if self._config.clip_norm is not None:
+                scaler.unscale_(self._state.optimiser)
+                nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
+            scaler.step(self._state.optimiser)
+            scaler.update()
         position.step += 1
         position.taken += 1
+        if scaler.get_scale() < before:
+            position.skipped += 1
+            if scaler.get_scale() < 1:
+                raise NumericsError(
+                    f"training: float16 overflows at epoch {position.epoch}, step {position.step - 1}"
+                    f" (samples {self._task.describe(batch)}), and scaling gradients down does not help"
+                    f" ({position.skipped} updates of this epoch left out); train in bfloat16 or float32"
+                ) from wrong
+        else:
+            for name, number in numbers.items():
+                position.sums[name] = position.sums.get(name, 0.0) + number
 
     def _save(self) -> None:
         """Write the resumable state."""
@@ -284,8 +319,9 @@ class Loop:
             if self._rank == 0:
                 described = {"config": self._saved_with, "epoch": position.epoch, "validation": figures}
                 checkpoint.save(self._folder / BEST, self._task.model.state_dict(), described)
-        position.history.append({"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures})
-        position.epoch, position.step, position.sums = position.epoch + 1, 0, {}
+        entry = {"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures}
+        position.history.append(entry | ({"skipped": position.skipped} if self._scaler.is_enabled() else {}))
+        position.epoch, position.step, position.sums, position.skipped = position.epoch + 1, 0, {}, 0
         self._save()
         if self._rank == 0:
             lines = "".join(json.dumps(entry) + "\n" for entry in position.history)

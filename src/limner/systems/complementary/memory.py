@@ -17,6 +17,7 @@ from torch import Tensor, distributed
 from torch.nn.functional import normalize
 
 from limner.errors import CheckpointError
+from limner.losses.checks import product
 from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.model import Pvse
 from limner.training import processes
@@ -235,5 +236,5 @@ def against(heads: Tensor, bank: Tensor) -> Tensor:
     """(B, K, H) embeddings and (n, H) of a bank → (B, n) cosines of the means of the heads."""
     means = normalize(heads.detach().mean(dim=1), dim=1)
     return torch.cat(
-        [means @ normalize(part.to(means), dim=1).t() for part in torch.split(bank, _SHARED)], dim=1
+        [product(means, normalize(part.to(means), dim=1).t()) for part in torch.split(bank, _SHARED)], dim=1
     )

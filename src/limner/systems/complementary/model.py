@@ -13,6 +13,7 @@ from torch import Tensor
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
+from limner.losses.checks import product
 from limner.nn.polysemous import GridTower, TextTower
 from limner.systems.base import ENCODE_BATCH, Model, Parts, evaluating
 
@@ -65,7 +66,7 @@ def pair_scores(texts: Tensor, images: Tensor) -> Tensor:
     Source: T&K 2022, Section 3.1; docs/methods/complementary.md §2.2.
     """
     sizes = expect("pair_scores", texts=(texts, "B K H"), images=(images, "M J H"))
-    products = texts.flatten(0, 1) @ images.flatten(0, 1).t()
+    products = product(texts.flatten(0, 1), images.flatten(0, 1).t())
     return products.reshape(sizes["B"], sizes["K"], sizes["M"], sizes["J"]).amax(dim=(1, 3))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from limner.losses.checks import product
 from limner.losses.generative import sentence_losses, story_losses
 from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.losses.ranking import sum_hinge
@@ -35,7 +36,7 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
         """Losses by name, means over sentences; ``caption`` is in nats per token."""
         config, model = self.config, self.model
         texts = model(batch.words, batch.lengths, self._keys[batch.rows], batch.steps)
-        scores = texts @ model.pictures(batch.pictures).t()
+        scores = product(texts, model.pictures(batch.pictures).t())
         found = {"ranking": sum_hinge(scores, config.margin, batch.neg)}
         total = found["ranking"]
         if model.graphs is not None and self._graphs is not None:
