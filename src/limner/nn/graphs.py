@@ -152,7 +152,9 @@ class BipartiteConvolution(nn.Module):
         spread = normalised_adjacency(batch, nodes.dtype)
         for weight in self.weights:
             # Multiplied by W first: that side is the narrower one.
-            nodes = functional.relu(torch.sparse.mm(spread, weight(nodes)))
+            made = weight(nodes).to(spread.dtype)
+            with torch.autocast(made.device.type, enabled=False):  # both sides of it have one precision
+                nodes = functional.relu(torch.sparse.mm(spread, made))
         return nodes
 
 
