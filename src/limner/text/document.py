@@ -48,6 +48,7 @@ class Block:
         ordered: for an item: its list is numbered.
         number: for an item of a numbered list: its number.
         list_id: for an item: equal inside one list, different between lists.
+        card: kind and number of the card that it stands in, see `limner.text.html_cards`; (0, 0): in none.
     """
 
     kind: Literal["heading", "paragraph", "item", "verbatim", "break"]
@@ -57,6 +58,7 @@ class Block:
     ordered: bool = False
     number: int = 0
     list_id: int = 0
+    card: tuple[int, int] = (0, 0)
 
     @property
     def mark(self) -> str:

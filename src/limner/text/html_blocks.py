@@ -7,6 +7,7 @@ It does not look for the main content of a page; hidden and unreadable elements 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -17,6 +18,7 @@ from lxml import etree, html
 from limner.errors import DataError
 from limner.records import PictureRef
 from limner.text.document import Block, LeftOut, pictures_of, resolve_picture
+from limner.text.html_cards import PICTURES, cards_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -31,16 +33,14 @@ _CONTAINERS = frozenset(
 )
 _BLOCK_LEVEL = _CONTAINERS | HEADINGS | frozenset({"ul", "ol", "menu", "pre", "table", "hr"})
 # Never words of the text. The head's title is read elsewhere.
-_SILENT = frozenset(
-    re.findall(r"\w+", "head script style template source track link meta base param wbr col colgroup")
-)
+_SILENT = frozenset(re.findall(r"\w+", "head script style template link meta base param col colgroup"))
 _UNREADABLE = frozenset(
-    re.findall(r"\w+", "audio button canvas embed iframe input object select svg textarea video")
+    re.findall(r"\w+", "audio button canvas iframe input object select svg textarea video")
 )
 _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 # lxml reads these and then refuses to move text that holds them.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|loading|pixel|1x1", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1", re.IGNORECASE)
 # Stands for <br> until white space is collapsed; readers refuse texts that hold it.
 _LINE = "\0"
 
@@ -80,7 +80,7 @@ def blocks_of(root: Element, base: Path | None, left_out: list[LeftOut]) -> list
         base: folder that relative picture paths start from, or None.
         left_out: what was dropped is appended here.
     """
-    walk = _Walk(base, left_out)
+    walk = _Walk(base, left_out, cards_of(root))
     walk.element(root)
     walk.flush()
     return walk.blocks
@@ -90,7 +90,9 @@ def blocks_of(root: Element, base: Path | None, left_out: list[LeftOut]) -> list
 class _Walk:
     base: Path | None
     left_out: list[LeftOut]
+    cards: Mapping[Element, tuple[int, int]]
     lists: int = 0
+    card: tuple[int, int] = (0, 0)
     blocks: list[Block] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     pictures: list[PictureRef] = field(default_factory=list)
@@ -104,7 +106,7 @@ class _Walk:
     def close(self, block: Block) -> None:
         """Add a block with the pictures met since the last one."""
         if block.text or self.pictures:
-            self.blocks.append(replace(block, pictures=tuple(self.pictures)))
+            self.blocks.append(replace(block, pictures=tuple(self.pictures), card=self.card))
         self.pictures = []
 
     def element(self, node: Element) -> None:
@@ -113,7 +115,7 @@ class _Walk:
             return
         if tag in _UNREADABLE or _hidden(node):
             self.drop(node, f"<{tag}> element" if tag in _UNREADABLE else "hidden")
-        elif tag == "img":
+        elif tag in PICTURES:
             self.picture(node)
         elif tag == "noscript":
             self.fallback(node)
@@ -121,8 +123,10 @@ class _Walk:
             self.words.append(_LINE)
         elif tag in _BLOCK_LEVEL:
             self.flush()
+            outer, self.card = self.card, self.cards.get(node, self.card)
             self.block(node, tag)
             self.flush()
+            self.card = outer
         else:
             self.content(node)
 
@@ -139,11 +143,11 @@ class _Walk:
         elif tag in {"ul", "ol", "menu"}:
             self.items(node, ordered=tag == "ol")
         elif tag == "pre":
-            for image in node.iter("img"):
+            for image in node.iter(*PICTURES):
                 self.picture(image)
             # White space before code is meant, and after it is not.
             self.close(Block("verbatim", "".join(node.itertext()).strip("\n").rstrip()))
-        elif tag == "table" and not _is_layout(node):
+        elif tag == "table" and not _is_layout(node) and self.cards.keys().isdisjoint(node.iterdescendants()):
             self.close(Block("verbatim", self.table(node)))
         elif tag == "hr":
             self.blocks.append(Block("break"))
@@ -170,12 +174,14 @@ class _Walk:
         for child in node:
             if child.tag == "li":
                 number = _integer(child.get("value"), number)
-                inner = _Walk(self.base, self.left_out, self.lists)
+                inner = _Walk(self.base, self.left_out, self.cards, self.lists)
                 inner.content(child)
                 inner.flush()
                 self.lists, self.pictures = inner.lists, list(pictures_of(inner.blocks))
                 text = _item_text(inner.blocks)
+                outer, self.card = self.card, self.cards.get(child, self.card)
                 self.close(Block("item", text, ordered=ordered, number=number, list_id=own))
+                self.card = outer
                 number += 1
             else:  # a list or words straight inside a list: not valid, common
                 self.element(child)
@@ -195,13 +201,13 @@ class _Walk:
     def fallback(self, node: Element) -> None:
         # Pages that load pictures late repeat them here for browsers without scripts.
         seen = {picture.target for block in self.blocks[-1:] for picture in block.pictures}
-        for image in node.iter("img"):
+        for image in node.iter(*PICTURES):
             if _target(image) not in seen:
                 self.picture(image)
 
     def drop(self, node: Element, reason: str) -> None:
         text = collapse("".join(node.itertext()))
-        images = tuple(filter(None, (_target(image) for image in node.iter("img"))))
+        images = tuple(filter(None, (_target(image) for image in node.iter(*PICTURES))))
         if text or images:
             self.left_out.append(LeftOut(reason, text, images))
 
@@ -226,8 +232,8 @@ def _target(node: Element) -> str:
     if source and not source.startswith("data:"):
         return source
     sets = [node.get("data-srcset"), node.get("data-lazy-srcset"), node.get("srcset")]
-    parent = node.getparent()
-    if parent is not None and parent.tag == "picture":
+    # libxml2 takes a <source> for the parent of what follows it, as it does <wbr> and <embed>
+    for parent in node.iterancestors("picture"):
         sets += [item.get("srcset") or item.get("data-srcset") for item in parent.iter("source")]
     return next(filter(None, map(_largest, filter(None, sets))), "") or source
 

@@ -163,6 +163,7 @@ class BuildReport(Record):
         recipes, segments: in the set.
         splits: name → recipes.
         readers: how pages were read → how many.
+        orders: where pictures stand, after or before their words or beside them in cards → how many pages.
         dropped: rule → how many parts, pictures or pages it removed.
         stripped: boiler-plate phrases taken off.
         boilerplate_version: of the list.
@@ -175,6 +176,7 @@ class BuildReport(Record):
     segments: int
     splits: dict[str, int]
     readers: dict[str, int]
+    orders: dict[str, int]
     dropped: dict[str, int]
     stripped: int
     boilerplate_version: int
@@ -248,6 +250,7 @@ def build_recipes(
         segments=sum(len(draft.segments) for draft in kept),
         splits=dict(Counter(parts).most_common()),
         readers=dict(Counter(draft.page.reader for draft in drafts).most_common()),
+        orders=dict(Counter(draft.page.order for draft in drafts).most_common()),
         dropped=dict(dropped.most_common()),
         stripped=sum(draft.stripped for draft in drafts),
         boilerplate_version=boilerplate().version,
@@ -436,7 +439,7 @@ def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -
         for rule, one in removed:
             about = {"page": page.where, "rule": rule}
             lost.append({**about, "text": one.text, "picture": " ".join(one.pictures)})
-        stated = ("url", "source", "title", "author", "license", "reader", "language")
+        stated = ("url", "source", "title", "author", "license", "reader", "order", "language")
         pages.append(
             {
                 "page": page.where,
@@ -471,6 +474,7 @@ def summary(report: BuildReport, to: Path) -> list[str]:
         f"{report.recipes:,} recipes with {report.segments:,} steps from {report.pages:,} pages in {to}",
         f"  {parts}",
         *(f"  {number:>6,}  read by: {reader}" for reader, number in report.readers.items()),
+        *(f"  {number:>6,}  pictures stand {order} their words" for order, number in report.orders.items()),
         *(f"  {number:>6,}  dropped: {rule}" for rule, number in report.dropped.items()),
         f"  {report.stripped:>6,}  boiler-plate phrases stripped (list {report.boilerplate_version})",
     ]

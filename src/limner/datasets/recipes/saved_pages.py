@@ -1,6 +1,8 @@
 """One saved page as pieces of words and pictures, and pieces merged into segments with one picture each.
 
-Three readers in turn: steps that the page declares, a known recipe site's own scraper, the general extractor.
+Readers in turn: steps that the page declares with pictures; declared words, or those of a known recipe
+site's own scraper, with the pictures around them; the layout of the page: cards, explicit steps, pictures
+between words.
 """
 
 from __future__ import annotations
@@ -8,18 +10,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin, urlsplit
 
+from limner.datasets.recipes.layout import (
+    PictureOrder,
+    cards_with_steps,
+    file_name,
+    picture_order,
+    step_starts,
+    steps_of_page,
+    words_first,
+)
 from limner.errors import DataError, MissingError
 from limner.records import PictureRef, Step
-from limner.text.document import Block, Document, LeftOut
+from limner.text.document import Block, Document, LeftOut, pictures_of
 from limner.text.html import declared_document, letters_of, read_html
 from limner.text.html_blocks import collapse, parse_tree
 from limner.text.markdown import read_markdown
-from limner.text.plain import marker_of
+from limner.text.plain import marker_of, names_method
 from limner.text.read import decode_text
 from limner.text.segment import cut, join_continuations, mark_steps, split_sections, text_of
 
@@ -57,26 +68,37 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[Piece]:
     """
     pieces, last = [], title
     for step in steps:
-        heading = step.title if step.title not in (title, last) else ""
+        known = step.title in (title, last) or names_method(step.title)
+        heading = "" if known else step.title
         pieces.append(Piece("\n".join(filter(None, (heading, step.text))), step.pictures))
         last = step.title
     return pieces
 
 
-def pieces_of_blocks(blocks: Sequence[Block]) -> list[Piece]:
+def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> list[Piece]:
     """Pieces of a text without explicit steps: each picture closes what stands since the one before.
 
+    Where pictures stand before their words, each opens a piece instead.
+
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
+    Departs: the paper knows pictures after their words alone.
     """
     pieces: list[Piece] = []
     since: list[Block] = []
     for block in blocks:
+        if block.pictures and order == "before" and since:
+            pieces.append(_piece(since))
+            since = []
         if block.kind != "break":
             since.append(block)
-        if block.pictures:
-            pieces.append(Piece(text_of(since), block.pictures))
+        if block.pictures and order != "before":
+            pieces.append(_piece(since))
             since = []
-    return [*pieces, Piece(text_of(since))] if since else pieces
+    return [*pieces, _piece(since)] if since else pieces
+
+
+def _piece(blocks: Sequence[Block]) -> Piece:
+    return Piece(text_of(blocks), pictures_of(blocks))
 
 
 def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[LeftOut]]:
@@ -109,7 +131,9 @@ def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[LeftO
     return segments, removed
 
 
-Reader = Literal["declared steps", "known site", "explicit steps", "pictures close segments"]
+Reader = Literal[
+    "declared steps", "known site", "declared words", "cards", "explicit steps", "pictures close segments"
+]
 MAX_BYTES = 20_000_000
 _SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d+\)(\S+)\s*-->", re.IGNORECASE)
 _FEWEST_LETTERS = 12
@@ -125,6 +149,7 @@ class Page:
         source: its site, or the folder it was found in.
         title, author, license, language: as stated, or "".
         reader: how its pieces were found.
+        order: where its pictures stand.
         pieces: in reading order; a piece may have no picture, or several.
         left_out: what was cut away while reading.
     """
@@ -137,6 +162,7 @@ class Page:
     license: str
     language: str
     reader: Reader
+    order: PictureOrder
     pieces: tuple[Piece, ...]
     left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
 
@@ -160,13 +186,13 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
     text = text.replace("\0", "")
     if markdown:
         document = read_markdown(text, where, base)
-        reader, pieces = _general(document, where)
+        found = _general(document, where, set())
     elif not text.strip():
         raise DataError(f"{where}: empty; expected HTML with words in it")
     else:
         root = parse_tree(text, where)
         url = url or _own_address(text, root)
-        document, reader, pieces = _read_html(text, root, where, base, url)
+        document, found = _read_html(text, root, where, base, url)
     host = (urlsplit(url).hostname or "") if url else ""
     return Page(
         where=where,
@@ -176,35 +202,47 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
         author=document.author,
         license=document.license,
         language=document.language,
-        reader=reader,
+        reader=found.reader,
+        order=found.order,
         pieces=tuple(
-            Piece(piece.text, tuple(_absolute(one, url) for one in piece.pictures)) for piece in pieces
+            Piece(piece.text, tuple(_absolute(one, url) for one in piece.pictures)) for piece in found.pieces
         ),
         left_out=tuple(document.left_out),
     )
 
 
-def _read_html(
-    text: str, root: Element, where: str, base: Path | None, url: str
-) -> tuple[Document, Reader, list[Piece]]:
-    """A page by the first of the three readers that finds its pictures."""
+@dataclass(frozen=True)
+class _Found:
+    """Pieces, how they were found, and where their pictures stand."""
+
+    reader: Reader
+    pieces: list[Piece]
+    order: PictureOrder = "beside"
+
+
+def _read_html(text: str, root: Element, where: str, base: Path | None, url: str) -> tuple[Document, _Found]:
+    """A page by the first of the readers that finds its pictures."""
     declared = declared_document(root, base)
     if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
         document = read_html(text, where, base)
-        return document, "declared steps", pieces_of_steps(document.steps, document.title)
-    # declared steps without pictures are of no use here: the page is read as if it had declared none
+        return document, _Found("declared steps", pieces_of_steps(document.steps, document.title))
+    # declared steps without pictures are no steps of the set: the page is read as if it had declared none
     document = read_html(text, where, base, declared=False)
-    known = _known_site(text, url)
-    if known:
+    title, author = (declared.title, declared.author) if declared else ("", "")
+    ways: list[tuple[Reader, list[str]]] = []
+    if known := _known_site(text, url):
         words, title, author = known
-        pieces = _aligned(words, document.blocks)
-        document.title, document.author = title or document.title, author or document.author
-        if _pictured(pieces) >= 2:
-            return document, "known site", pieces
+        ways.append(("known site", words))
     if declared:
-        document.author = declared.author or document.author
+        ways.append(("declared words", [step.text for step in declared.steps]))
         document.license = declared.license or document.license
-    return document, *_general(document, where)
+    document.title, document.author = title or document.title, author or document.author
+    for reader, words in ways:
+        found = _aligned(words, document.blocks, reader)
+        if _pictured(found.pieces) >= 2:
+            return document, found
+    shown = root.xpath("//meta[@property='og:image' or @name='twitter:image']/@content")
+    return document, _general(document, where, {file_name(one) for one in shown if one})
 
 
 def _absolute(picture: PictureRef, url: str) -> PictureRef:
@@ -215,16 +253,43 @@ def _absolute(picture: PictureRef, url: str) -> PictureRef:
     return picture
 
 
-def _general(document: Document, where: str) -> tuple[Reader, list[Piece]]:
-    """Explicit steps where a text has them and they hold its pictures; else pictures close segments."""
+def _general(document: Document, where: str, whole: set[str]) -> _Found:
+    """Cards or explicit steps where they hold the page's pictures; else pictures part the words."""
     if not document.steps and not document.blocks:
         raise DataError(f"{where}: no words in the main content; expected a page with steps")
-    by_picture = pieces_of_blocks(document.blocks)
-    if document.steps or _has_explicit(document.blocks):
-        steps = pieces_of_steps(cut(document, "step", where).steps, _title(document))
-        if _pictured(steps) >= min(2, _pictured(by_picture)):
-            return "explicit steps", steps
-    return "pictures close segments", by_picture
+    title = _title(document)
+    blocks, outside = steps_of_page(document.blocks, whole | {title} - {""})
+    starts = step_starts(blocks)
+    order = picture_order(blocks, starts)
+    named = [one.kind == "heading" and (one.text == title or names_method(one.text)) for one in blocks]
+    words = [one for one, is_name in zip(blocks, named, strict=True) if not is_name or one.pictures]
+    by_picture = pieces_of_blocks(words, order)
+    if order == "before" and by_picture and not by_picture[0].pictures:
+        outside.append(LeftOut("before the steps", by_picture.pop(0).text))
+    most = min(2, _pictured(by_picture))
+    steps: list[Piece] = []
+    cards, beside = cards_with_steps(blocks)
+    if document.steps or _has_explicit(blocks):
+        ordered = words_first(blocks) if order == "before" else blocks
+        made = cut(replace(document, blocks=ordered), "step", where)
+        steps = pieces_of_steps(made.steps, title)
+    in_cards = [_card(one) for one in cards]
+    if _pictured(in_cards) >= max(2, _pictured(steps)):
+        found = _Found("cards", in_cards)
+        outside += beside
+    elif steps and _pictured(steps) >= most:
+        found = _Found("explicit steps", steps, order)
+        outside += made.left_out
+    else:
+        found = _Found("pictures close segments", by_picture, order)
+    document.left_out += [one for one in outside if one.text or one.pictures]
+    return found
+
+
+def _card(blocks: Sequence[Block]) -> Piece:
+    """A card as a piece, without the number in front of its words."""
+    worded = [block for block in blocks if not block.text.strip(" .:)#").isdecimal() or block.pictures]
+    return _piece([replace(block, kind="paragraph") for block in worded])
 
 
 def _title(document: Document) -> str:
@@ -284,12 +349,18 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
     return (list(filter(None, words)), "".join(stated("title")), "".join(stated("author"))) if words else None
 
 
-def _aligned(words: list[str], blocks: list[Block]) -> list[Piece]:
-    """The site's steps with the pictures that stand in or after them on the page, up to the next step."""
+def _aligned(words: list[str], blocks: list[Block], reader: Reader) -> _Found:
+    """Known steps with the pictures that stand beside them on the page, up to the next step."""
     pictures: list[list[PictureRef]] = [[] for _ in words]
     wanted = [letters_of(one.lower()) for one in words]
+    places = [
+        place
+        for place, block in enumerate(blocks)
+        if any(_same(step, letters_of(block.text.lower())) for step in wanted)
+    ]
+    order = picture_order(blocks, places)
     current = -1
-    for block in blocks:
+    for block in words_first(blocks) if order == "before" else blocks:
         letters = letters_of(block.text.lower())
         later = range(max(current, 0), len(words))
         found = next((number for number in later if _same(wanted[number], letters)), None)
@@ -298,7 +369,8 @@ def _aligned(words: list[str], blocks: list[Block]) -> list[Piece]:
         current = current if found is None else found
         if current >= 0:
             pictures[current] += block.pictures
-    return [Piece(text, tuple(own)) for text, own in zip(words, pictures, strict=True)]
+    pieces = [Piece(text, tuple(own)) for text, own in zip(words, pictures, strict=True)]
+    return _Found(reader, pieces, order)
 
 
 def _same(step: str, block: str) -> bool:
