@@ -16,7 +16,7 @@ from limner.cli.terminal import emit_report, resumable, say
 from limner.datasets import load_dataset
 from limner.datasets.audit import audit as run_audit
 from limner.datasets.audit import render
-from limner.datasets.base import data_sets
+from limner.datasets.base import Source, data_sets
 from limner.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
 from limner.datasets.recipes import builder
 from limner.errors import ConfigError, LimnerError, unknown
@@ -180,6 +180,8 @@ def build_recipes(
     max_total_gb: float = 20.0,
     again: Annotated[bool, Parameter(negative="")] = False,
     allow_private: Annotated[bool, Parameter(negative="")] = False,
+    recipeqa: Path | None = None,
+    recipeqa_pictures: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Build a set of stories, one picture per step, from saved pages or URLs.
@@ -215,16 +217,29 @@ def build_recipes(
         Ask again for what died for good.
     allow_private
         Ask hosts inside private networks, too.
+    recipeqa
+        Folder of RecipeQA, whose recipes are added under the same rules.
+    recipeqa_pictures
+        Folder of its pictures, searched through; that of --recipeqa unless given.
     json
         Print the report as JSON.
     """
-    if not sources:
-        raise ConfigError("build-recipes: no source; give saved pages, folders of them, or URLs")
+    if not sources and not recipeqa:
+        raise ConfigError("build-recipes: no source; give saved pages, folders of them, URLs or --recipeqa")
+    added = Source(recipeqa, recipeqa_pictures) if recipeqa else None
     settings = FetchSettings(parallel, 1, host_pause, total_s=timeout, allow_private=allow_private)
     settings = replace(settings, max_bytes=int(max_mb * 1e6), max_total_bytes=int(max_total_gb * 1e9))
     with resumable(), FetchBar() as bar:
         report = builder.build_recipes(
-            sources, to, settings, split=split, seed=seed, fetch=fetch, again=again, progress=bar
+            sources,
+            to,
+            settings,
+            split=split,
+            seed=seed,
+            fetch=fetch,
+            again=again,
+            recipeqa=added,
+            progress=bar,
         )
     emit_report(report, builder.summary(report, to), as_json=json)
 

@@ -6,6 +6,7 @@ import json
 import pytest
 from PIL import Image
 
+from limner.cli.main import run
 from limner.datasets.recipes.builder import build_recipes, summary
 from limner.datasets.sets.stories import read_stories
 from limner.errors import ConfigError, DataError, MissingError
@@ -156,3 +157,30 @@ def test_refusals_are_one_line(saved, tmp_path):
     with pytest.raises(DataError, match="no recipe left of 1 pages"):
         build_recipes([str(saved / "leeks.html")], tmp_path / "set", BOUNDS)
     assert rules(tmp_path / "set")
+
+
+def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
+    qa = tmp_path / "qa"
+    for number, (split, name) in enumerate((("train", "kale"), ("val", "leeks"), ("test", "chard"))):
+        steps = []
+        for n, words in enumerate(WORDS):
+            picture(qa / "images" / split / "images-qa" / f"{name}{n}.png", 9000 + 10 * number + n)
+            steps.append({"title": "", "body": words.format(name), "images": [f"{name}{n}.png"]})
+        if split == "test":
+            steps.append(
+                {"title": "", "body": "Keep the rest in a cold place for later.", "images": ["gone.png"]}
+            )
+        recipe = {"recipe_id": name, "context": steps}
+        (qa / f"{split}.json").write_text(json.dumps({"data": [recipe, recipe]}))
+    to = tmp_path / "set"
+    run(["data", "build-recipes", str(saved), "--recipeqa", str(qa), "--to", str(to), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    # leeks stands on a saved page, too
+    assert (report["recipes"], report["segments"]) == (8, 24)
+    assert report["readers"]["recipeqa"] == 2
+    assert report["dropped"]["page: page that is there already"] == 1
+    assert report["dropped"]["picture not there"] == 1
+    listed = [one for one in lines(to / "dropped.jsonl") if one["page"] == "recipeqa/leeks"]
+    assert [one["detail"] for one in listed] == ["leeks.html: page that is there already"]
+    run(["data", "audit", "stories", "--annotations", str(to), "--split", "released", "--json"])
+    assert json.loads(capsys.readouterr().out)

@@ -14,16 +14,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from limner.datasets.base import Source
 from limner.datasets.fetch import FetchProgress
 from limner.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
 from limner.datasets.recipes.saved_pages import Page, Piece, Segment, one_picture_each, read_page
 from limner.datasets.recipes.web import PageSource, Robots, bring, find_sources
+from limner.datasets.sets.recipeqa import read_recipes
 from limner.datasets.sets.stories import FILE_NAME
-from limner.datasets.splits import SplitName, text_id
+from limner.datasets.splits import SplitName, is_short, text_id
 from limner.errors import ConfigError, DataError
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef, Record
 from limner.text.document import LeftOut
+from limner.text.html import letters_of
 from limner.transfer import Fetched, FetchSettings
 
 AuthorSplit = Literal["stratified", "disjoint"]
@@ -193,6 +196,7 @@ def build_recipes(
     seed: int = 0,
     fetch: bool = False,
     again: bool = False,
+    recipeqa: Source | None = None,
     progress: Callable[[FetchProgress], None] | None = None,
 ) -> BuildReport:
     """Read pages and build a set of stories of them.
@@ -206,6 +210,7 @@ def build_recipes(
         seed: of the split.
         fetch: bring the pictures of saved pages, too, that lie on the web; those of URLs always come.
         again: ask again for what was refused for good.
+        recipeqa: files and pictures of RecipeQA, whose recipes come after the pages under the same rules.
         progress: called after every answer.
     Raises:
         ConfigError: the folder holds a set that is no earlier build, or a file is in the way.
@@ -224,6 +229,8 @@ def build_recipes(
         return bring(urls, place, settings, robots, pages=pages, again=again, progress=progress)
 
     drafts, failed = _read(sources, to, brought)
+    if recipeqa is not None:
+        drafts += _from_recipeqa(recipeqa, failed)
     online = {one.target for draft in drafts if fetch or draft.root is None for one in draft.pictures}
     drafts, twice = _once(drafts)
     failed |= twice
@@ -288,18 +295,50 @@ def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list
     return drafts, failed
 
 
+def _from_recipeqa(source: Source, failed: dict[str, str]) -> list[Draft]:
+    """The recipes of RecipeQA as if each were a page; what holds none goes to the list of failures."""
+    root = (source.pictures or source.place).resolve()
+    files: defaultdict[str, list[Path]] = defaultdict(list)
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            files[path.name].append(path)
+    counted: Counter[str] = Counter()
+    drafts = []
+    for key, split, steps in read_recipes(source, counted):
+        where = f"recipeqa/{key}"
+        pieces = []
+        for step in steps:
+            found = [path for one in step.pictures for path in files[Path(one.target).name]]
+            # of one name in several splits, that of its own split
+            own = [path for path in found if split in path.relative_to(root).parts] or found
+            path = str(own[0]) if own else None
+            refs = tuple(one.model_copy(update={"path": path}) for one in step.pictures)
+            pieces.append(Piece(step.text, refs))
+        page = Page(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
+        drafts.append(Draft(page, root, text_id("\n".join(piece.text for piece in pieces))))
+    failed |= {f"recipeqa/ ({number} {kind})": kind for kind, number in counted.items()}
+    return drafts
+
+
 def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
     """Each page once; copies of one would take each other's pictures for decoration."""
     first: dict[str, str] = {}
+    words: dict[str, str] = {}
     kept: list[Draft] = []
     twice: dict[str, str] = {}
     for draft in drafts:
         where = draft.page.where
         earlier = first.get(draft.id) or first.get(draft.page_sha256)
+        steps = {letters_of(one.text.lower()) for one in draft.page.pieces if not is_short(one.text)}
+        shared = Counter(words[one] for one in steps if one in words)
+        # the same recipe from another place: half of its longer steps word for word
+        if earlier is None and shared and 2 * shared.most_common(1)[0][1] >= len(steps):
+            earlier = shared.most_common(1)[0][0]
         if earlier is not None:
             twice[where] = f"{earlier}: page that is there already"
         else:
             first |= {draft.id: where, draft.page_sha256: where}
+            words |= dict.fromkeys(steps - words.keys(), where)
             kept.append(draft)
     return kept, twice
 

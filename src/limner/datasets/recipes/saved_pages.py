@@ -132,7 +132,13 @@ def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[LeftO
 
 
 Reader = Literal[
-    "declared steps", "known site", "declared words", "cards", "explicit steps", "pictures close segments"
+    "declared steps",
+    "known site",
+    "declared words",
+    "cards",
+    "explicit steps",
+    "pictures close segments",
+    "recipeqa",
 ]
 MAX_BYTES = 20_000_000
 _SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d+\)(\S+)\s*-->", re.IGNORECASE)

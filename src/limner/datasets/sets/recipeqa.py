@@ -6,6 +6,7 @@ filters that pages pass.
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,25 @@ def read_recipeqa(source: Source) -> PairSet:
     Source: docs/methods/data.md §2.4, §3.3.
     """
     counted: Counter[str] = Counter()
-    seen: set[str] = set()
     pairs: list[Pair] = []
+    for key, split, pieces in read_recipes(source, counted):
+        pairs += _pairs(key, split, pieces, counted)
+    if not pairs:
+        raise DataError(f"{source.place}: no recipe with two usable steps; expected RecipeQA as released")
+    return pair_set("recipeqa", pairs, source, counted=counted)
+
+
+def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, PairSplit, list[Piece]]]:
+    """Each recipe once, unfiltered: (id, split its file states or "", steps with their first picture).
+
+    Args:
+        source: as `read_recipeqa` takes it.
+        counted: what holds no recipe, or one that is there already, is counted here.
+    Raises:
+        MissingError: no such file.
+        DataError: not of the form.
+    """
+    seen: set[str] = set()
     place = source.place
     files: list[tuple[Path, PairSplit]] = [(place, "")]
     if place.is_dir():
@@ -61,10 +79,7 @@ def read_recipeqa(source: Source) -> PairSet:
                 counted["questions about a recipe that is there already"] += 1
                 continue
             seen.add(key)
-            pairs += _pairs(key, split, steps, counted)
-    if not pairs:
-        raise DataError(f"{source.place}: no recipe with two usable steps; expected RecipeQA as released")
-    return pair_set("recipeqa", pairs, source, counted=counted)
+            yield key, split, [_piece(step) for step in steps]
 
 
 def _recipe_id(datum: dict[str, Any], steps: list[dict[str, Any]]) -> str:
@@ -81,13 +96,14 @@ def _words(step: dict[str, Any], key: str) -> str:
     return " ".join(value.replace("\0", "").split()) if isinstance(value, str) else ""
 
 
-def _pairs(key: str, split: PairSplit, steps: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
-    pieces = []
-    for step in steps:
-        images = step.get("images")
-        names = [one for one in images if isinstance(one, str) and one] if isinstance(images, list) else []
-        text = " ".join(filter(None, (_words(step, "title"), _words(step, "body"))))
-        pieces.append(Piece(text, tuple(PictureRef(target=name) for name in names[:1])))
+def _piece(step: dict[str, Any]) -> Piece:
+    images = step.get("images")
+    names = [one for one in images if isinstance(one, str) and one] if isinstance(images, list) else []
+    text = " ".join(filter(None, (_words(step, "title"), _words(step, "body"))))
+    return Piece(text, tuple(PictureRef(target=name) for name in names[:1]))
+
+
+def _pairs(key: str, split: PairSplit, pieces: list[Piece], counted: Counter[str]) -> list[Pair]:
     segments, removed = one_picture_each(pieces)
     counted.update(one.reason for one in removed)
     found = filtered(segments)
