@@ -311,8 +311,8 @@ def _from_recipeqa(source: Source, failed: dict[str, str]) -> list[Draft]:
             found = [path for one in step.pictures for path in files[Path(one.target).name]]
             # of one name in several splits, that of its own split
             own = [path for path in found if split in path.relative_to(root).parts] or found
-            path = str(own[0]) if own else None
-            refs = tuple(one.model_copy(update={"path": path}) for one in step.pictures)
+            file = str(own[0]) if own else None
+            refs = tuple(one.model_copy(update={"path": file}) for one in step.pictures)
             pieces.append(Piece(step.text, refs))
         page = Page(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
         drafts.append(Draft(page, root, text_id("\n".join(piece.text for piece in pieces))))
