@@ -7,6 +7,7 @@ import torch
 from cyclopts import App
 
 from limner.cli.sweep import sweep
+from limner.datasets.pairs import PairSet
 from limner.errors import ConfigError, DataError
 from limner.paper import sweeps
 from limner.paper.sweeps import POINT, Axis, folder_name, grid
@@ -144,3 +145,22 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
     (to / "loop.lr=1e-9_seed=0" / POINT).write_text("{}")
     with pytest.raises(DataError, match="not a finished training"):
         run(*words, "--to", to)
+
+
+def test_factors_are_chosen_without_a_look_at_test_rows(tmp_path, monkeypatch):
+    config = tmp_path / "combined.toml"
+    config.write_text(
+        'system = "complementary"\nrow = "COMBINED-VAL"\nmethod = "combined-val"\nbackbone = "drawings"\n'
+        '[data]\nset = "picturebook"\nvectors = "random"\npicture_px = 32\n[loop]\nmetric = "MRR"\n'
+    )
+    asked, split = [], PairSet.split
+    monkeypatch.setattr(PairSet, "split", lambda self, part: asked.append(part) or split(self, part))
+    to = tmp_path / "sweep"
+    run(config, "--over", "weights.beta,weights.gamma_hat=1:1,1:2", "--to", to, "--smoke")
+    assert set(asked) == {"train", "val"}
+    found = json.loads((to / "sweep.json").read_text())
+    assert set(found["best"]) == {"weights.beta", "weights.gamma_hat"}
+    assert len(found["points"]) == 2
+    # every setting of the grid says what it was trained on
+    table = (to / "sweep.md").read_text()
+    assert table.count("net for drawings trained; seed 0; picturebook, grouped split") == 2

@@ -25,10 +25,13 @@ def table(
     resamples: int = 10_000,
     to: Path | None = None,
     smoke: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Print a table of results beside the published one.
 
-    Cells without a result show a dash and are counted. Run 'limner measure' on the runs first, for the tables
+    Beside every row stand the settings of its runs: preset, backbone, seeds, data and split; deviations from the
+    preset are listed below the table. ‡ marks a row that is compared with one of other settings. Cells without a
+    result show a dash and are counted. Run 'limner measure' on the runs first, for the tables
     of complementary samples with --choices.
 
     Example: limner table cmcm-5 --runs runs
@@ -57,6 +60,8 @@ def table(
         File to write instead of printing.
     smoke
         Train tiny models on drawn pictures and make the table of them, to see that it works.
+    json
+        Print JSON instead of text: every figure with its interval, and all settings.
     """
     if smoke and (runs is not None or data is not None):
         raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
@@ -66,6 +71,7 @@ def table(
         measured = smoke_measured(choices, "cmcm" if name.startswith("cmcm") else name)
         resamples = min(resamples, 500)
     found = build(name, runs, data=data, resamples=resamples, measured=measured)
-    deliver(found.render(format), to, f"{len(found.tables)} tables")
+    text = found.model_dump_json(indent=2) if json else found.render(format)
+    deliver(text, to, f"{len(found.tables)} tables")
     if found.empty:
         say(f"{name}: {found.empty} cells have no result")

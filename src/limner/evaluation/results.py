@@ -66,7 +66,11 @@ class About(Record):
         split: grouped, released or random.
         part: val or test.
         seed: of training.
-        preset: paper, release, sound, or "" where none applies.
+        preset: of the settings, one name or several joined by "+"; "" where none applies.
+        deviations: ``key=value`` of every setting that the preset would give otherwise; None where an older
+            file does not say.
+        backbone: architecture and whether it was frozen or trained, such as ``resnet50 frozen``; "" where an
+            older file does not say, or no pictures are looked at.
         commit: of the code, "" where unknown.
         missing: pairs left out because of their picture.
         refinement: its settings, chosen on validation; empty where there is none.
@@ -81,6 +85,8 @@ class About(Record):
     part: Literal["val", "test"] = "test"
     seed: int = 0
     preset: str = ""
+    deviations: tuple[str, ...] | None = None
+    backbone: str = ""
     commit: str = ""
     missing: int = Field(default=0, ge=0)
     refinement: Mapping[str, float] = Field(default_factory=dict)

@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from limner.evaluation import relations as labels
 from limner.evaluation.results import PoolRanks, Result
 from limner.evaluation.uncertainty import RESAMPLES
+from limner.paper.cohort import Cohort
 from limner.paper.comparison import (
     METRICS,
-    Cohort,
     Figure,
     Line,
     Ranked,
     compared,
     difference,
-    seeds,
+    joined,
     versus,
 )
+from limner.paper.conditions import seeds, settings_of, uneven
 from limner.paper.table import Cell, Row, Table, reference
 
 CONTROL = "CMCA"
@@ -117,11 +118,13 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
     lines = []
     for name, own in figures.items():
         cells = [figure for stage in stages for figure in own[stage]]
+        apart = uneven(rows[name], rows[CONTROL]) if name != CONTROL else ""
         if name != CONTROL:
-            cells = versus(cells, figures[CONTROL]["plain"] * len(stages))
+            cells = versus(cells, figures[CONTROL]["plain"] * len(stages), apart)
         if refines:  # of the same queries of the same pools, so they are paired
             cells += [difference(*both) for both in zip(own["refined"], own["plain"], strict=True)]
-        lines.append(Line(name, cells, seeds(rows[name])))
+        about = settings_of(rows[name])
+        lines.append(Line(name, cells, seeds(rows[name]), settings=about, uneven=apart))
     shown = [pools for run in measured if (pools := chosen(run, full=full))]
     tail = ", all pictures" if full else ", pools"
     if shown:
@@ -161,6 +164,7 @@ def per_relation(scene: Scene) -> Table:
         "CMCM": ("CMCM", "plain"),
         "CMCM refined": ("CMCM", "refined"),
     }
+    apart = uneven(cohort.runs("CMCM"), cohort.runs(CONTROL))
     lines = []
     for relation in scene.relations:
         for holds in (True, False):
@@ -177,7 +181,8 @@ def per_relation(scene: Scene) -> Table:
                 figures += [cohort.ranked(m, pools, scaled(printed, m)) for m in METRICS]
             first, rest = figures[: len(METRICS)], figures[len(METRICS) :]
             name = relation if holds else f"not {relation}"
-            lines.append(Line(name, [*first, *versus(rest, 2 * first)], f"{count} queries"))
+            cells = [*first, *versus(rest, 2 * first, apart)]
+            lines.append(Line(name, cells, f"{count} queries", uneven=apart))
     return compared(
         scene.name,
         scene.title(", all pictures"),
@@ -185,6 +190,9 @@ def per_relation(scene: Scene) -> Table:
         cohort.size,
         scene.resamples,
         blocks=dict.fromkeys(columns, METRICS),
+        columns_of={
+            name: found for name in (CONTROL, "CMCM") if (found := settings_of(cohort.runs(name))) is not None
+        },
     )
 
 
@@ -198,9 +206,12 @@ def precisions(scene: Scene) -> Table:
     known = {"CMCM-NoAttn", "CMCM", *controls, *(f"CMCM_{r}" for r in relations), *aliases.values()}
     others = [n for n, runs in cohort.systems.items() if n not in known and runs[0].probabilities]
 
-    def precision(name: str, relation: str) -> Figure:
+    def runs_of(name: str, relation: str) -> list[Result]:
         system = f"CMCM_{relation}" if name == "CMCM_c" else name
-        runs = [r for r in cohort.runs(system, aliases.get(system, "")) if relation in r.probabilities]
+        return [r for r in cohort.runs(system, aliases.get(system, "")) if relation in r.probabilities]
+
+    def precision(name: str, relation: str) -> Figure:
+        runs = runs_of(name, relation)
         printed = scene.rows.get(name, {}).get("printed", {}).get(relation)
         statistic = None
         if runs and any(runs[0].labels[relation]):  # a relation without a positive has no precision
@@ -214,7 +225,15 @@ def precisions(scene: Scene) -> Table:
         own = [precision(name, relation) for relation in relations]
         control = control or own
         title = f"{name} (own relation)" if name == "CMCM_c" else name
-        lines.append(Line(title, own if name in controls else versus(own, control), seeds(cohort.runs(name))))
+        by_relation = [runs_of(name, relation) for relation in relations]
+        apart = ""
+        if name not in controls:
+            apart = joined(
+                uneven(some, runs_of(controls[0], r)) for some, r in zip(by_relation, relations, strict=True)
+            )
+            own = versus(own, control, apart)
+        about = settings_of(run for some in by_relation for run in some)
+        lines.append(Line(title, own, seeds(cohort.runs(name)), settings=about, uneven=apart))
     for first in [runs[0] for runs in cohort.systems.values()][:1]:
         shares = [
             labels.prevalence(first.labels[r], first.groups, resamples=scene.resamples) for r in relations

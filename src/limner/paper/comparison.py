@@ -1,30 +1,28 @@
-"""Runs grouped into the rows of a table, and the figures of a table resampled and compared.
+"""The figures of a table, resampled and compared.
 
 All figures see the same draws of groups, so that differences are paired, and one correction covers them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import DataError
-from limner.evaluation.ranking import Metric
-from limner.evaluation.results import ChoiceResult, Result, SequenceResult
+from limner.evaluation.results import ResultFile
 from limner.evaluation.uncertainty import (
     RESAMPLES,
     Values,
     Weights,
     bootstrap,
     difference_of,
-    group_numbers,
     holm,
     interval_of,
     weighted_median,
 )
-from limner.paper.table import Block, Cell, Kind, Row, Table, reference
+from limner.paper.conditions import seeds, settings_of, uneven
+from limner.paper.table import Block, Cell, Kind, Row, Settings, Table, reference
 
 LEVEL = 0.05
 FEWEST_GROUPS = 10
@@ -33,123 +31,6 @@ Statistic = Callable[[Weights], Values]
 """Counts of every group, (R, G) → (R,)."""
 Ranked = tuple[NDArray[np.int64], Values]
 """Rows of the queries of one pool and their ranks."""
-R = TypeVar("R", Result, ChoiceResult, SequenceResult)
-
-
-@dataclass(frozen=True)
-class Cohort(Generic[R]):
-    """Runs that were measured on the same rows.
-
-    Attributes:
-        systems: name → its runs, one per seed.
-        owner: (N,) group number of every row.
-        groups: number of groups, the units of the bootstrap.
-    """
-
-    systems: Mapping[str, Sequence[R]]
-    owner: NDArray[np.int64]
-    groups: int
-
-    @classmethod
-    def of(
-        cls,
-        where: str,
-        results: Sequence[R],
-        units: Callable[[R], Sequence[str]],
-        what: str = "pairs",
-        plain: Sequence[str] = ("paper", "release"),
-    ) -> "Cohort[R]":
-        """Sort results by system.
-
-        Args:
-            where: table, data set and split, for the message.
-            results: in order.
-            units: group of every row of a result.
-            what: the rows, for the message.
-            plain: see `by_system`.
-        Raises:
-            DataError: two runs were evaluated on different rows.
-        """
-        check_alike(where, results, lambda result: result.ids, what)
-        owner, groups = group_numbers(units(results[0]) if results else ())
-        return cls(by_system(results, plain), owner, groups)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Rows and groups."""
-        return len(self.owner), self.groups
-
-    def runs(self, *names: str) -> Sequence[R]:
-        """Runs of a system under the first of its names that was measured; none where none was."""
-        return next((self.systems[name] for name in names if name in self.systems), ())
-
-    def ranked(
-        self, metric: str, pools: Sequence[Ranked], paper: float | None = None, *, applies: bool = True
-    ) -> "Figure":
-        """A metric of ranks, taken in every pool and averaged over the pools (and so over the seeds).
-
-        Args:
-            metric: R@k or MedR.
-            pools: queries and ranks of every pool of every seed; empty where no result exists.
-            paper: as in `Figure`.
-            applies: as in `Figure`.
-        """
-        chosen = Metric.parse(metric)
-        median = chosen.statistic == "median"
-        statistic = None
-        if pools:
-            owner, groups = self.owner, self.groups
-            statistic = _medians(pools, owner) if median else _recalls(chosen.k, pools, owner, groups)
-        kind: Kind = "rank" if median else "percent"
-        return Figure(kind, statistic, paper, chosen.higher_is_better, applies)
-
-
-def check_alike(
-    where: str, results: Sequence[R], rows: Callable[[R], object], what: str, how: str = "on one split seed"
-) -> None:
-    """Refuse results that differ in what they were evaluated on.
-
-    Args:
-        where: for the message.
-        results: to be compared.
-        rows: what must be equal.
-        what: that, in words.
-        how: to evaluate them alike.
-    Raises:
-        DataError: two differ.
-    """
-    for result in results:
-        if rows(result) != rows(results[0]):
-            one, other = result.about, results[0].about
-            raise DataError(
-                f"{where}: {one.system} (seed {one.seed}) and {other.system} were evaluated on different"
-                f" {what}; evaluate both {how}"
-            )
-
-
-def by_system(results: Iterable[R], plain: Sequence[str] = ("paper", "release")) -> dict[str, list[R]]:
-    """Runs by the row they belong to: presets are never averaged, so another one than the plain one is named.
-
-    Args:
-        results: in order.
-        plain: the first of these presets that a system was run with needs no name.
-    """
-    runs = list(results)
-    found: dict[str, list[R]] = {}
-    for run in runs:
-        system, preset = run.about.system, run.about.preset
-        presets = {one.about.preset for one in runs if one.about.system == system}
-        unnamed = ("", next((one for one in plain if one in presets), ""))
-        found.setdefault(system if preset in unnamed else f"{system} [{preset}]", []).append(run)
-    return found
-
-
-def seeds(*systems: Sequence[object]) -> str:
-    """How many runs a row averages, where it is more than one or they differ."""
-    counts = sorted({len(runs) for runs in systems if runs})
-    if counts in ([], [1]):
-        return ""
-    return f"{'–'.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} seeds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +47,7 @@ class Figure:
         minus: what is taken from the statistic, of a figure that is a difference.
         against: the figure that it is compared with, or None.
         comparable: False where there are too few groups to compare it with another.
+        uneven: whether it is compared with one of other settings.
     """
 
     kind: Kind
@@ -177,6 +59,7 @@ class Figure:
     against: "Figure | None" = None
     comparable: bool = True
     release: float | None = None
+    uneven: bool = False
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
@@ -192,12 +75,16 @@ class Line:
         figures: of the first columns.
         remark: beside the name.
         more: cells of the columns after them.
+        settings: as in `Row`.
+        uneven: as in `Row`.
     """
 
     name: str
     figures: Sequence[Figure]
     remark: str = ""
     more: Sequence[Cell] = ()
+    settings: Settings | None = None
+    uneven: str = ""
 
 
 def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 0) -> Statistic:
@@ -222,8 +109,23 @@ def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 
     return share
 
 
-def difference(first: Figure, second: Figure, paper: float | None = None, *, applies: bool = False) -> Figure:
-    """First minus second, compared with no difference; without a result where one of them has none."""
+def difference(
+    first: Figure,
+    second: Figure,
+    paper: float | None = None,
+    *,
+    applies: bool = False,
+    apart: str = "",
+) -> Figure:
+    """First minus second, compared with no difference; without a result where one of them has none.
+
+    Args:
+        first: what is counted.
+        second: what is taken from it, on the same rows.
+        paper: the published difference.
+        applies: as in `Figure`.
+        apart: what their settings differ in, "" for nothing.
+    """
     there = first.statistic is not None and second.statistic is not None
     return replace(
         first,
@@ -233,13 +135,20 @@ def difference(first: Figure, second: Figure, paper: float | None = None, *, app
         release=None,
         applies=applies,
         against=ZERO if first.comparable else None,
+        uneven=bool(apart),
     )
 
 
-def versus(figures: Sequence[Figure], control: Sequence[Figure]) -> list[Figure]:
-    """The same figures, each compared with the control's in its place if there are groups enough."""
+def versus(figures: Sequence[Figure], control: Sequence[Figure], apart: str = "") -> list[Figure]:
+    """The same figures, each compared with the control's in its place if there are groups enough.
+
+    Args:
+        figures: of one row.
+        control: of the row that it is compared with.
+        apart: what the settings of both differ in, "" for nothing.
+    """
     return [
-        replace(own, against=other if own.comparable else None)
+        replace(own, against=other if own.comparable else None, uneven=bool(apart))
         for own, other in zip(figures, control, strict=True)
     ]
 
@@ -247,7 +156,7 @@ def versus(figures: Sequence[Figure], control: Sequence[Figure]) -> list[Figure]
 def lines_of(
     figures: Mapping[str, Sequence[Figure]],
     control: str,
-    runs: Callable[[str], Sequence[Sequence[object]]],
+    runs: Callable[[str], Sequence[Sequence[ResultFile]]],
 ) -> list[Line]:
     """A line per system, all but the control's compared with it if it is among them.
 
@@ -257,14 +166,26 @@ def lines_of(
         runs: name of a line → its runs, by what they were measured on.
     """
     known = control in figures
-    return [
-        Line(
-            name,
-            versus(own, figures[control]) if known and name != control else own,
-            seeds(*runs(name)),
+    lines = []
+    for name, own in figures.items():
+        by_set = runs(name)
+        compares = known and name != control
+        apart = joined(map(uneven, by_set, runs(control))) if compares else ""
+        lines.append(
+            Line(
+                name,
+                versus(own, figures[control], apart) if compares else own,
+                seeds(*by_set),
+                settings=settings_of(run for some in by_set for run in some),
+                uneven=apart,
+            )
         )
-        for name, own in figures.items()
-    ]
+    return lines
+
+
+def joined(differences: Iterable[str]) -> str:
+    """What settings differ in, of several pairs of rows; each once."""
+    return "; ".join(dict.fromkeys(one for one in differences if one))
 
 
 def compare(
@@ -291,7 +212,12 @@ def compare(
         drawn = {one: np.concatenate([one(once), own]) for one, own in zip(every, found, strict=True)}
 
     def given(figure: Figure) -> dict[str, Any]:
-        return {"kind": figure.kind, "paper": figure.paper, "release": figure.release}
+        return {
+            "kind": figure.kind,
+            "paper": figure.paper,
+            "release": figure.release,
+            "uneven": figure.uneven,
+        }
 
     def values_of(figure: Figure) -> Values | None:
         if figure.statistic is None:
@@ -330,6 +256,7 @@ def compared(
     notes: Sequence[str] = (),
     control: str = "",
     more: Sequence[str] = (),
+    columns_of: Mapping[str, Settings] | None = None,
 ) -> Table:
     """A table whose figures are resampled together; see `compare`.
 
@@ -343,6 +270,7 @@ def compared(
         notes: above those of the entry.
         control: name of what all others are compared with, unless the entry has it.
         more: notes below that on the marks.
+        columns_of: as in `Table`.
     """
     figures = [figure for line in lines if isinstance(line, Line) for figure in line.figures]
     cells, count = compare(figures, *size, resamples=resamples)
@@ -351,12 +279,21 @@ def compared(
     for line in lines:
         if isinstance(line, Line):
             own = (*(next(rest) for _ in line.figures), *line.more)
-            rows.append(Row(name=line.name, remark=line.remark, cells=own))
+            rows.append(
+                Row(
+                    name=line.name,
+                    remark=line.remark,
+                    cells=own,
+                    settings=line.settings,
+                    uneven=line.uneven,
+                )
+            )
         else:
             rows.append(line)
     entry = reference()["tables"][table]
     marks = _marks(control or entry["control"], count, resamples, entry.get("unit", "duplicate group"))
-    return framed(table, title, rows, blocks=blocks, above=notes, below=(marks, *more))
+    made = framed(table, title, rows, blocks=blocks, above=notes, below=(marks, *more))
+    return made.model_copy(update={"columns_of": dict(columns_of or {})})
 
 
 def framed(
@@ -400,8 +337,15 @@ def _marks(control: str, count: int, resamples: int, unit: str) -> str:
     )
 
 
-def _recalls(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups: int) -> Statistic:
-    """Mean over the pools of the share of hits."""
+def recalls_of(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups: int) -> Statistic:
+    """Mean over the pools of the share of hits.
+
+    Args:
+        k: places that count as a hit.
+        pools: queries and ranks.
+        owner: (N,) group number of every row.
+        groups: number of groups.
+    """
     hits = np.stack([np.bincount(owner[rows], ranks <= k, groups) for rows, ranks in pools], axis=1)
     sizes = np.stack([np.bincount(owner[rows], minlength=groups) for rows, _ in pools], axis=1)
 
@@ -413,8 +357,8 @@ def _recalls(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups: 
     return recalls
 
 
-def _medians(pools: Sequence[Ranked], owner: NDArray[np.int64]) -> Statistic:
-    """Mean over the pools of the median rank."""
+def medians_of(pools: Sequence[Ranked], owner: NDArray[np.int64]) -> Statistic:
+    """Mean over the pools of the median rank; see `recalls_of`."""
     sorted_pools = []
     for rows, ranks in pools:
         order = np.argsort(ranks, kind="stable")

@@ -13,21 +13,21 @@ from limner.evaluation.choice import default_choices
 from limner.evaluation.results import ChoiceResult, Result
 from limner.evaluation.uncertainty import RESAMPLES, Values, group_numbers
 from limner.paper.cmcm import pools_of
+from limner.paper.cohort import Cohort, by_system, check_alike
 from limner.paper.comparison import (
     FEWEST_GROUPS,
     METRICS,
-    Cohort,
     Figure,
     Line,
     Statistic,
     average,
-    by_system,
-    check_alike,
     compared,
     difference,
     framed,
+    joined,
     lines_of,
 )
+from limner.paper.conditions import settings_of, uneven
 from limner.paper.table import Cell, Row, Table, reference
 
 SPLITS = ("grouped", "released", "random")
@@ -229,7 +229,8 @@ def _seeds(found: Sequence[Questions], where: str) -> Table:
             spread = float(np.std(list(by_seed.values()), ddof=1)) if len(by_seed) > 1 else None
             cells.append(Cell(value=spread, applies=spread is not None))
         if any(cell.applies for cell in cells):
-            rows.append(Row(name=name, cells=tuple(cells)))
+            about = settings_of(run for one in found for run in one.runs(name))
+            rows.append(Row(name=name, cells=tuple(cells), settings=about))
     title = f"c-way accuracy by training seed, mean of both directions ({where})"
     blocks = {
         one.title: [*(f"seed {seed}" for seed in own), "sd"] for one, own in zip(found, trained, strict=True)
@@ -245,15 +246,18 @@ def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
     published = reference()["complementary-2"]["rows"]
     lines = []
     for first, second in CONTRASTS:
-        figures = []
+        figures, differences = [], []
         for one in found:
+            apart = uneven(one.runs(first), one.runs(second))
+            differences.append(apart)
             printed = None
             if one.as_published and EQUAL not in (first, second):
                 printed = float(np.mean(published[first][one.data]) - np.mean(published[second][one.data]))
             both = one.accuracy(first, 2), one.accuracy(second, 2)
-            figures.append(difference(*both, printed, applies=True))
+            figures.append(difference(*both, printed, applies=True, apart=apart))
         if any(figure.statistic for figure in figures):
-            lines.append(Line(f"{first} − {second}", figures))
+            about = settings_of(run for one in found for name in (first, second) for run in one.runs(name))
+            lines.append(Line(f"{first} − {second}", figures, settings=about, uneven=joined(differences)))
     return compared(
         "complementary-2-differences",
         f"Differences in c-way accuracy, points, mean of both directions ({where})",

@@ -10,7 +10,8 @@ from limner.evaluation.results import Result
 from limner.evaluation.uncertainty import group_numbers
 from limner.paper import plots
 from limner.paper.cmcm import build
-from limner.paper.comparison import Cohort, compare
+from limner.paper.cohort import Cohort
+from limner.paper.comparison import compare
 from limner.paper.pair_weights import (
     draw_agreement,
     draw_gains,

@@ -12,7 +12,9 @@ from limner.errors import DataError
 from limner.evaluation.caption_scores import TextScores
 from limner.evaluation.results import CUTS, Captions, Decoding, Found, Pictures, SequenceResult
 from limner.evaluation.uncertainty import RESAMPLES, Values, Weights
-from limner.paper.comparison import Cohort, Figure, Statistic, average, compared, framed, lines_of
+from limner.paper.cohort import Cohort
+from limner.paper.comparison import Figure, Statistic, average, compared, framed, lines_of
+from limner.paper.conditions import settings_of
 from limner.paper.table import Cell, Kind, Row, Table, reference
 
 
@@ -156,7 +158,7 @@ def caption_table(scene: Scene, generated: Mapping[str, Sequence[Captions]]) -> 
         name: [Figure("rank", _perplexity(some, kind, cohort), higher_is_better=False) for kind in _PICTURES]
         for name, some in generated.items()
     }
-    lines = lines_of(figures, control if alike else "", lambda name: [generated[name]])
+    lines = lines_of(figures, control if alike else "", lambda name: [cohort.runs(name)])
     return compared(
         "gsda-1-captions",
         f"Stories generated from pictures ({scene.where})",
@@ -289,20 +291,19 @@ def _seeds(scene: Scene, decoding: Decoding) -> Table:
     """Every run by itself, and the deviation between the seeds of a system."""
     rows = []
 
-    def add(name: str, values: Iterable[float | None]) -> None:
+    def add(name: str, values: Iterable[float | None], runs: Sequence[SequenceResult]) -> None:
         both = zip(values, scene.columns, strict=True)
         cells = (Cell(value=value, kind=column.kind, applies=value is not None) for value, column in both)
-        rows.append(Row(name=name, cells=tuple(cells)))
+        rows.append(Row(name=name, cells=tuple(cells), settings=settings_of(runs)))
 
     for name, runs in scene.cohort.systems.items():
         found = [[_single(column, run, decoding) for column in scene.columns] for run in runs]
         for run, values in zip(runs, found, strict=True):
-            add(f"{name}, seed {run.about.seed}", values)
+            add(f"{name}, seed {run.about.seed}", values, [run])
         if len(runs) > 1:
             columns = zip(*found, strict=True)
-            add(
-                f"{name}, deviation", (None if None in own else float(np.std(own, ddof=1)) for own in columns)
-            )
+            spread = (None if None in own else float(np.std(own, ddof=1)) for own in columns)
+            add(f"{name}, deviation", spread, runs)
     title = f"Single runs ({scene.where}, {DECODINGS[decoding]})"
     return framed(f"{scene.name}-seeds", title, rows, blocks=scene.blocks)
 

@@ -19,8 +19,10 @@ from pydantic import ConfigDict, ValidationError
 
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
-from limner.paper.table import Block, Cell, Kind, Row, Table
+from limner.paper.conditions import settings_from
+from limner.paper.table import Block, Cell, Kind, Row, Settings, Table
 from limner.records import Record
+from limner.runs.run import about_of
 from limner.runs.train import Progress, train
 from limner.runs.validation import measured
 from limner.systems import read_config, system
@@ -40,12 +42,14 @@ class Point(Record):
         seed: of training.
         epoch: the best one, from 0.
         validation: metric → figure at that epoch.
+        about: preset, backbone, data and more of the training; None in older files.
     """
 
     settings: Mapping[str, str]
     seed: int
     epoch: int
     validation: Mapping[str, float]
+    about: Settings | None = None
 
     @property
     def name(self) -> str:
@@ -169,14 +173,16 @@ def sweep(
         for seed in seeds:
             words = (*overrides, *(f"{key}={value}" for key, value in settings.items()), f"{SEED}={seed}")
             read = read_config(config, words, data)
-            figures = measured(read.loop.metric, system(read.system).capabilities(read))
+            can = system(read.system).capabilities(read)
+            figures = measured(read.loop.metric, can)
             if metric and metric not in figures:
                 raise ConfigError(
                     f"sweep: these trainings measure no {metric!r} on validation, only {', '.join(figures)};"
                     f" choose one of them, or train with --set loop.metric={metric}"
                 )
-            due.append((settings, seed, read.smoke() if smoke else read))
-    for settings, seed, whole in due:
+            whole = read.smoke() if smoke else read
+            due.append((settings, seed, whole, settings_from([about_of(whole, can, whole.data.set)])))
+    for settings, seed, whole, about in due:
         folder = to / folder_name(settings, seed)
         resolved = whole.model_dump(mode="json")
         point = _done(folder / POINT, resolved)
@@ -186,7 +192,7 @@ def sweep(
                 train(whole, to=folder, weights=weights, device=device, progress=watch)
             _, state = checkpoint.load(folder / BEST)
             ended = {"epoch": state["epoch"], "validation": state["validation"]}
-            point = Point(settings=settings, seed=seed, **ended)
+            point = Point(settings=settings, seed=seed, about=about, **ended)
             write_text(folder / POINT, Done(config=resolved, point=point).model_dump_json() + "\n")
         yield point
 
@@ -272,12 +278,14 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
         for other in others:
             known = [point.validation[other] for point in mine if other in point.validation]
             cells.append(Cell(value=statistics.fmean(known) if known else None, kind=kind_of(other)))
+        about = mine[0].about
         remarks = [f"{len(values)} seeds"] if len(values) > 1 else []
         rows.append(
             Row(
                 name=name,
                 remark=", ".join([*remarks, *(["best"] if name == chosen else [])]),
                 cells=tuple(cells),
+                settings=about and about.model_copy(update={"seeds": tuple(point.seed for point in mine)}),
             )
         )
     means = [row.cells[0].value for row in rows if row.cells[0].value is not None]

@@ -6,11 +6,14 @@ one by accident. Per cent appears here and nowhere else.
 
 import html
 import math
+import string
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
+
+from pydantic import ConfigDict, Field
 
 from limner.errors import ConfigError, unknown
 from limner.records import Record
@@ -19,6 +22,10 @@ Kind = Literal["percent", "rank", "precision", "count", "probability"]
 Mark = Literal["", "*", "†"]
 Format = Literal["md", "latex", "html"]
 NONE = "–"
+SETTINGS = "settings"
+"""Heading of the column that says how the runs of a row were trained."""
+UNEVEN = "‡"
+"""Sign of a comparison between runs whose settings differ."""
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -36,6 +43,9 @@ _LATEX = str.maketrans(
         "≥": r"$\geq$",
         "–": "--",
         "†": r"$\dagger$",
+        "‡": r"$\ddagger$",
+        "β": r"$\beta$",
+        "γ": r"$\gamma$",
         "λ": r"$\lambda$",
         "α": r"$\alpha$",
         "Γ": r"$\Gamma$",
@@ -69,7 +79,10 @@ class Cell(Record):
         kind: how it is written.
         applies: False where the row has no such figure (a system that refines nothing), which is no gap;
             a published one is shown all the same.
+        uneven: compared with a control that was run with other settings.
     """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
 
     value: float | None = None
     low: float | None = None
@@ -79,6 +92,7 @@ class Cell(Record):
     mark: Mark = ""
     kind: Kind = "percent"
     applies: bool = True
+    uneven: bool = False
 
     @property
     def published(self) -> float | None:
@@ -87,7 +101,8 @@ class Cell(Record):
 
     def parts(self) -> tuple[str, str, str]:
         """The figure with its mark, its interval, and the published figure, each possibly empty."""
-        main = NONE if self.value is None else written(self.value, self.kind) + self.mark
+        sign = UNEVEN if self.uneven and self.mark else ""
+        main = NONE if self.value is None else written(self.value, self.kind) + self.mark + sign
         if not self.applies:
             main = ""
         span = ""
@@ -99,6 +114,49 @@ class Cell(Record):
         return main, span, f"({', '.join(found)})" if found else ""
 
 
+class Settings(Record):
+    """How the runs behind some figures were trained and measured.
+
+    Attributes:
+        preset: of the runs, "" where none was recorded.
+        deviations: from it, of all runs; None where they were not recorded.
+        some: deviations of some of the runs only.
+        backbone: architecture and whether it was frozen or trained, "" where it was not recorded.
+        seeds: of training.
+        data: data sets.
+        split: of them.
+        unpublished: where the runs differ from the published ones, in words.
+    """
+
+    preset: str
+    deviations: tuple[str, ...] | None
+    some: tuple[str, ...] = ()
+    backbone: str
+    seeds: tuple[int, ...]
+    data: tuple[str, ...]
+    split: str
+    unpublished: tuple[str, ...] = ()
+
+    @property
+    def listed(self) -> str:
+        """All deviations in one line, "" for none."""
+        every = ", ".join(self.deviations or ())
+        return every + (f"{'; ' * bool(every)}of some runs only: {', '.join(self.some)}" if self.some else "")
+
+    def words(self, letter: str = "") -> str:
+        """One line for the table; `letter` names the note that lists the deviations."""
+        preset = f"preset {self.preset}" if self.preset else "preset not recorded"
+        count = len(self.deviations or ()) + len(self.some)
+        if self.deviations is None:
+            preset += ", deviations not recorded"
+        elif count:
+            preset += f" with {count} deviation{'s' * (count > 1)} ({letter})"
+        seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
+        backbone = self.backbone or "backbone not recorded"
+        where = f"{', '.join(self.data)}, {self.split} split"
+        return "; ".join((preset, backbone, seeds, where, *self.unpublished))
+
+
 class Row(Record):
     """One row.
 
@@ -106,11 +164,15 @@ class Row(Record):
         name: of the system or relation.
         cells: one per column of all blocks.
         remark: beside the name, such as the number of seeds.
+        settings: of the runs behind it; None where no run is.
+        uneven: where these differ from the settings of what the row is compared with, "" for nowhere.
     """
 
     name: str
     cells: tuple[Cell, ...]
     remark: str = ""
+    settings: Settings | None = None
+    uneven: str = ""
 
 
 class Block(Record):
@@ -130,6 +192,7 @@ class Table(Record):
         blocks: columns, from left to right.
         rows: from top to bottom.
         notes: lines below it.
+        columns_of: system → settings, where a column is of a system and not a row.
     """
 
     name: str
@@ -138,6 +201,7 @@ class Table(Record):
     blocks: tuple[Block, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    columns_of: Mapping[str, Settings] = Field(default_factory=dict)
 
     @property
     def empty(self) -> int:
@@ -148,6 +212,28 @@ class Table(Record):
     def columns(self) -> tuple[str, ...]:
         """Names of all columns."""
         return tuple(column for block in self.blocks for column in block.columns)
+
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """List of deviations → letter of the note that has it, in the order of the rows."""
+        every = [row.settings for row in self.rows if row.settings] + list(self.columns_of.values())
+        lists = dict.fromkeys(one.listed for one in every if one.listed)
+        return {one: _letter(number) for number, one in enumerate(lists)}
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Headings of what stands before the figures."""
+        return (self.corner, *((SETTINGS,) if any(row.settings for row in self.rows) else ()))
+
+    @property
+    def beside(self) -> list[tuple[str, ...]]:
+        """What stands before the figures of every row: its name and, where any row has them, settings."""
+        letters = self.letters
+        words = [
+            row.settings.words(letters.get(row.settings.listed, "")) if row.settings else NONE
+            for row in self.rows
+        ]
+        return [(_name(row), own)[: len(self.left)] for row, own in zip(self.rows, words, strict=True)]
 
 
 def written(value: float, kind: Kind) -> str:
@@ -183,10 +269,26 @@ def render(tables: Sequence[Table], form: Format = "md") -> str:
 
 
 def notes_of(table: Table) -> tuple[str, ...]:
-    """The notes and, where cells are empty, how many."""
+    """The notes, those on settings and, where cells are empty, how many."""
     cells = sum(cell.applies for row in table.rows for cell in row.cells)
     gap = (f"{table.empty} of {cells} cells have no result ({NONE}).",) if table.empty else ()
-    return (*table.notes, *gap)
+    letters = table.letters
+    columns = [f"{name}: {one.words(letters.get(one.listed, ''))}." for name, one in table.columns_of.items()]
+    uneven: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.uneven:
+            uneven.setdefault(row.uneven, []).append(row.name)
+    signs = [
+        f"{UNEVEN} {', '.join(names)}: compared across settings; {how}." for how, names in uneven.items()
+    ]
+    lists = [f"({letter}) Deviations from the preset: {listed}." for listed, letter in letters.items()]
+    return (*table.notes, *columns, *signs, *lists, *gap)
+
+
+def _letter(number: int) -> str:
+    """Letters for 0, 1, … in turn: a to z, then aa, ab and so on."""
+    tail = string.ascii_lowercase[number % 26]
+    return tail if number < 26 else _letter(number // 26 - 1) + tail
 
 
 def _markdown(table: Table) -> str:
@@ -198,11 +300,11 @@ def _markdown(table: Table) -> str:
         f"{block.title}: {column}" if titled else column for block in table.blocks for column in block.columns
     ]
     lines = [f"**{safe(table.title)}**", ""]
-    lines.append("| " + " | ".join(safe(head) for head in (table.corner, *heads)) + " |")
-    lines.append("|---|" + "---:|" * len(heads))
-    for row in table.rows:
+    lines.append("| " + " | ".join(safe(head) for head in (*table.left, *heads)) + " |")
+    lines.append("|" + "---|" * len(table.left) + "---:|" * len(heads))
+    for row, beside in zip(table.rows, table.beside, strict=True):
         cells = [" ".join(safe(part) for part in cell.parts() if part) for cell in row.cells]
-        lines.append("| " + " | ".join([safe(_name(row)), *cells]) + " |")
+        lines.append("| " + " | ".join([*map(safe, beside), *cells]) + " |")
     lines += ["", *(f"{safe(note)}  " for note in notes_of(table)), ""]
     return "\n".join(lines)
 
@@ -216,14 +318,16 @@ def _latex(table: Table) -> str:
         return " ".join([safe(main), *(rf"{{\scriptsize {safe(part)}}}" for part in small if part)])
 
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{safe(table.title)}}}"]
-    lines += [rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
+    left = "l" + r"p{4cm}" * (len(table.left) - 1)
+    lines += [rf"\begin{{tabular}}{{{left}{'r' * len(table.columns)}}}", r"\toprule"]
     if len(table.blocks) > 1:
         spans = [rf"\multicolumn{{{len(b.columns)}}}{{c}}{{{safe(b.title)}}}" for b in table.blocks]
-        lines.append(" & ".join(["", *spans]) + r" \\")
-    lines.append(" & ".join(safe(head) for head in (table.corner, *table.columns)) + r" \\")
+        lines.append(" & ".join([*("" for _ in table.left), *spans]) + r" \\")
+    lines.append(" & ".join(safe(head) for head in (*table.left, *table.columns)) + r" \\")
     lines.append(r"\midrule")
-    for row in table.rows:
-        lines.append(" & ".join([safe(_name(row)), *map(cell_of, row.cells)]) + r" \\")
+    for row, (name, *words) in zip(table.rows, table.beside, strict=True):
+        small = [rf"{{\scriptsize {safe(one)}}}" for one in words]
+        lines.append(" & ".join([safe(name), *small, *map(cell_of, row.cells)]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par {{\footnotesize {safe(note)}}}" for note in notes_of(table)]
     return "\n".join([*lines, r"\end{table}", ""])
@@ -239,22 +343,24 @@ def _html(table: Table) -> str:
     title = html.escape(table.title)
     lines = [f'<div role="region" aria-label="{title}" tabindex="0" style="overflow-x:auto">']
     lines += ["<table>", f"<caption>{title}</caption>", "<thead>"]
-    corner = f'<th scope="col">{html.escape(table.corner)}</th>'
+    corner = "".join(f'<th scope="col">{html.escape(head)}</th>' for head in table.left)
     if len(table.blocks) > 1:
         spans = [
             f'<th scope="colgroup" colspan="{len(b.columns)}">{html.escape(b.title)}</th>'
             for b in table.blocks
         ]
-        lines.append("<tr><td></td>" + "".join(spans) + "</tr>")
+        lines.append("<tr>" + "<td></td>" * len(table.left) + "".join(spans) + "</tr>")
     heads = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in table.columns)
     lines += [f"<tr>{corner}{heads}</tr>", "</thead>", "<tbody>"]
-    for row in table.rows:
-        cells = "".join(map(cell_of, row.cells))
-        lines.append(f'<tr><th scope="row">{html.escape(_name(row))}</th>{cells}</tr>')
+    for row, (name, *words) in zip(table.rows, table.beside, strict=True):
+        cells = "".join(f"<td>{html.escape(one)}</td>" for one in words)
+        cells += "".join(map(cell_of, row.cells))
+        lines.append(f'<tr><th scope="row">{html.escape(name)}</th>{cells}</tr>')
     lines += ["</tbody>", "</table>", "</div>"]
     lines += [f"<p>{html.escape(note)}</p>" for note in notes_of(table)]
     return "\n".join([*lines, ""])
 
 
 def _name(row: Row) -> str:
-    return f"{row.name} ({row.remark})" if row.remark else row.name
+    name = f"{row.name} {UNEVEN}" if row.uneven else row.name
+    return f"{name} ({row.remark})" if row.remark else name

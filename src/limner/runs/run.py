@@ -221,17 +221,13 @@ class Run:
             def refined(scores: Scores, queries: NDArray[np.int64], pool: NDArray[np.int64]) -> Scores:
                 return refine(scores, logits.take(queries, pool), chosen)
 
-        about = About(
-            system=self.name,
-            data=data.name,
-            split=config.data.split,
-            part=part,
-            seed=config.loop.seed,
-            preset=config.preset,
-            commit=commit,
-            missing=len(data.missing),
-            refinement=settings,
-            config=config.model_dump(mode="json"),
+        about = about_of(config, can, data.name).model_copy(
+            update={
+                "part": part,
+                "commit": commit,
+                "missing": len(data.missing),
+                "refinement": settings,
+            }
         )
         score = model.scorer(texts, images)
         asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
@@ -336,6 +332,26 @@ class Run:
         return PixelEncoder(
             due.architecture, built, file.sha256, precision=precision, device=str(self.model.device)
         )
+
+
+def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
+    """What a result of a run with some settings is of.
+
+    Args:
+        config: of the run.
+        can: what its system does with them.
+        data: name of the data set.
+    """
+    return About(
+        system=config.row or config.system,
+        data=data,
+        split=config.data.split,
+        seed=config.loop.seed,
+        preset=config.preset,
+        deviations=tuple(config.deviations()),
+        backbone=can.backbone_words(config.data.backbone),
+        config=config.model_dump(mode="json"),
+    )
 
 
 class RunEncoder:

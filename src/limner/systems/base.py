@@ -102,6 +102,16 @@ class Capabilities:
     exported: bool = False
     margin: float = 0.1
 
+    def backbone_words(self, architecture: str) -> str:
+        """Whose features the pictures are, and whether they were trained: ``resnet50 frozen``.
+
+        Args:
+            architecture: of the backbone that is frozen or trained.
+        """
+        if self.backbone == "drawings":
+            return "net for drawings trained" if self.trains_backbone else "colours of drawings frozen"
+        return f"{architecture} {'frozen' if self.backbone == 'frozen' else 'trained'}"
+
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
