@@ -133,7 +133,9 @@ def test_the_tables_are_made_of_tiny_runs_of_every_row(capsys, tmp_path, monkeyp
     for line in lines[1:]:
         assert len(figure.findall(line)) == width, line
     if name == "complementary-2":
-        assert {*rows, "VSE0", "VSE++"} == {line.split("|")[1].strip() for line in lines[1:]}
+        assert {*rows, "VSE0", "VSE++"} == {
+            line.split("|")[1].strip().removesuffix(" ‡") for line in lines[1:]
+        }
     assert not list(tmp_path.iterdir())
 
 

@@ -180,13 +180,18 @@ def shown(name, capsys):
 
 
 def grid(markdown):
-    """Header, and first cell → other cells, of the one table of a page; all rows are as wide."""
+    """Header, and row → figures, of the one table of a page; every row says its settings, all are as wide."""
     lines = [line for line in markdown.splitlines() if line.startswith("|")]
     cut = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     header, ruler, rows = cut[0], cut[1], cut[2:]
     assert set("".join(ruler)) == set("-:")
     assert {len(row) for row in rows} == {len(header)}
     assert len({row[0] for row in rows}) == len(rows)
+    if "settings" in header:
+        own = r"preset \w+ with \d+ deviations \([a-z]+\); .* (trained|frozen); seed 0; picturebook, grouped split"
+        assert all(row[1] == "–" or re.match(own, row[1]) for row in rows)
+        assert any(row[1] != "–" for row in rows)
+        header, rows = [header[0], *header[2:]], [[row[0].replace(" ‡", ""), *row[2:]] for row in rows]
     return header, {row[0]: row[1:] for row in rows}
 
 
