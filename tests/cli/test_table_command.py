@@ -188,7 +188,10 @@ def grid(markdown):
     assert {len(row) for row in rows} == {len(header)}
     assert len({row[0] for row in rows}) == len(rows)
     if "settings" in header:
-        own = r"preset \w+ with \d+ deviations \([a-z]+\); .* (trained|frozen); seed 0; picturebook, grouped split"
+        own = (
+            r"preset \w+ with \d+ deviations \([a-z]+\); .* (trained|frozen); seed 0;"
+            r" picturebook, grouped split"
+        )
         assert all(row[1] == "–" or re.match(own, row[1]) for row in rows)
         assert any(row[1] != "–" for row in rows)
         header, rows = [header[0], *header[2:]], [[row[0].replace(" ‡", ""), *row[2:]] for row in rows]

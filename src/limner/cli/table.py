@@ -29,10 +29,10 @@ def table(
 ) -> None:
     """Print a table of results beside the published one.
 
-    Beside every row stand the settings of its runs: preset, backbone, seeds, data and split; deviations from the
-    preset are listed below the table. ‡ marks a row that is compared with one of other settings. Cells without a
-    result show a dash and are counted. Run 'limner measure' on the runs first, for the tables
-    of complementary samples with --choices.
+    Beside every row stand the settings of its runs: preset, backbone, seeds, data and split; deviations from
+    the preset are listed below the table. ‡ marks a row that is compared with one of other settings. Cells
+    without a result show a dash and are counted. Run 'limner measure' on the runs first, for the tables of
+    complementary samples with --choices.
 
     Example: limner table cmcm-5 --runs runs
 
