@@ -119,6 +119,30 @@ def test_without_runs_the_published_figures_stand_alone(capsys):
 
 
 @pytest.mark.slow
+def test_dispersion_comes_from_a_data_set_by_command(tmp_path, capsys):
+    (tmp_path / "config.toml").write_text(
+        'system = "complementary"\nrow = "COMBINED-STATS"\nmethod = "combined-stats"\nbackbone = "drawings"\n'
+        '[data]\nset = "picturebook"\nvectors = "random"\npicture_px = 32\n[loop]\nmetric = "MRR"\n'
+    )
+    folder = tmp_path / "runs" / "stats"
+    train(tmp_path / "config.toml", to=folder, smoke=True)
+    run(measure, folder, "--no-saliency")
+    capsys.readouterr()
+    run(table, "complementary-1", "--runs", folder.parent, "--json")
+    (found,) = json.loads(capsys.readouterr().out)["tables"]
+    (row,) = (row for row in found["rows"] if row["settings"])
+    assert row["name"] == "picturebook, COMBINED-STATS"
+    assert row["settings"]["backbone"] == "net for drawings trained"
+    spread = [cell["value"] for cell in row["cells"][4:]]
+    for product, mean, deviation in (spread[:3], spread[3:]):
+        assert -1 <= mean <= 1
+        assert deviation > 0
+        assert product == pytest.approx(mean * deviation)
+    with pytest.raises(ConfigError, match="give --runs, not --smoke"):
+        run(table, "complementary-1", "--smoke")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "width"), [("complementary-2", 3), ("complementary-3", 4)])
 def test_the_tables_are_made_of_tiny_runs_of_every_row(capsys, tmp_path, monkeypatch, name, width):
     from limner.paper.table import reference

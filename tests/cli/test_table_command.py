@@ -53,6 +53,27 @@ def test_every_format_reaches_stdout_and_files(runs, tmp_path, capsys, form, sig
     assert capsys.readouterr().out == ""
 
 
+def test_results_of_the_legacy_protocol_have_tables_of_their_own(runs, capsys):
+    words = ("--runs", runs, "--resamples", 50)
+    run(table, "cmcm-5", *words)
+    before = capsys.readouterr().out
+    for name in ("CMCA", "CMCM"):
+        result(name, 1.0, protocol="legacy", refined=1.0 if name == "CMCM" else None).write(
+            runs / name.lower()
+        )
+    run(table, "cmcm-5", *words)
+    assert capsys.readouterr().out == before
+    run(table, "cmcm-5", *words, "--protocol", "legacy")
+    shown = capsys.readouterr().out
+    assert "grouped split, legacy protocol, the first 40 pairs" in shown
+    assert "all pictures" not in shown.partition("released split")[0]
+    assert "Legacy protocol: pools repeat pictures" in shown
+    run(table, "cmcm-7", *words, "--protocol", "legacy")
+    assert "legacy protocol, draws with replacement" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="complementary-2 has no legacy protocol"):
+        run(table, "complementary-2", "--protocol", "legacy")
+
+
 def test_wrong_words_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="unknown table 'cmcm-9'"):
         run(table, "cmcm-9")
@@ -112,6 +133,27 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
     assert row["system"] == "CMCM"
     assert row["plain MedR"] >= 1
     assert 0 <= row["refined R@10"] <= 1
+    figures = folder / "results" / "picturebook-grouped-test.json"
+    measured = figures.read_bytes()
+    run(measure, folder, "--protocol", "legacy")
+    assert "plain MedR" in capsys.readouterr().out
+    assert (folder / "results" / "picturebook-grouped-test-legacy.json").is_file()
+    assert figures.read_bytes() == measured
+    with pytest.raises(ConfigError, match="ask c-way questions without it"):
+        run(measure, folder, "--protocol", "legacy", "--choices", 3)
+    run(
+        table,
+        "cmcm-4",
+        "--runs",
+        folder.parent,
+        "--data",
+        "picturebook",
+        "--protocol",
+        "legacy",
+        "--resamples",
+        50,
+    )
+    assert "legacy protocol, the first " in capsys.readouterr().out
     for name, words in (
         ("cmcm-3b", ("--run", folder)),
         ("cmcm-5", ("--runs", folder.parent, "--data", "picturebook", "--resamples", 50)),

@@ -40,6 +40,7 @@ def result(
     relations=RELATIONS,
     pool_size=40,
     part="test",
+    protocol="pools",
 ):
     """A system whose right pictures get `quality` more than noise; `refined` adds that much in refinement."""
     rng = np.random.default_rng([seed, 5])
@@ -58,7 +59,7 @@ def result(
         truth = {name: np.array([pair.labels[name] for pair in pairs]) for name in relations}
         noise = {name: rng.random(count) for name in relations}
         probabilities = {name: (truth[name] * quality + noise[name]) / 9 for name in relations}
-    about = About(system=system, data=data, split=split, part=part, seed=seed)
+    about = About(system=system, data=data, split=split, part=part, seed=seed, protocol=protocol)
     return measure(
         about,
         pairs,

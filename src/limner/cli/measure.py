@@ -13,7 +13,7 @@ from limner.cli.terminal import emit_report, say
 from limner.devices import Precision, device_of
 from limner.errors import ConfigError
 from limner.evaluation.caption_scores import perplexity
-from limner.evaluation.results import SequenceResult
+from limner.evaluation.results import Protocol, SequenceResult
 from limner.evaluation.stories import commit
 
 
@@ -23,6 +23,7 @@ def measure(
     choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
     distractors: Path = Path("choices"),
     saliency: bool | None = None,
+    protocol: Protocol = "pools",
     weights: Path | None = None,
     device: str = "auto",
     precision: Precision | None = None,
@@ -39,6 +40,8 @@ def measure(
 
     Example: limner measure runs/* --choices 5 --choices 20
 
+    Example: limner measure runs/* --protocol legacy
+
     Parameters
     ----------
     runs
@@ -54,6 +57,10 @@ def measure(
     saliency
         Measure by a model of the test pictures whether found ones look like the nouns of their step and like
         its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
+    protocol
+        Pools that ranks are taken in: pools, or legacy for those of the CMCM release, which repeat pictures:
+        the first 500 pairs, and ten draws of 500 with replacement. Its results lie beside the others, are of
+        ranks alone, and serve 'limner table cmcm-… --protocol legacy' and nothing else.
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
@@ -80,11 +87,11 @@ def measure(
     for run in runs:
         measured = Run.open(run, computes, precision).evaluate(
             part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
-            stories=stories,
+            stories=stories, protocol=protocol,
         )  # fmt: skip
         result = measured.result
         measured.write(run)
-        full = result.full
+        full = result.full or result.first
         figures: dict[str, float] = {}
         for stage, ranks in (("plain", full.plain), ("refined", full.refined)) if full else ():
             if ranks:

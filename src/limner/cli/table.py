@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from limner.cli.terminal import deliver, say
 from limner.errors import ConfigError
+from limner.evaluation.results import Protocol
 from limner.paper.published import build
 from limner.paper.smoke import smoke_measured
 
@@ -22,6 +23,7 @@ def table(
     runs: Path | None = None,
     data: str | None = None,
     format: Literal["md", "latex", "html"] = "md",  # noqa: A002  (the option's name)
+    protocol: Protocol = "pools",
     resamples: int = 10_000,
     to: Path | None = None,
     smoke: Annotated[bool, Parameter(negative="")] = False,
@@ -43,7 +45,8 @@ def table(
     Parameters
     ----------
     name
-        cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-2
+        cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-1
+        (settings of the data sets and dispersion of the measures, of runs that weigh pairs), complementary-2
         (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
         (steps of stories, by themselves and without repeats) or gsda-1 (the same with the coherence of found
         pictures, and the quality of generated sentences).
@@ -54,6 +57,9 @@ def table(
         and gsda-1 all that were measured.
     format
         md, latex or html.
+    protocol
+        Of the pools, for cmcm-4, cmcm-5 and cmcm-7: pools, or legacy for runs that were measured with
+        'limner measure --protocol legacy'.
     resamples
         Of every interval and comparison.
     to
@@ -63,6 +69,10 @@ def table(
     json
         Print JSON instead of text: every figure with its interval, and all settings.
     """
+    if smoke and name == "complementary-1":
+        raise ConfigError(
+            "table: complementary-1 reads what training left in folders; give --runs, not --smoke"
+        )
     if smoke and (runs is not None or data is not None):
         raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
     measured = None
@@ -70,7 +80,7 @@ def table(
         choices = (SMOKE_CHOICES,) if name.startswith("complementary") else ()
         measured = smoke_measured(choices, "cmcm" if name.startswith("cmcm") else name)
         resamples = min(resamples, 500)
-    found = build(name, runs, data=data, resamples=resamples, measured=measured)
+    found = build(name, runs, data=data, protocol=protocol, resamples=resamples, measured=measured)
     text = found.model_dump_json(indent=2) if json else found.render(format)
     deliver(text, to, f"{len(found.tables)} tables")
     if found.empty:

@@ -1,7 +1,7 @@
 """Pools: which pictures a query is ranked against.
 
-The same seeds give the same pools to every system, and a pool is a set of pictures, not of rows.
-It draws and slices; it does not score or rank.
+The same seeds give the same pools to every system, and a pool is a set of pictures, not of rows, but in the
+protocol of the CMCM release. It draws and slices; it does not score or rank.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,9 +22,9 @@ class Pool:
     """One pool and the queries that belong to it.
 
     Attributes:
-        pictures: (P,) columns of the score table, one per picture, ascending.
-        queries: (Q,) rows whose picture is in the pool, ascending; every row once.
-        seed: what drew it; None for the full set.
+        pictures: (P,) columns of the score table, ascending; one per picture, but in `draw_legacy`.
+        queries: (Q,) rows whose picture is in the pool.
+        seed: what drew it; None for what is not drawn.
     """
 
     pictures: NDArray[np.int64]
@@ -72,4 +72,35 @@ def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL
     for seed in range(count):
         pictures = np.sort(np.random.default_rng(seed).choice(np.arange(total), size=size, replace=False))
         pools.append(Pool(pictures, np.flatnonzero(np.isin(columns, pictures)), seed))
+    return pools
+
+
+def draw_legacy(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[Pool]:
+    """The pools of the CMCM release, to compare with its figures alone: they repeat pictures.
+
+    A pool holds the picture of each of its rows, as often as the rows name it. All copies of a query's
+    picture have the same score; one of them is right, the others tie with it.
+
+    Args:
+        columns: as in `draw`.
+        size: rows per pool.
+        count: pools that are drawn.
+    Returns:
+        The first `size` rows, or all if there are fewer, with no seed; then `count` draws of `size` rows with
+        replacement, by the seeds 0…count−1.
+    Raises:
+        ConfigError: a size or count below 1.
+    Source: docs/methods/evaluation.md §2. Departs: ties count half, where the release leaves them to the
+        order of the sort.
+    """
+    if size < 1 or count < 1:
+        raise ConfigError(f"pools: {count} pools of {size}, expected at least 1 of 1")
+    total = len(columns)
+    chosen: dict[int | None, NDArray[np.int64]] = {None: np.arange(min(size, total))}
+    for seed in range(count):
+        chosen[seed] = np.random.default_rng(seed).integers(total, size=size)
+    pools = []
+    for number, rows in chosen.items():
+        queries = rows[np.argsort(columns[rows], kind="stable")]
+        pools.append(Pool(columns[queries], queries, number))
     return pools

@@ -18,6 +18,7 @@ from limner.files import write_text
 from limner.records import Record
 
 TOP = 5
+Protocol = Literal["pools", "legacy"]
 Rank = Annotated[float, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1.01, le=1.01)]
@@ -35,7 +36,7 @@ class PoolRanks(Record):
     """Ranks in one pool.
 
     Attributes:
-        seed: what drew the pool; None for the full set.
+        seed: what drew the pool; None for the full set, or for the first rows of the legacy protocol.
         pictures: in the pool.
         queries: rows of the result, in the order of the ranks.
         plain: 1-based ranks, ties counted half.
@@ -73,6 +74,7 @@ class About(Record):
             older file does not say, or no pictures are looked at.
         commit: of the code, "" where unknown.
         missing: pairs left out because of their picture.
+        protocol: of the pools; ``legacy`` repeats those of the CMCM release.
         refinement: its settings, chosen on validation; empty where there is none.
         config: of the run, as resolved.
     """
@@ -89,18 +91,21 @@ class About(Record):
     backbone: str = ""
     commit: str = ""
     missing: int = Field(default=0, ge=0)
+    protocol: Protocol = "pools"
     refinement: Mapping[str, float] = Field(default_factory=dict)
     config: Mapping[str, Any] = Field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """``<data>-<split>-<part>``, as its files are called."""
-        return f"{self.data}-{self.split}-{self.part}"
+        """``<data>-<split>-<part>``, as its files are called; ``-legacy`` follows where it is."""
+        tail = "-legacy" if self.protocol == "legacy" else ""
+        return f"{self.data}-{self.split}-{self.part}{tail}"
 
     @property
     def identity(self) -> dict[str, object]:
         """What no two runs that are compared may share, by name."""
-        return {name: getattr(self, name) for name in ("system", "data", "split", "part", "preset", "seed")}
+        names = ("system", "data", "split", "part", "protocol", "preset", "seed")
+        return {name: getattr(self, name) for name in names}
 
 
 class ResultFile(Record):
@@ -242,6 +247,15 @@ class Result(ResultFile):
     @property
     def full(self) -> PoolRanks | None:
         """Ranks against all pictures, or None."""
+        return self._undrawn if self.about.protocol == "pools" else None
+
+    @property
+    def first(self) -> PoolRanks | None:
+        """Ranks in the first rows, of the legacy protocol alone."""
+        return self._undrawn if self.about.protocol == "legacy" else None
+
+    @property
+    def _undrawn(self) -> PoolRanks | None:
         return next((pool for pool in self.pools if pool.seed is None), None)
 
     @property

@@ -15,7 +15,7 @@ from limner.datasets.pairs import Pair
 from limner.datasets.splits import duplicate_groups, text_id
 from limner.errors import DataError
 from limner.evaluation.choice import answer, stored_choices
-from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw
+from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw, draw_legacy
 from limner.evaluation.ranking import ALL, Ranks, Score, Scores, host, leading, rank, rank_blocks
 from limner.evaluation.results import TOP, About, ChoiceResult, PoolRanks, Result
 
@@ -36,10 +36,11 @@ def measure(
 ) -> Result:
     """Rank every text's picture in the shared pools and in the full set, plain and refined.
 
-    Probabilities are kept for every row; of a pair that is repeated only the first row is a query.
+    Probabilities are kept for every row; of a pair that is repeated only the first row is a query. In the
+    legacy protocol the pools are those of `draw_legacy`, and there is no full set.
 
     Args:
-        about: what is measured.
+        about: what is measured, and by which protocol.
         pairs: (N,) all rows of the part, with groups filled in.
         relations: whose labels are kept.
         score: rows are those of `pairs`, columns the M different pictures in order of first appearance
@@ -60,13 +61,14 @@ def measure(
     pools: list[PoolRanks] = []
     top: list[tuple[str, ...]] = []
     if score is not None:
+        legacy = about.protocol == "legacy"
         drawn = draw(columns, size=pool_size, count=pool_count) if len(first) >= pool_size else []
-        for pool in drawn:
+        for pool in draw_legacy(columns, size=pool_size, count=pool_count) if legacy else drawn:
             found = _scored(score, refine, queries[pool.queries], pool.pictures, columns[pool.queries])
             pools.append(found.ranks(queries[pool.queries], len(pool.pictures), pool.seed))
         every = np.arange(len(pairs)), np.arange(len(first)), columns[np.array(copies)]
         full = _scored(score, refine, *every, whole=True)
-        pools.append(full.of(queries).ranks(queries, len(first), None))
+        pools += [] if legacy else [full.of(queries).ranks(queries, len(first), None)]
         names = [pairs[row].id for row in queries[first]]
         top = [tuple(names[column] for column in row) for row in full.top.tolist()]
     return Result(

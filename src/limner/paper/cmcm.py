@@ -55,6 +55,14 @@ class Scene:
         return reference()[self.name]["rows"] if self.published else {}
 
     @property
+    def legacy(self) -> tuple[str, ...]:
+        """What is to be said of the pools of the release; nothing where others were measured."""
+        every = [run for runs in self.cohort.systems.values() for run in runs]
+        if not any(run.about.protocol == "legacy" for run in every):
+            return ()
+        return ("Legacy protocol: pools repeat pictures, as the release's do; for comparison with it alone.",)
+
+    @property
     def relations(self) -> tuple[str, ...]:
         """Relations of the results, in their order; the published ones where there is no result."""
         for runs in self.cohort.systems.values():
@@ -80,7 +88,9 @@ def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked
 
 
 def chosen(run: Result, *, full: bool) -> tuple[PoolRanks, ...]:
-    """The full gallery of a run, or the pools that were drawn."""
+    """The full gallery of a run, or its drawn pools; in the legacy protocol what stands for them."""
+    if run.first is not None:  # the release took the first rows for its pools, and draws for its full set
+        return run.drawn if full else (run.first,)
     if not full:
         return run.drawn
     return (run.full,) if run.full is not None else ()
@@ -127,7 +137,9 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         lines.append(Line(name, cells, seeds(rows[name]), settings=about, uneven=apart))
     shown = [pools for run in measured if (pools := chosen(run, full=full))]
     tail = ", all pictures" if full else ", pools"
-    if shown:
+    if scene.legacy:
+        tail = f", legacy protocol, the first {shown[0][0].pictures} pairs"
+    elif shown:
         size = shown[0][0].pictures
         tail = f", all {size} pictures" if full else f", {len(shown[0])} pools of {size}"
     intervals = "Brackets: 95 % bootstrap interval by duplicate group, over all seeds and pools."
@@ -144,7 +156,7 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         cohort.size,
         scene.resamples,
         blocks=dict.fromkeys([*stages, *(["refined minus plain"] if refines else [])], METRICS),
-        notes=[intervals],
+        notes=[intervals, *scene.legacy],
         more=[paired] if refines else [],
     )
 
@@ -173,7 +185,7 @@ def per_relation(scene: Scene) -> Table:
                 pools = []
                 for rows, ranks in pools_of(cohort.runs(system), stage, full=True):
                     keep = _majority(scene, relation)[rows] == holds
-                    count = int(keep.sum())
+                    count = len(np.unique(rows[keep]))
                     if count:
                         pools.append((rows[keep], ranks[keep]))
                 shown = holds and (stage != "plain" or system == CONTROL)
@@ -185,11 +197,12 @@ def per_relation(scene: Scene) -> Table:
             lines.append(Line(name, cells, f"{count} queries", uneven=apart))
     return compared(
         scene.name,
-        scene.title(", all pictures"),
+        scene.title(", legacy protocol, draws with replacement" if scene.legacy else ", all pictures"),
         lines,
         cohort.size,
         scene.resamples,
         blocks=dict.fromkeys(columns, METRICS),
+        notes=scene.legacy,
         columns_of={
             name: found for name in (CONTROL, "CMCM") if (found := settings_of(cohort.runs(name))) is not None
         },
@@ -300,5 +313,6 @@ def build(
         else:
             # a small set has no pools to draw
             wholes = [False, True] if not own or any(result.drawn for result in own) else [True]
+            wholes = [False] if scene.legacy else wholes
             tables += [retrieval(scene, full=full) for full in wholes]
     return tables

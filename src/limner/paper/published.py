@@ -8,16 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from limner.errors import ConfigError, unknown
-from limner.evaluation.results import ChoiceResult, Result, ResultFile, SequenceResult
+from limner.evaluation.results import ChoiceResult, Protocol, Result, ResultFile, SequenceResult
 from limner.evaluation.uncertainty import RESAMPLES
-from limner.paper import cmcm, complementary, sequences
+from limner.paper import cmcm, complementary, dispersion, sequences
 from limner.paper.table import Format, Table, render
 from limner.records import Record
 
 if TYPE_CHECKING:
     from limner.runs.measure import Measured
 
-NAMES = ("cmcm-4", "cmcm-5", "cmcm-7", "cmcm-8", "complementary-2", "complementary-3", "vrss-1", "gsda-1")
+NAMES = (
+    "cmcm-4",
+    "cmcm-5",
+    "cmcm-7",
+    "cmcm-8",
+    "complementary-1",
+    "complementary-2",
+    "complementary-3",
+    "vrss-1",
+    "gsda-1",
+)
+LEGACY = ("cmcm-4", "cmcm-5", "cmcm-7")
 R = TypeVar("R", bound=ResultFile)
 
 
@@ -67,6 +78,7 @@ def build(
     runs: str | os.PathLike[str] | None = None,
     *,
     data: str | None = None,
+    protocol: Protocol = "pools",
     resamples: int = RESAMPLES,
     measured: Sequence[Measured] | None = None,
 ) -> Tables:
@@ -74,15 +86,17 @@ def build(
 
     Args:
         name: cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations),
-            complementary-2 (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of
-            the weights), vrss-1 (steps of stories) or gsda-1 (the same with the coherence of found pictures).
+            complementary-1 (settings and dispersion of the measures), complementary-2 (c-way accuracy of all
+            systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories)
+            or gsda-1 (the same with the coherence of found pictures).
         runs: folder that holds measured runs; None shows the published figures alone.
         data: data set of the results; None takes that of the published table, and for complementary-…, vrss-1
             and gsda-1 all that were measured.
+        protocol: of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and cmcm-7 alone.
         resamples: of every interval and comparison.
         measured: runs in memory, in place of those in `runs`.
     Raises:
-        ConfigError: no such table.
+        ConfigError: no such table, or none of the legacy protocol.
         MissingError: `runs` is no folder.
         DataError: two systems were evaluated on different pairs.
     """
@@ -90,6 +104,8 @@ def build(
         raise ConfigError(unknown("table", name, NAMES))
     if not isinstance(runs, str | os.PathLike | None):
         raise ConfigError(f"table: runs: {runs!r:.60} is of type {type(runs).__name__}; expected a path")
+    if protocol == "legacy" and name not in LEGACY:
+        raise ConfigError(f"table: {name} has no legacy protocol, only {', '.join(LEGACY)} have")
     place = None if runs is None else Path(runs).expanduser()
 
     def found(kind: type[R], of: Callable[[Measured], Iterable[R]]) -> list[R]:
@@ -98,9 +114,13 @@ def build(
         return [] if place is None else kind.read_all(place)
 
     if name.startswith("cmcm"):
-        results = found(Result, lambda one: (one.result,))
+        results = [r for r in found(Result, lambda one: (one.result,)) if r.about.protocol == protocol]
         chosen = results[0].about.data if measured else data
         tables = cmcm.build(name, results, data=chosen, resamples=resamples)
+    elif name == "complementary-1":
+        if measured is not None:
+            raise ConfigError("table: complementary-1 reads what training left in folders; give --runs")
+        tables = dispersion.build(place, data=data)
     elif name.startswith("complementary"):
         every = found(ChoiceResult, lambda one: one.choices)
         answers = [answer for answer in every if data in (None, answer.about.data)]

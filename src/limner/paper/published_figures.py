@@ -75,7 +75,8 @@ def draw_figure(
     def results(*, variants: bool = False) -> list[Result]:
         """Measured test results of one data set and split."""
         read = Result.read_all(measured(), variants=variants)
-        found = [r for r in read if (r.about.part, r.about.data, r.about.split) == ("test", data, split)]
+        due = ("test", data, split, "pools")
+        found = [r for r in read if (r.about.part, r.about.data, r.about.split, r.about.protocol) == due]
         if not found:
             raise DataError(
                 f"figure: no result on {data} ({split} split) below {runs}; run 'limner measure' first"

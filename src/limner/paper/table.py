@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field
 from limner.errors import ConfigError, unknown
 from limner.records import Record
 
-Kind = Literal["percent", "rank", "precision", "count", "probability"]
+Kind = Literal["percent", "rank", "precision", "count", "probability", "setting", "score"]
 Mark = Literal["", "*", "†"]
 Format = Literal["md", "latex", "html"]
 NONE = "–"
@@ -26,6 +26,15 @@ SETTINGS = "settings"
 """Heading of the column that says how the runs of a row were trained."""
 UNEVEN = "‡"
 """Sign of a comparison between runs whose settings differ."""
+_FORMS: Mapping[Kind, str] = {
+    "percent": ".1f",
+    "rank": ".1f",
+    "precision": ".2f",
+    "count": ".0f",
+    "probability": ".3f",
+    "setting": "g",
+    "score": ".4f",
+}
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -47,6 +56,8 @@ _LATEX = str.maketrans(
         "β": r"$\beta$",
         "γ": r"$\gamma$",
         "λ": r"$\lambda$",
+        "μ": r"$\mu$",
+        "σ": r"$\sigma$",
         "α": r"$\alpha$",
         "Γ": r"$\Gamma$",
         "−": r"$-$",
@@ -71,7 +82,7 @@ class Cell(Record):
     """One figure.
 
     Attributes:
-        value: a fraction, a rank, a precision, a count or a probability; None where no result exists.
+        value: a fraction, rank, precision, count, probability, setting or score; None where no result exists.
         low, high: interval, in the unit of the value.
         paper: the published figure, in the same unit, as printed.
         release: the same figure recomputed from the files of the release.
@@ -240,17 +251,13 @@ def written(value: float, kind: Kind) -> str:
     """A figure as printed.
 
     Fractions as per cent with one decimal, ranks with one, precisions with two, probabilities with three,
-    small ones as "<0.001".
+    small ones as "<0.001", scores with four, settings as they are.
     """
     if math.isinf(value):
         return "∞"
-    if kind == "percent":
-        return f"{100 * value:.1f}"
-    if kind == "count":
-        return f"{value:.0f}"
-    if kind == "probability":
-        return f"{value:.3f}" if value >= 0.001 else "<0.001"
-    return f"{value:.1f}" if kind == "rank" else f"{value:.2f}"
+    if kind == "probability" and value < 0.001:
+        return "<0.001"
+    return format(100 * value if kind == "percent" else value, _FORMS[kind])
 
 
 def render(tables: Sequence[Table], form: Format = "md") -> str:

@@ -26,7 +26,7 @@ from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
 from limner.evaluation.choice import default_choices
 from limner.evaluation.ranking import Scores
 from limner.evaluation.refinement import pair_logits, refine
-from limner.evaluation.results import About
+from limner.evaluation.results import About, Protocol
 from limner.evaluation.retrieval import measure, measure_choices
 from limner.library.channels import Evidence
 from limner.records import Record
@@ -184,6 +184,7 @@ class Run:
         choices: Sequence[int] = (),
         distractors: Path = Path("choices"),
         stories: SequenceMeter | None = None,
+        protocol: Protocol = "pools",
     ) -> Measured:
         """Measure ranks, predicted relations and more, with the refinement that was chosen on validation.
 
@@ -196,8 +197,9 @@ class Run:
             choices: options of the c-way questions, one result each; 0 takes the data set's own number.
             distractors: folder of stored questions that all runs share.
             stories: measures steps of stories, where the pairs are such; None leaves that out.
+            protocol: of the pools; ``legacy`` is for ranks alone.
         Raises:
-            ConfigError: its model reads no texts.
+            ConfigError: its model reads no texts, or c-way questions are asked in the legacy protocol.
             CheckpointError: training did not end.
             DataError: the data are not those it was trained on, or too few for so many options.
         """
@@ -206,6 +208,10 @@ class Run:
             raise ConfigError(
                 f"{self.folder}: {self.system} compares pictures with pictures, so no text can be ranked;"
                 " 'limner train' printed its figures"
+            )
+        if protocol == "legacy" and choices:
+            raise ConfigError(
+                f"{self.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
             )
         data, pictures = self.data(weights=weights)
         pairs = data.split(part)
@@ -227,13 +233,15 @@ class Run:
                 "commit": commit,
                 "missing": len(data.missing),
                 "refinement": settings,
+                "protocol": protocol,
             }
         )
         score = model.scorer(texts, images)
         asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
         if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
             _, pictures = self.data(plain=True, weights=weights)
-        sequences = None if stories is None else stories.measure(about, pairs, score, pictures)
+        meter = stories if protocol == "pools" else None
+        sequences = None if meter is None else meter.measure(about, pairs, score, pictures)
         if sequences is not None and isinstance(model, Gsda) and can.captions:
             captions = generated(sequences, model, pairs, pictures)
             sequences = sequences.model_copy(update={"captions": captions})
