@@ -174,6 +174,8 @@ def test_laptop_runs_are_the_plain_row_unless_published_ones_are_there():
 
     small = [about(result(name, 1.0), preset=preset) for name, preset in
              (("CMCM", "laptop"), ("Base", "release+laptop"), ("CMCA", "sound+laptop"))]  # fmt: skip
-    assert list(by_system(small, ("release",))) == ["CMCM", "Base", "CMCA [sound+laptop]"]
+    assert list(by_system(small, ("release",))) == ["CMCM", "Base", "CMCA [sound]"]
     both = [small[0], about(result("CMCM", 1.0), preset="release")]
     assert list(by_system(both, ("release",))) == ["CMCM [laptop]", "CMCM"]
+    sizes = [small[2], about(result("CMCA", 1.0), preset="sound")]
+    assert list(by_system(sizes, ("release",))) == ["CMCA [sound+laptop]", "CMCA [sound]"]

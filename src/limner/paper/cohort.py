@@ -1,6 +1,6 @@
 """Measured runs grouped into the rows of a table: those of one system and preset, on the same data."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -118,11 +118,18 @@ def by_system(results: Iterable[R], plain: Sequence[str] = ("paper", "release"))
             with none of them, the one that makes them small enough for a laptop.
     """
     runs = list(results)
-    order = (*plain, *(f"{preset}+{LAPTOP}" for preset in plain), LAPTOP)
     found: dict[str, list[R]] = {}
     for run in runs:
-        system, preset = run.about.system, run.about.preset
+        system = run.about.system
         presets = {one.about.preset for one in runs if one.about.system == system}
-        unnamed = ("", next((one for one in order if one in presets), ""))
-        found.setdefault(system if preset in unnamed else f"{system} [{preset}]", []).append(run)
+        named = {preset: _label(preset, presets) for preset in presets}
+        unnamed = next((one for one in (*plain, LAPTOP) if one in named.values()), "")
+        own = named[run.about.preset]
+        found.setdefault(system if own in ("", unnamed) else f"{system} [{own}]", []).append(run)
     return found
+
+
+def _label(preset: str, presets: Collection[str]) -> str:
+    """A preset without that of laptops, which stands beside the row, unless that tells it from another."""
+    whole = "+".join(part for part in preset.split("+") if part != LAPTOP)
+    return preset if not whole or whole in presets else whole
