@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from made_up_scores import tabled
 
 from limner.datasets.pairs import Pair
 from limner.errors import ConfigError, DataError
@@ -70,7 +71,7 @@ def test_copies_of_the_right_picture_tie_with_it():
     pairs = [Pair(id=str(n), text=f"t{n}", image=i, group=str(n)) for n, i in enumerate("aab")]
     scores = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
     about = About(system="s", data="d", split="grouped", protocol="legacy")
-    result = measure(about, pairs, (), scores=scores, pool_size=3, pool_count=2)
+    result = measure(about, pairs, (), score=tabled(scores), pool_size=3, pool_count=2)
     assert result.full is None
     assert result.first.queries == (0, 1, 2)
     assert result.first.plain == (1.5, 1.5, 1.0)
