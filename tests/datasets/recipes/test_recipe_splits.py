@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.datasets.recipes.builder import author_key, split_by_author
+from limner.datasets.recipes.authors import author_key, split_by_author
 from limner.errors import DataError
 
 sizes = st.lists(st.integers(1, 40), min_size=3, max_size=12)

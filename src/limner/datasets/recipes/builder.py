@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from limner.datasets.base import Source
 from limner.datasets.fetch import FetchProgress
+from limner.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
 from limner.datasets.recipes.saved_pages import Page, Piece, Segment, one_picture_each, read_page
 from limner.datasets.recipes.web import PageSource, Robots, bring, find_sources
@@ -28,94 +29,6 @@ from limner.records import PictureRef, Record
 from limner.text.document import LeftOut
 from limner.text.html import letters_of
 from limner.transfer import Fetched, FetchSettings
-
-AuthorSplit = Literal["stratified", "disjoint"]
-TEST_SHARE = 0.1
-VAL_SHARE = 0.1
-
-
-def author_key(author: str, source: str, story_id: str) -> Hashable:
-    """Who a recipe is by: its author, else its site, else itself.
-
-    Source: docs/methods/data.md §3.4.
-    """
-    for kind, name in (("author", author), ("source", source)):
-        if plain := " ".join(name.casefold().split()):
-            return kind, plain
-    return "story", story_id
-
-
-def split_by_author(
-    ids: Sequence[str], authors: Sequence[Hashable], kind: AuthorSplit = "stratified", seed: int = 0
-) -> list[SplitName]:
-    """A split 90/10 into train and test, then a tenth of train for validation.
-
-    Stratified: of every author with two or more recipes a tenth, at least one, goes to test; the single
-    recipes of the others are dealt as one pool. Validation takes every tenth of the remaining ones, author
-    by author, but never an author's last. Disjoint: whole authors, largest first, fill train, validation and
-    test to 81, 9 and 10 %.
-
-    Args:
-        ids: of the recipes (N,), all different.
-        authors: (N,) as `author_key` gives them.
-        kind: which.
-        seed: of the order inside authors and among them.
-    Returns:
-        (N,) train, val or test.
-    Raises:
-        DataError: disjoint, with fewer than three authors.
-    Source: VRSS 2020, Section 5; docs/methods/data.md §3.4.
-    """
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for number, author in enumerate(authors):
-        groups[author].append(number)
-    order = sorted(groups, key=lambda author: _shuffled(repr(author), seed))
-    members = [sorted(groups[author], key=lambda number: _shuffled(ids[number], seed)) for author in order]
-    return (_disjoint if kind == "disjoint" else _stratified)(members, len(ids))
-
-
-def _stratified(groups: list[list[int]], count: int) -> list[SplitName]:
-    result: list[SplitName] = ["train"] * count
-    pool = [group[0] for group in groups if len(group) == 1]
-    rest: list[list[int]] = []
-    for group in [*(group for group in groups if len(group) > 1), pool]:
-        number = max(1, round(TEST_SHARE * len(group))) if len(group) > 1 else 0
-        for one in group[:number]:
-            result[one] = "test"
-        rest.append(group[number:])
-    # never an author's last, or validation would hold an author that train has not
-    free = [one for group in rest for one in group[1:]]
-    wanted = max(1, round(VAL_SHARE * sum(map(len, rest)))) if len(free) > 1 else 0
-    for place in range(min(wanted, len(free))):
-        result[free[int(place * (len(free) / wanted))]] = "val"
-    return result
-
-
-def _disjoint(groups: list[list[int]], count: int) -> list[SplitName]:
-    if len(groups) < 3:
-        raise DataError(
-            f"recipes: {len(groups)} authors, expected three or more for a split that keeps authors apart;"
-            " add pages or use --split stratified"
-        )
-    result: list[SplitName] = ["train"] * count
-    test, val = TEST_SHARE * count, VAL_SHARE * (1 - TEST_SHARE) * count
-    wanted: dict[SplitName, float] = {"train": count - test - val, "test": test, "val": val}
-    filled = dict.fromkeys(wanted, 0)
-    for place, group in enumerate(sorted(groups, key=len, reverse=True)):
-        empty = [name for name in wanted if not filled[name]]
-        # the last authors go to the parts that are still empty
-        choices = empty if len(empty) >= len(groups) - place else wanted
-        best = max(choices, key=lambda name: (wanted[name] - filled[name]) / wanted[name])
-        filled[best] += len(group)
-        for one in group:
-            result[one] = best
-    return result
-
-
-def _shuffled(name: str, seed: int) -> str:
-    """A key that orders names at random, but alike on every machine and whatever else is there."""
-    return sha256(f"{seed}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
-
 
 DROPPED_NAME, PAGES_NAME, REPORT_NAME = "dropped.jsonl", "pages.jsonl", "report.json"
 MIN_SEGMENTS = 2
@@ -162,7 +75,7 @@ class BuildReport(Record):
     """What a build made and lost.
 
     Attributes:
-        pages: given.
+        pages: given, recipes of RecipeQA among them.
         recipes, segments: in the set.
         splits: name → recipes.
         readers: how pages were read → how many.
@@ -229,8 +142,9 @@ def build_recipes(
         return bring(urls, place, settings, robots, pages=pages, again=again, progress=progress)
 
     drafts, failed = _read(sources, to, brought)
+    passed_over: Counter[str] = Counter()
     if recipeqa is not None:
-        drafts += _from_recipeqa(recipeqa, failed)
+        drafts += _from_recipeqa(recipeqa, passed_over)
     online = {one.target for draft in drafts if fetch or draft.root is None for one in draft.pictures}
     drafts, twice = _once(drafts)
     failed |= twice
@@ -243,6 +157,7 @@ def build_recipes(
     _write_lists(to, drafts, failed)
     dropped = Counter(one.reason for draft in drafts for one in draft.removed)
     dropped.update(f"page: {kind_of(reason)}" for reason in failed.values())
+    dropped.update({f"recipeqa: {kind}": number for kind, number in passed_over.items()})
     if not kept:
         lost = "; ".join(f"{rule}: {number}" for rule, number in dropped.most_common(3)) or "no page given"
         raise DataError(
@@ -295,16 +210,15 @@ def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list
     return drafts, failed
 
 
-def _from_recipeqa(source: Source, failed: dict[str, str]) -> list[Draft]:
-    """The recipes of RecipeQA as if each were a page; what holds none goes to the list of failures."""
+def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
+    """The recipes of RecipeQA as if each were a page; what holds none is counted."""
     root = (source.pictures or source.place).resolve()
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for path in sorted(root.rglob("*")):
         if path.is_file():
             files[path.name].append(path)
-    counted: Counter[str] = Counter()
     drafts = []
-    for key, split, steps in read_recipes(source, counted):
+    for key, split, steps in read_recipes(source, passed_over):
         where = f"recipeqa/{key}"
         pieces = []
         for step in steps:
@@ -316,7 +230,6 @@ def _from_recipeqa(source: Source, failed: dict[str, str]) -> list[Draft]:
             pieces.append(Piece(step.text, refs))
         page = Page(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
         drafts.append(Draft(page, root, text_id("\n".join(piece.text for piece in pieces))))
-    failed |= {f"recipeqa/ ({number} {kind})": kind for kind, number in counted.items()}
     return drafts
 
 
