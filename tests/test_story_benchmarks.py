@@ -141,3 +141,17 @@ def test_made_up_stories_have_the_sizes_asked_for(benchmark, tmp_path):
     graphs = list(read_graphs(tmp_path / "g.jsonl").values())
     assert [graph.empty for graph in graphs] == [number % 20 == 0 for number in range(150)]
     assert all(2 <= len(graph.objects) <= 9 for graph in graphs if not graph.empty)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["gpu_check"], indirect=True)
+def test_the_check_of_a_card_runs_on_the_cpu(benchmark):
+    found = dict(benchmark.check("cpu", quick=True))
+    assert found["resumed run, float32"] == "equal bit for bit"
+    assert "differ by 0.0e+00" in found["step, cmcm/cmcm, CPU and cpu"]
+    assert found["detector, 2 pictures one by one and together"].endswith("detections equal")
+    off = found["scores, 300 × 300 × 256, within autocast"].partition("off by ")[2]
+    assert float(off.partition(" ")[0]) < 1e-6
+    speeds = [line for name, line in found.items() if name.startswith("forward")]
+    assert len(speeds) == 4
+    assert all("pictures/s" in line for line in speeds)

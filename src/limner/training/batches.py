@@ -3,7 +3,8 @@
 A batch of pairs is a batch of stories of one step each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +16,15 @@ from limner.datasets.pairs import Pair
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.losses.ranking import negatives
+from limner.threads import ahead
 from limner.training import processes
 from limner.training.corpus import Corpus, FileRows
 from limner.training.settings import RunConfig
 
 Chosen = NDArray[np.int64]
+Part = tuple[Chosen, np.random.Generator]
+AHEAD = 3
+"""Batches begun and not yet learned from, where pictures are files: a bound on memory."""
 _PARTS = 1  # sets the generators of pictures' parts apart from that of a batch
 
 
@@ -111,15 +116,31 @@ class Batches:
 
     def batches(self, epoch: int) -> Iterator[Batch]:
         """Batches of an epoch; their order follows from seed, process and epoch."""
-        for chosen, _ in self.order(epoch):
-            if self._stories is None:
-                yield self.batch(chosen, epoch=epoch)
-            else:
-                stories = [self._stories[story] for story in chosen]
-                steps = torch.tensor([len(story) for story in stories])
-                yield self.batch(np.concatenate(stories), steps, epoch=epoch)
 
-    def order(self, epoch: int) -> Iterator[tuple[Chosen, np.random.Generator]]:
+        def made(part: Part) -> Batch:
+            chosen, _ = part
+            if self._stories is None:
+                return self.batch(chosen, epoch=epoch)
+            stories = [self._stories[story] for story in chosen]
+            steps = torch.tensor([len(story) for story in stories])
+            return self.batch(np.concatenate(stories), steps, epoch=epoch)
+
+        yield from self.made_ahead(made, epoch)
+
+    def made_ahead(self, made: Callable[[Part], Batch], epoch: int) -> Iterator[Batch]:
+        """What is made of every part of an epoch's order; files are decoded while the one before is learned.
+
+        Args:
+            made: depends on its argument alone; called in a thread where pictures are files.
+            epoch: whose order.
+        """
+        if not isinstance(self._pictures, FileRows):
+            yield from map(made, self.order(epoch))
+            return
+        with closing(ahead(self.order(epoch), made, workers=1, in_flight=AHEAD)) as batches:
+            yield from batches
+
+    def order(self, epoch: int) -> Iterator[Part]:
         """Rows, or stories, of every batch of an epoch, and a generator of its own."""
         seed = self._config.loop.seed
         order = np.random.default_rng([seed, epoch]).permutation(self._count)

@@ -5,7 +5,7 @@ The test rows are dropped at once; vocabulary, weights and batches are made from
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.pictures.decode import PictureError, decode, read_file
+from limner.threads import ahead, cores
 from limner.training.framing import WHOLE, Framing
 from limner.training.settings import DataConfig
 
@@ -69,17 +70,19 @@ class ArrayRows:
 class FileRows:
     """Files, decoded and framed each time; for training a backbone along."""
 
-    def __init__(self, files: Mapping[str, Path | str], framing: Framing = WHOLE, workers: int = 2) -> None:
+    def __init__(
+        self, files: Mapping[str, Path | str], framing: Framing = WHOLE, workers: int | None = None
+    ) -> None:
         """Take the files.
 
         Args:
             files: `Pair.image_id` → file.
             framing: which part of a picture is seen.
-            workers: threads that decode.
+            workers: threads that decode; None for one per core.
         """
         self._files = [Path(path) for path in files.values()]
         self._places = {name: place for place, name in enumerate(files)}
-        self._framing, self._workers = framing, workers
+        self._framing, self._workers = framing, workers or cores()
 
     def places(self, ids: Sequence[str]) -> Places:
         """See `PictureRows`."""
@@ -105,8 +108,10 @@ class FileRows:
         return self._each(one, places, seeds)
 
     def _each(self, read: Callable[..., ByteArray], places: Places, *more: Sequence[Any]) -> NDArray[Any]:
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="limner-pictures") as pool:
-            return np.stack(list(pool.map(read, places.tolist(), *more)))
+        workers = self._workers
+        wanted = zip(places.tolist(), *more, strict=True)
+        with closing(ahead(wanted, lambda one: read(*one), workers=workers, in_flight=2 * workers)) as found:
+            return np.stack(list(found))
 
     def _decoded(self, place: int, side_px: int | None) -> Image.Image:
         path = self._files[place]

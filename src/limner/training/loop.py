@@ -9,6 +9,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -222,13 +223,17 @@ class Loop:
         self._began, self._began_at = time.monotonic(), position.taken
         while not self.finished:
             self._task.model.train()
-            for batch in islice(self._task.batches(position.epoch), position.step, None):
-                self._step(batch)
-                stop = self._tell("step", position.means)
-                if stop or position.taken % self._config.save_every_steps == 0:
-                    self._save()
-                if stop:
-                    return position
+            drawn = islice(self._task.batches(position.epoch), position.step, None)
+            # closed on a stop and on an error, so that nothing goes on being decoded
+            with closing(batch for batch in drawn) as batches:
+                del drawn
+                for batch in batches:
+                    self._step(batch)
+                    stop = self._tell("step", position.means)
+                    if stop or position.taken % self._config.save_every_steps == 0:
+                        self._save()
+                    if stop:
+                        return position
             if self._close_epoch():
                 return position
         return position

@@ -39,7 +39,7 @@ from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.systems.complementary.model import Pvse, pair_scores
 from limner.systems.complementary.weights import PairWeights, shares
-from limner.training.batches import Batch
+from limner.training.batches import Batch, Part
 from limner.training.corpus import Corpus
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
@@ -67,11 +67,15 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
                 self._memory.warm()
             if self._weights is not None:
                 self._weights.score(self._memory, epoch, self.model.device)
-        for chosen, rng in self._batches.order(epoch):
+
+        def made(part: Part) -> Batch:
+            chosen, rng = part
             near = None
             if self.config.method == "thomas":
                 near = self._batches.batch(self._near(chosen, rng), epoch=epoch)
-            yield replace(self._batches.batch(chosen, epoch=epoch), near=near)
+            return replace(self._batches.batch(chosen, epoch=epoch), near=near)
+
+        yield from self._batches.made_ahead(made, epoch)
         if self._memory is not None:
             self._memory.close()
 

@@ -1,0 +1,246 @@
+"""What a card does with limner, beside the CPU: speed, agreement, resuming, memory, in ten minutes.
+
+  python benchmarks/gpu_check.py
+  python benchmarks/gpu_check.py --device cpu --quick
+
+Needs no data and no weight files: networks are random, pictures drawn or noise. --quick makes all of it tiny.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torchvision import models
+from torchvision.models import detection
+
+from limner.devices import Precision, autocast, device_of
+from limner.encoders.catalogue import SENTENCES, text_encoder
+from limner.encoders.pixels import FromBytes
+from limner.losses.checks import product
+from limner.runs.train import StoppedError, train
+from limner.scenes.faster_rcnn import FasterRCNN
+from limner.systems import read_config, system
+from limner.systems.base import Task
+from limner.training import checkpoint
+from limner.training.corpus import corpus_of, open_corpus
+from limner.training.loop import BEST, Event
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+SYSTEMS = (
+    "cmcm/cmcm",
+    "complementary/vse++",
+    "gsda/gsda",
+    "vrss/vrss",
+    "dual/recurrent",
+    "document/document",
+)
+DETECTOR = "fasterrcnn_mobilenet_v3_large_320_fpn"
+Row = tuple[str, str]
+
+
+def seconds(work: Callable[[], object], device: str, rounds: int) -> float:
+    """Least of some rounds, after one to warm up; the card is waited for."""
+    found = []
+    for _ in range(rounds + 1):
+        began = time.perf_counter()
+        work()
+        if device.startswith("cuda"):
+            torch.cuda.synchronize()
+        found.append(time.perf_counter() - began)
+    return min(found[1:])
+
+
+def forward(device: str, *, quick: bool) -> Iterator[Row]:
+    """Pictures per second through a backbone, in each precision and memory order."""
+    size, rounds = (2, 1) if quick else (128, 5)
+    name = "resnet18" if quick else "resnet50"
+    network = FromBytes(models.get_model(name, weights=None)).eval().to(device)
+    pixels = torch.randint(0, 255, (size, 224, 224, 3), dtype=torch.uint8).to(device)
+    plain = 0.0
+    for order in ("contiguous", "channels-last"):
+        if order == "channels-last":
+            network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        for precision in get_args(Precision):
+            if device == "cpu" and precision == "float16":
+                continue  # CPUs emulate it: hours
+
+            def work(precision: Precision = precision, network: nn.Module = network) -> None:
+                with torch.inference_mode(), autocast(device, precision):
+                    network(pixels)
+
+            speed = size / seconds(work, device, rounds)
+            plain = plain or speed
+            yield f"forward, {name}, {order}, {precision}", f"{speed:.1f} pictures/s, {speed / plain:.2f} ×"
+
+
+def prepared(row: str, device: str) -> Task:
+    """The task of a row, smoke-sized, with weights drawn alike on every device and nothing dropped out."""
+    config = read_config(CONFIGS / f"{row}.toml", [], "picturebook").smoke()
+    own = system(config.system)
+    can = own.capabilities(config)
+    data, pictures = open_corpus(config.data, layer=can.layer)
+    sentences = text_encoder(SENTENCES) if can.sentences else None
+    task = own.prepare(config, corpus_of(data, pictures), device=device, sentences=sentences).task
+    for module in task.model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if isinstance(module, nn.RNNBase):
+            module.dropout = 0.0
+    return task
+
+
+def one_step(row: str, device: str) -> dict[str, Tensor]:
+    """Losses and the norm of all gradients of the first step."""
+    task = prepared(row, device)
+    task.model.train()
+    torch.manual_seed(0)
+    losses = dict(task.step(next(iter(task.batches(0)))))
+    losses["total"].backward()
+    norms = [one.grad.norm().cpu() for one in task.model.parameters() if one.grad is not None]
+    return {name: value.detach().cpu() for name, value in losses.items()} | {
+        "gradient": torch.stack(norms).norm()
+    }
+
+
+def agreement(device: str, *, quick: bool) -> Iterator[Row]:
+    """The first step of each system on the CPU and on the device."""
+    for row in SYSTEMS[:2] if quick else SYSTEMS:
+        here, there = one_step(row, "cpu"), one_step(row, device)
+        worst = max(
+            here, key=lambda name: float((here[name] - there[name]).abs() / here[name].abs().clamp(min=1e-6))
+        )
+        far = float((here[worst] - there[worst]).abs() / here[worst].abs().clamp(min=1e-6))
+        drawn = " (draws its latents, so they differ)" if row.startswith("vrss") else ""
+        yield f"step, {row}, CPU and {device}", f"differ by {far:.1e} at most ({worst}){drawn}"
+
+
+def kernel(device: str, *, quick: bool) -> Iterator[Row]:
+    """Scores of texts and pictures in the table's full precision, against float64."""
+    size = 300 if quick else 10_000
+    rows = nn.functional.normalize(
+        torch.randn(2, size, 256, generator=torch.Generator().manual_seed(0)), dim=2
+    )
+    texts, images = rows.to(device)
+    with autocast(device, "bfloat16"):
+        taken = seconds(lambda: product(texts, images.t()), device, 1 if quick else 5)
+        found = product(texts[:100], images.t()).cpu().double()
+    far = float((found - rows[0, :100].double() @ rows[1].double().t()).abs().max())
+    yield f"scores, {size} × {size} × 256, within autocast", f"{taken * 1e3:.1f} ms, off by {far:.1e} at most"
+
+
+def detector(device: str, *, quick: bool) -> Iterator[Row]:
+    """Pictures per second one by one and in a batch, with equal detections."""
+    torch.manual_seed(0)
+    state = getattr(detection, DETECTOR)(weights=None, weights_backbone=None, num_classes=4).state_dict()
+    finder = FasterRCNN(DETECTOR, state, "random", classes=("a", "b", "c"), device=device)
+    random, count = np.random.default_rng(0), 2 if quick else 64
+    pictures = [Image.fromarray(random.integers(0, 255, (240, 320, 3), dtype=np.uint8)) for _ in range(count)]
+    alone = seconds(lambda: [finder.detect([one]) for one in pictures], device, 1)
+    together = seconds(lambda: finder.detect(pictures), device, 1)
+    equal = all(
+        own.labels == single.labels and np.allclose(own.boxes, single.boxes, atol=1e-3)
+        for own, (single,) in zip(
+            finder.detect(pictures), [finder.detect([one]) for one in pictures], strict=True
+        )
+    )
+    told = "detections equal" if equal else "DETECTIONS DIFFER"
+    speeds = f"{count / alone:.1f} and {count / together:.1f} pictures/s"
+    yield f"detector, {count} pictures one by one and together", f"{speeds}, {told}"
+
+
+def resumed(device: str, precision: str) -> Iterator[Row]:
+    """A run that was stopped and went on, beside one that was not."""
+    row, options = CONFIGS / "complementary" / "vse++.toml", [f"loop.precision={precision}"]
+
+    def stop(news: object) -> bool:
+        return isinstance(news, Event) and news.position.taken == 2
+
+    with tempfile.TemporaryDirectory() as folder:
+        whole, cut = Path(folder) / "whole", Path(folder) / "cut"
+        given = {"data": "picturebook", "overrides": options, "smoke": True, "device": device}
+        train(row, to=whole, **given)
+        try:
+            train(row, to=cut, progress=stop, **given)
+        except StoppedError:
+            train(row, to=cut, **given)
+        one, other = (checkpoint.load(run / BEST)[0] for run in (whole, cut))
+        far = max(float((one[name].double() - other[name].double()).abs().max()) for name in one)
+        line = (Path(folder) / "whole" / "history.jsonl").read_text().splitlines()[0]
+    told = "equal bit for bit" if far == 0 else f"differ by {far:.1e} at most"
+    skipped = (
+        f"; {line.rpartition(' ')[2].rstrip('}')} updates left out in its first epoch"
+        if "skipped" in line
+        else ""
+    )
+    yield f"resumed run, {precision}", told + skipped
+
+
+def several(device: str, *, quick: bool) -> Iterator[Row]:
+    """Two processes by torchrun: nccl on cards, gloo on the CPU."""
+    cards = torch.cuda.device_count() if device.startswith("cuda") else 0
+    if quick or cards == 1:
+        yield "two processes", "not run: one card" if cards else "not run: --quick"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--standalone", "--nproc-per-node", "2", "-m", "limner", "train"]
+        words += [str(CONFIGS / "complementary" / "vse++.toml"), "--data", "picturebook", "--smoke"]
+        words += ["--to", f"{folder}/run", "--device", "cuda" if cards else "cpu"]
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", *words],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    yield (
+        f"two processes, {'nccl' if cards else 'gloo'}",
+        "trained" if done.returncode == 0 else f"FAILED: {last}",
+    )
+
+
+def peak(device: str) -> Row:
+    """Most memory that was ever in use."""
+    if device.startswith("cuda"):
+        return "peak memory of the card", f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB"
+    return (
+        "peak memory of the process",
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB",
+    )
+
+
+def check(device: str, *, quick: bool) -> Iterator[Row]:
+    """All lines of the table, as they are found."""
+    card = torch.cuda.get_device_name(device) if device.startswith("cuda") else "no card"
+    yield "device", f"{device} ({card}), torch {torch.__version__}"
+    for part in (forward, agreement, kernel, detector):
+        yield from part(device, quick=quick)
+    for precision in ("float32",) if quick else ("float32", "bfloat16", "float16"):
+        yield from resumed(device, precision)
+    yield from several(device, quick=quick)
+    yield peak(device)
+
+
+def main(words: list[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    given = parser.parse_args(words)
+    for name, found in check(device_of(given.device), quick=given.quick):
+        print(f"{name:<52} {found}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
