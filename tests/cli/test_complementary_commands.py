@@ -126,7 +126,7 @@ def test_dispersion_comes_from_a_data_set_by_command(tmp_path, capsys):
     )
     folder = tmp_path / "runs" / "stats"
     train(tmp_path / "config.toml", to=folder, smoke=True)
-    run(measure, folder, "--no-saliency")
+    run(measure, folder)
     capsys.readouterr()
     run(table, "complementary-1", "--runs", folder.parent, "--json")
     (found,) = json.loads(capsys.readouterr().out)["tables"]
