@@ -68,6 +68,21 @@ def loop(settings, rows, folder, **more):
 
 @pytest.mark.parametrize("text", ["words", "sentences"])
 @pytest.mark.parametrize("hinge", ["sum", "max"])
+def test_a_run_says_how_many_validation_pairs_it_looks_at():
+    data, pictures = made(n=40)
+    whole = corpus(40)
+    some = corpus_of(PairSet("made", (), data.pairs), pictures, sample=2)
+    assert whole.held_out == 0
+    assert some.held_out == len(whole.val)
+    assert 0 < len(some.val) <= 2
+    assert set(some.val.texts) < set(whole.val.texts)
+    assert len(some.train) == len(whole.train)
+    stated = prepare(config(), some).saved_with["validation"]
+    assert stated == {"pairs": len(some.val), "of": len(whole.val)}
+    count = len(whole.val)
+    assert prepare(config(), whole).saved_with["validation"] == {"pairs": count, "of": count}
+
+
 def test_it_learns_and_comes_back(tmp_path, hinge, text):
     settings, rows = config(f"hinge={hinge}", f"model.text={text}"), corpus()
     position = loop(settings, rows, tmp_path).fit()
