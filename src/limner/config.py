@@ -38,7 +38,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not valid TOML ({error}); mend that line") from error
 
 
-def build(model: type[C], values: dict[str, Any], where: str, overrides: Sequence[str] = ()) -> C:
+def build(
+    model: type[C],
+    values: dict[str, Any],
+    where: str,
+    overrides: Sequence[str] = (),
+    context: Mapping[str, Any] | None = None,
+) -> C:
     """Settings from plain values, then ``key=value`` overrides, checked.
 
     Args:
@@ -46,6 +52,7 @@ def build(model: type[C], values: dict[str, Any], where: str, overrides: Sequenc
         values: nested plain values, as TOML gives them.
         where: file or option the values come from, for messages.
         overrides: such as ``"train.lr=2e-4"``; values are read as TOML, else as a string.
+        context: for validators of the class.
     Raises:
         ConfigError: the first wrong key or value.
     """
@@ -53,7 +60,7 @@ def build(model: type[C], values: dict[str, Any], where: str, overrides: Sequenc
     for override in overrides:
         _assign(given, override)
     try:
-        return model.model_validate(given)
+        return model.model_validate(given, context=context)
     except ValidationError as error:
         raise ConfigError(f"{where}: {_first_problem(model, error)}") from error
 

@@ -132,7 +132,11 @@ def split_source(config: SourceConfig, manifest: Path | None = None) -> PairSet:
     if config.by_source:
         if config.split != "grouped":
             raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")
+        if config.test_share is not None or config.val_share is not None:
+            raise ConfigError("data: by_source has shares of its own; leave test_share and val_share out")
         data = split_by_source(data, config.split_seed)
     if not all(pair.split and pair.group for pair in data.pairs):
-        data = split_pairs(data, config.split, config.split_seed)
+        data = split_pairs(
+            data, config.split, config.split_seed, test_share=config.test_share, val_share=config.val_share
+        )
     return data

@@ -150,6 +150,8 @@ class SourceConfig(Config):
         licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
             Empty allows all.
         split, split_seed: see `limner.datasets.pairs.split_pairs`.
+        test_share, val_share: of all pairs, where the split is not released; None for the share of test that the
+            files state, else 0.2, and for a tenth of what is not test.
         by_source: a grouped split parts no source of stories either.
         every_caption: of sets with several captions, take all of a picture, not one alone.
         caption_seed: of coco, which one.
@@ -163,6 +165,8 @@ class SourceConfig(Config):
     licences: tuple[str, ...] = ()
     split: SplitKind = "grouped"
     split_seed: int = Field(default=0, ge=0)
+    test_share: float | None = Field(default=None, gt=0, lt=0.5)
+    val_share: float | None = Field(default=None, gt=0, lt=0.5)
     by_source: bool = False
     every_caption: bool = False
     caption_seed: int = Field(default=0, ge=0)

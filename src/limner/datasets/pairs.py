@@ -168,9 +168,15 @@ def identities(
 
 
 def split_pairs(
-    data: PairSet, kind: SplitKind = "grouped", seed: int = 0, *, strict: bool = False
+    data: PairSet,
+    kind: SplitKind = "grouped",
+    seed: int = 0,
+    *,
+    strict: bool = False,
+    test_share: float | None = None,
+    val_share: float | None = None,
 ) -> PairSet:
-    """The set with `group` and `split` filled in; a tenth of what is not test is validation.
+    """The set with `group` and `split` filled in.
 
     Args:
         data: a set as read.
@@ -178,8 +184,10 @@ def split_pairs(
             train for validation; "random" parts rows and leaks, to reproduce what was published.
         seed: of the order in which groups or rows are dealt.
         strict: group over every text, however short.
+        test_share: of all pairs, in (0, 1); None for that of the files, see `share_of_test`.
+        val_share: of all pairs, in (0, 1); None for a tenth of what is not test.
     Raises:
-        ConfigError: unknown kind.
+        ConfigError: unknown kind, or shares for a released split.
         DataError: released, but the files state no split; or too few groups.
     Source: docs/methods/data.md §4.3. Departs: where a split is released, validation is cut off by group, not
     by row.
@@ -189,6 +197,10 @@ def split_pairs(
     total = len(data.pairs)
     groups = pair_groups(data.pairs, strict=strict)
     if kind == "released":
+        if test_share is not None or val_share is not None:
+            raise ConfigError(
+                f"{data.name}: a released split has sizes of its own; leave test_share and val_share out"
+            )
         names = [pair.split for pair in data.pairs]
         if "test" not in names or "" in names:
             raise DataError(f"{data.name}: its files state no split; use grouped or random")
@@ -199,8 +211,9 @@ def split_pairs(
             for row, name in zip(train, parts, strict=True):
                 names[row] = name
     else:
-        share = share_of_test(data)
-        sizes = split_sizes(total, {"test": share, "val": (1 - share) * VAL_SHARE})
+        test = share_of_test(data) if test_share is None else test_share
+        val = (1 - test) * VAL_SHARE if val_share is None else val_share
+        sizes = split_sizes(total, {"test": test, "val": val})
         names = [*balanced_split(groups if kind == "grouped" else range(total), sizes, seed)]
     pairs = tuple(
         pair.model_copy(update={"group": f"{data.name}-{group}", "split": name})

@@ -3,7 +3,7 @@
 A new system is a module with a `SYSTEM`, and a line here. None is imported until it is asked for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
         path: TOML file of the row.
         overrides: see `limner.config.build`; another preset rules all that the file does not set otherwise
             than its own preset would.
-        data: what is laid over the row, see `with_data`; "" for nothing.
+        data: what the row is trained on, see `overlays`; "" for what its file says.
     Raises:
         ConfigError: no such file, no or an unknown system, no data set, or a wrong setting.
     """
@@ -64,26 +64,32 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
         raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(_MODULES)})")
     settings: type[RunConfig] = system(name).settings
     where = f"{path} with {data}" if data else str(path)
-    if data:
-        values = with_data(values, path, data)
-    elif "set" not in values.get("data", {}) and not any(one.startswith("data.set=") for one in overrides):
+    if not data and "set" not in values.get("data", {}) and not any(
+        one.startswith("data.set=") for one in overrides
+    ):
         known = ", ".join(sorted({*_overlays(path), *data_sets()}))
         raise ConfigError(f"{path}: names no data set; add --data NAME (choices: {known})")
-    if any(one.partition("=")[0].strip() == "preset" for one in overrides):
-        values = settings.beyond_preset(values)
-    return build(settings, values, where, overrides)
+    own = [one for one in overrides if one.partition("=")[0].strip() == "preset"]
+    preset = own[-1].partition("=")[2].strip().strip("\"'") if own else ""
+    others = [one for one in overrides if one not in own]
+    overlay = overlays(values, path, data, settings.PRESETS) if data else None
+    return build(settings, settings.resolved(values, preset, overlay), where, others)
 
 
-def with_data(values: Mapping[str, Any], row: Path, data: str) -> dict[str, Any]:
-    """Settings of a row with those of a data set laid over them.
+def overlays(
+    values: Mapping[str, Any], row: Path, data: str, presets: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """What a data set needs of a row's settings: under "" always, under the name of a preset at that one.
 
     An overlay is a TOML file with settings for all systems, tables ``[SYSTEM]`` for one system, and inside
     these ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``; each goes over those before.
+    A table ``[PRESET]``, such as ``[laptop]``, has the same form.
 
     Args:
         values: of the row.
         row: its file; overlays lie in a folder ``data`` beside it or one level up.
         data: name of an overlay, else of a registered data set, or the file of an overlay.
+        presets: by name.
     Raises:
         ConfigError: none of these, or the overlay's table of the system is not of that form.
     """
@@ -96,24 +102,26 @@ def with_data(values: Mapping[str, Any], row: Path, data: str) -> dict[str, Any]
         over = {"data": {"set": data}}
     else:
         raise ConfigError(unknown("data", data, {*files, *data_sets()}))
-    own = over.get(values["system"], {})
+    tables = {name: over.pop(name) for name in presets if isinstance(over.get(name), dict)}
+    return {
+        name: _for_row(values["system"], row.stem, table, f"{data}: {name}".removesuffix(": "))
+        for name, table in {"": over, **tables}.items()
+    }
+
+
+def _for_row(system_name: str, row: str, over: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Settings of an overlay for one row of one system."""
+    own = over.get(system_name, {})
     rows = own.get("rows", []) if isinstance(own, dict) else None
     if not isinstance(rows, list) or not all(isinstance(table, dict) and "names" in table for table in rows):
         raise ConfigError(
-            f"{data}: {values['system']}: expected a table of settings, whose rows are tables with names"
+            f"{where}: {system_name}: expected a table of settings, whose rows are tables with names"
         )
-    layers = (
-        {key: value for key, value in over.items() if key not in _MODULES},
-        {key: value for key, value in own.items() if key != "rows"},
-        *(
-            {key: value for key, value in table.items() if key != "names"}
-            for table in rows
-            if row.stem in table["names"]
-        ),
-    )
-    whole = dict(values)
-    for layer in layers:
-        whole = merged(whole, layer)
+    whole = {key: value for key, value in over.items() if key not in _MODULES}
+    whole = merged(whole, {key: value for key, value in own.items() if key != "rows"})
+    for table in rows:
+        if row in table["names"]:
+            whole = merged(whole, {key: value for key, value in table.items() if key != "names"})
     return whole
 
 

@@ -33,6 +33,10 @@ from limner.training.corpus import Corpus
 from limner.training.settings import Preset, RunConfig
 
 Kind = Literal["linear", "product", "mlp"]
+_PUBLISHED: Mapping[str, Any] = {
+    "backbone": "finetune",
+    "data": {"split": "released", "tokeniser": "release"},
+}
 
 
 class Architecture(Config):
@@ -93,17 +97,26 @@ class CmcmConfig(RunConfig):
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
-        "release": {},
-        "paper": {
+        "release": _PUBLISHED,
+        "paper": _PUBLISHED
+        | {
             "loss": {"ranking": "max_hinge", "relation_form": "paper"},
             "loop": {"betas": (0.9, 0.999)},
         },
         "sound": {
+            "data": {"split": "grouped", "tokeniser": "default"},
             "model": {"relations": "product"},
             "loss": {"indifference_weight": 0.1},
             "refinement": "add",
         },
+        "laptop": {
+            "backbone": "frozen",
+            "data": {"split": "grouped", "tokeniser": "default", "backbone": "resnet50"},
+        },
     }
+    ROW: ClassVar[frozenset[str]] = frozenset(
+        {"model.pooling", "model.relations", "data.relations", "data.shuffle_relations"}
+    )
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"dim": 16, "word_width": 12, "hidden": 8, "relations_hidden": 8}
     }

@@ -83,7 +83,10 @@ class CnsiConfig(RunConfig):
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "epochs": 170, "plateau_patience": 1_000_000}
             | {"metric": "MRR"}
         }
-    )
+    ) | {
+        "laptop": {"sentence_epochs": 10, "loop": {"epochs": 40}, "data": {"backbone": "resnet50"}}
+    }
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.coherence"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "dim": 16, "hidden": 8}}
 
     system: Literal["cnsi"] = "cnsi"

@@ -66,6 +66,7 @@ class DualConfig(RunConfig):
             | {"stop_after_stale": 15}
         }
     )
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.context"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "hidden": 8}}
 
     system: Literal["dual"] = "dual"

@@ -71,7 +71,9 @@ class LdaConfig(RunConfig):
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
 
-    PRESETS = every_preset({"loop": {"metric": "MRR"}, "data": {"min_count": 5}})
+    PRESETS = every_preset({"loop": {"metric": "MRR"}, "data": {"min_count": 5}}) | {
+        "laptop": {"data": {"backbone": "resnet50"}}
+    }
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "data": {"min_count": 1},
         "model": {"components": 8, "visual_words": 12, "alpha": 1.0},

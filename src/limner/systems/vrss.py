@@ -89,13 +89,14 @@ class VrssConfig(RunConfig):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset({"loop": _LOOP}) | {
         "sound": {
-            "loop": _LOOP
-            | {"optimiser": "adam", "lr": 1e-3, "betas": (0.9, 0.999)}
+            "loop": {"optimiser": "adam", "lr": 1e-3, "betas": (0.9, 0.999)}
             | {"epochs": 30, "stop_after_stale": 8, "metric": "MRR"},
             "model": {"centre": True, "text": "sentences"},
             "beta": 200.0,
         },
+        "laptop": {"data": {"backbone": "resnet50"}},
     }
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.latents", "model.context"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "hidden": 8, "latent": 6, "mlp": 16}}
 
     system: Literal["vrss"] = "vrss"

@@ -58,8 +58,10 @@ class VseConfig(RunConfig):
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
-        "sound": {**_PRESET, "warm_up_epochs": 1}
+        "sound": {"warm_up_epochs": 1},
+        "laptop": {"data": {"backbone": "resnet50"}},
     }
+    ROW: ClassVar[frozenset[str]] = frozenset({"hinge"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "word_width": 12}}
 
     system: Literal["vse"] = "vse"

@@ -1,18 +1,19 @@
 """Settings every system shares: where the data come from, the loop, and presets that fill in defaults.
 
-A preset fills in what a file leaves open; what the file then states is a deviation, and a run says them all.
+A preset fills in what a file leaves open; what departs from it is a deviation, and a run says them all.
 It knows no system.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from limner.config import Config, merged
 from limner.datasets.base import SourceConfig
 from limner.datasets.mixture import MixtureEntry
 from limner.datasets.vocabulary import TokeniserName
+from limner.errors import unknown
 from limner.training.framing import Crop, Framing
 from limner.training.loop import LoopConfig
 
@@ -20,8 +21,13 @@ NAMES_AND_PLACES = frozenset(
     {"row", "terms", "data.annotations", "data.pictures", "data.features", "data.glove"}
 )
 """Settings that say what a run is called and where its files lie, which change no result."""
+NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
 
-Preset = Literal["paper", "release", "sound"]
+Preset = Literal["paper", "release", "sound", "laptop"]
+PUBLISHED: tuple[Preset, ...] = ("paper", "release")
+"""Presets that state a run whole; the others are laid over one of them."""
+AS_SAVED: Mapping[str, bool] = {"saved": True}
+"""Context of `limner.config.build` for settings of a finished run: no preset of today fills them in."""
 
 
 class DataConfig(SourceConfig):
@@ -85,30 +91,46 @@ class RunConfig(Config):
     Attributes:
         system: name in the registry.
         row: name of the row in the tables, such as ``CMCM_Story``.
-        preset: paper, release or sound.
+        preset: see `Preset`; several joined by "+" are laid over each other, as "sound+laptop". One that is
+            not `PUBLISHED` is laid over "release" unless one of those is named.
+        stated: what preset, data set and row's file say together, from which deviations are counted; empty
+            where settings were not read from files: then of the preset alone.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
         model: sizes and parts, of a class of the system's own.
     Source: docs/methods/index.md §3.
     """
 
-    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {"paper": {}, "release": {}, "sound": {}}
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = dict.fromkeys(get_args(Preset), {})
+    ROW: ClassVar[frozenset[str]] = frozenset()  # settings by which the rows of the tables differ
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
     SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
 
     system: str
     row: str = ""
-    preset: Preset = "release"
+    preset: str = "release"
+    stated: dict[str, Any] = Field(default_factory=dict)
     data: DataConfig
     loop: LoopConfig = LoopConfig()
     model: Any = None
 
+    @field_validator("preset")
+    @classmethod
+    def _is_known(cls, joined: str) -> str:
+        for name in joined.split("+"):
+            if name not in get_args(Preset):
+                raise ValueError(unknown("preset", name, get_args(Preset)))
+        return joined
+
     @model_validator(mode="before")
     @classmethod
-    def _fill_in(cls, values: Any) -> Any:  # noqa: ANN401  (as given by a caller)
-        if not isinstance(values, dict):
+    def _fill_in(cls, values: Any, info: ValidationInfo) -> Any:  # noqa: ANN401  (as given by a caller)
+        if not isinstance(values, dict) or info.context == AS_SAVED:
             return values
-        return merged(cls.PRESETS.get(values.get("preset", "release"), {}), values)
+        under: dict[str, Any] = {}
+        for name in layers(str(values.get("preset", "release"))):
+            under = merged(under, cls.PRESETS.get(name, {}))
+        return merged(under, values)
 
     @model_validator(mode="after")
     def _heeds_weights(self) -> Self:
@@ -120,36 +142,52 @@ class RunConfig(Config):
         return self
 
     def deviations(self) -> list[str]:
-        """``key=value`` of every setting that is not what the preset alone would give, data set aside."""
+        """``key=value`` of every setting that is not what preset, data set and row would give (see `stated`)."""
         given = {"set", "mixture"}  # what is trained on is no deviation
-        plain = type(self).model_validate(
-            {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
-        )
-        mine, due = flat(self.model_dump(mode="json")), flat(plain.model_dump(mode="json"))
+        due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
+        plain = type(self).model_validate(merged(self.stated, due)).model_dump(mode="json", exclude={"stated"})
+        mine, due = flat(self.model_dump(mode="json", exclude={"stated"})), flat(plain)
         return [
             f"{key}={value}"
             for key, value in mine.items()
-            if key not in NAMES_AND_PLACES and value != due.get(key)
+            if key not in NO_DEVIATION and value != due.get(key)
         ]
 
     @classmethod
-    def beyond_preset(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of a file without those that its own preset gives anyway: another preset rules these."""
+    def resolved(
+        cls, row: Mapping[str, Any], preset: str = "", overlay: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> dict[str, Any]:
+        """Settings of a row at a preset, what a data set needs laid between the two.
+
+        Args:
+            row: of the row's file; it wins over presets and data set.
+            preset: in place of the row's own; it then rules what the row only repeats of its own preset.
+            overlay: "" and names of presets → what the data set needs always, and at that preset.
+        Returns:
+            Values for the class, with what deviations are counted from as `stated`.
+        """
+        over = overlay or {}
+        own = cls._beyond_preset(row) if preset else dict(row)
+        joined = preset or str(row.get("preset", "release"))
+        names = layers(joined)
+        due: dict[str, Any] = {}
+        for place, name in enumerate(names):
+            for layer in (cls.PRESETS.get(name, {}), {} if place else over.get("", {}), over.get(name, {})):
+                due = merged(due, layer)
+        defining = kept(own, lambda key, value: key in cls.ROW)
+        stated = merged(due, defining) if over else defining
+        return merged(due, own) | {"preset": joined, "stated": stated}
+
+    @classmethod
+    def _beyond_preset(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of a row without those that its own preset gives anyway."""
         preset = values.get("preset", "release")
         plain = cls.model_validate(
             {"system": values["system"], "preset": preset, "data": {"set": "picturebook"}}
         )
-
-        def own(given: Mapping[str, Any], due: Mapping[str, Any]) -> dict[str, Any]:
-            kept = {}
-            for key, value in given.items():
-                if isinstance(value, Mapping) and isinstance(due.get(key), Mapping):
-                    kept[key] = own(value, due[key])
-                elif key in ("system", "set") or key not in due or value != due[key]:
-                    kept[key] = value
-            return kept
-
-        return own(values, plain.model_dump(mode="json"))
+        due = flat(plain.model_dump(mode="json"))
+        always = ("system", "data.set")
+        return kept(values, lambda key, value: key in always or key not in due or value != due[key])
 
     def smoke(self) -> Self:
         """The same run, small enough for a few seconds: the same code, no meaningful result."""
@@ -169,9 +207,15 @@ class RunConfig(Config):
         return small
 
 
+def layers(preset: str) -> Sequence[Any]:
+    """Presets by name in the order in which they are laid over each other, the published one first."""
+    names = preset.split("+")
+    return names if any(name in PUBLISHED for name in names) else ["release", *names]
+
+
 def every_preset(values: Mapping[str, Any]) -> dict[Preset, Mapping[str, Any]]:
     """The presets of a system for which all are the same."""
-    return dict.fromkeys(get_args(Preset), values)
+    return {name: values if name in PUBLISHED else {} for name in get_args(Preset)}
 
 
 def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (settings of any class)
@@ -189,4 +233,17 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in values.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
+def kept(
+    values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = ""
+) -> dict[str, Any]:
+    """Nested values of which only some stay, by dotted key and value."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if not isinstance(value, Mapping):
+            found |= {key: value} if wanted(f"{prefix}{key}", value) else {}
+        elif inner := kept(value, wanted, f"{prefix}{key}."):
+            found[key] = inner
     return found

@@ -124,6 +124,7 @@ _LOOP = {
     "epochs": 50,
     "metric": "hinge",
 }
+_PUBLISHED: Mapping[str, Any] = {"loop": _LOOP, "backbone": "finetune"}
 
 
 class ComplementaryConfig(RunConfig):
@@ -142,13 +143,17 @@ class ComplementaryConfig(RunConfig):
         backbone: "frozen" grids of features, a small net for "drawings", or "finetune" the backbone along.
     """
 
-    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset({"loop": _LOOP}) | {
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PUBLISHED) | {
         "sound": {
-            "loop": _LOOP | {"metric": "MRR"},
+            "loop": {"metric": "MRR"},
             "weights": {"reading": "sound", "mode": "sum"},
             "graph": {"vectors": "sentences"},
         },
+        "laptop": {"backbone": "frozen", "data": {"backbone": "resnet50"}},
     }
+    ROW: ClassVar[frozenset[str]] = frozenset(
+        {"method", "form", "weights.gamma", "weights.mode", "baselines.hal_bank"}
+    )
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"dim": 16, "word_width": 12, "image_hidden": 8, "text_hidden": 8},
         "graph": {"width": 8, "min_count": 1, "epochs": 2},

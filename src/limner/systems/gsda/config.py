@@ -61,8 +61,10 @@ class GsdaConfig(RunConfig):
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
-        "sound": {**_PRESET, "model": {"centre": True}, "keys": "sentences"},
+        "sound": {"model": {"centre": True}, "keys": "sentences"},
+        "laptop": {"data": {"backbone": "resnet50"}},
     }
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.context", "graph", "caption"})
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"word_width": 12, "hidden": 8, "attention": 6, "dim": 16},
         "captioner": {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "word_width": 6},
