@@ -48,7 +48,7 @@ def shipped_file(name: str) -> WeightFile:
     Raises:
         ConfigError: there is none of this name.
     """
-    names = sorted(path.stem for path in _FOLDER.glob("*.safetensors"))
+    names = sorted(path.stem for path in _FOLDER.glob("base*.safetensors"))
     if name not in names:
         raise ConfigError("base: " + unknown("file", name, names))
     return WeightFile(_FOLDER / f"{name}.safetensors", "package")

@@ -47,6 +47,8 @@ TORCHVISION = (
     *("convnext_tiny", "convnext_small", "convnext_base"),
     *("swin_t", "efficientnet_b0"),
 )
+TINY = "tiny"
+"""The backbone of runs of seconds, see `limner.encoders.pixels.Tiny`; it comes with limner."""
 BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
@@ -230,6 +232,8 @@ def weight_file(name: str, given: Path | None = None) -> WeightFile:
         ConfigError: none of `BACKBONES`.
         MissingError, CheckpointError: see there.
     """
+    if name == TINY:
+        return WeightFile(Path(__file__).with_name(f"{TINY}.safetensors"), "package")
     if name not in BACKBONES:
         raise ConfigError(unknown("backbone", name, BACKBONES))
     if name == FOOD:

@@ -300,6 +300,45 @@ class DrawingGrid(nn.Module):
         return places
 
 
+class Tiny(nn.Module):
+    """A classifier for runs of seconds: three convolutions of random weights, which say nothing of a picture.
+
+    Its weights, which come with limner, are those that torch draws after ``manual_seed(0)``.
+    """
+
+    def __init__(self) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__()
+        self.features = nn.Sequential(
+            *(
+                nn.Sequential(nn.Conv2d(before, after, 5, stride, 2), nn.BatchNorm2d(after), nn.ReLU())
+                for before, after, stride in ((3, 8, 4), (8, 16, 4), (16, 32, 2))
+            )
+        )
+        self.classifier = nn.Linear(32, 2)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised → (B, 2) logits."""
+        logits: Tensor = self.classifier(self.features(values).mean(dim=(2, 3)))
+        return logits
+
+
+def classifier(name: str) -> nn.Module:
+    """A classifier by its name, with weights from torch's generator.
+
+    Args:
+        name: torchvision's, that of the food ResNet, or "tiny".
+    Raises:
+        ConfigError: there is no such architecture.
+    """
+    from torchvision import models
+
+    if name == "tiny":
+        return Tiny()
+    model: nn.Module = models.get_model(architecture(name), weights=None)
+    return model
+
+
 _METHOD = "pixels/1"
 SIDE_PX = 224
 
@@ -388,19 +427,17 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
     extractor) is accepted; every other missing or unknown key is an error.
 
     Args:
-        name: torchvision's name of the architecture, or `FOOD`.
+        name: see `classifier`.
         state: parameter name → tensor; half precision is cast to float32.
         where: the file, for messages.
     Raises:
         ConfigError: torchvision has no such architecture, or it ends without a linear layer.
         CheckpointError: the parameters are not those of the architecture.
     """
-    from torchvision import models
-
     state = food_parameters(state) if name == FOOD else state
     # On the meta device nothing is drawn at random: a parameter not read from the file cannot exist.
     with torch.device("meta"):
-        model = models.get_model(architecture(name), weights=None)
+        model = classifier(name)
     last, owner, leaf, width = last_linear(model, name)
     weight, bias = state.get(f"{last}.weight"), state.get(f"{last}.bias")
     bare = weight is None and bias is None

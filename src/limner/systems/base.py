@@ -29,7 +29,7 @@ from limner.encoders.pixels import (
     DrawingGrid,
     DrawingNet,
     FromBytes,
-    architecture,
+    classifier,
     grid_of,
     last_linear,
 )
@@ -39,7 +39,7 @@ from limner.training.batches import Batches
 from limner.training.checkpoint import Position
 from limner.training.corpus import Corpus
 from limner.training.loop import BEST, Event, Loop
-from limner.training.settings import RunConfig
+from limner.training.settings import AS_SAVED, RunConfig
 
 ENCODE_BATCH, ENCODE_STORIES = 256, 32
 _BLOCK = 1024
@@ -555,7 +555,7 @@ class System(Generic[C, M]):
         tensors, state = checkpoint.load(file)
         about: Any = state.get("config")
         try:
-            config = build(self.settings, about["config"], str(file))
+            config = build(self.settings, about["config"], str(file), context=AS_SAVED)
             vocabulary = Vocabulary.from_json(json.dumps(about["vocabulary"]), str(file))
             width = int(about["image_width"])
         except (KeyError, TypeError, ValueError) as error:
@@ -691,19 +691,17 @@ def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
 
 
 def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
-    """A torchvision classifier that takes bytes and gives vectors or a grid, its weights yet to come.
+    """A classifier that takes bytes and gives vectors or a grid, its weights yet to come.
 
     Args:
-        name: torchvision's name of the architecture, or that of the food ResNet.
+        name: see `limner.encoders.pixels.classifier`.
         layer: "grid" for its last map, else the pooled features.
     Returns:
         The module, and the width of a feature.
     Raises:
-        ConfigError: torchvision has no such architecture, or it has no map of features.
+        ConfigError: there is no such architecture, or it has no map of features.
     """
-    from torchvision import models
-
-    model = models.get_model(architecture(name), weights=None)
+    model = classifier(name)
     _, owner, leaf, width = last_linear(model, name)
     setattr(owner, leaf, nn.Identity())
     return backbone_of(model, name, layer, width)

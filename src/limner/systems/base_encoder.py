@@ -39,7 +39,7 @@ from limner.training import checkpoint, processes
 from limner.training.batches import epoch_order
 from limner.training.corpus import Corpus
 from limner.training.loop import BEST
-from limner.training.settings import RunConfig, every_preset
+from limner.training.settings import RunConfig, every_preset, replaced
 
 DRAWN = 256
 """Classes of a step."""
@@ -110,7 +110,8 @@ class BaseConfig(RunConfig):
 
     def smoke(self) -> "BaseConfig":
         """See `RunConfig.smoke`."""
-        return super().smoke().model_copy(update={"heads_epochs": min(self.heads_epochs, 1)})
+        own = {"heads_epochs": min(self.heads_epochs, 1), "data": {"backbone": self.data.backbone}}
+        return replaced(super().smoke(), own)
 
 
 class BaseModel(Model):

@@ -19,8 +19,8 @@ from limner.training.batches import Batch
 from limner.training.settings import Preset, RunConfig, every_preset
 
 _PRESET: Mapping[str, Any] = {
-    "loop": {"betas": (0.9, 0.999), "lr": 2e-4, "clip_norm": 2.0, "plateau_patience": 15, "epochs": 30}
-    | {"metric": "MRR"},
+    "loop": {"betas": (0.9, 0.999), "lr": 2e-4, "clip_norm": 2.0, "epochs": 30}
+    | {"schedule": "steps", "steps": (15,), "metric": "MRR"},
     "data": {"batch": 128},
 }
 
@@ -46,8 +46,7 @@ class VseArchitecture(Config):
 class VseConfig(RunConfig):
     """One run of VSE0 or VSE++.
 
-    Source: VSE++ 2018; docs/methods/gsda.md §8.1. Departs: the rate falls when validation no longer improves,
-    not after epoch 15.
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1.
 
     Attributes:
         model: see `VseArchitecture`.
@@ -59,7 +58,10 @@ class VseConfig(RunConfig):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
         "sound": {"warm_up_epochs": 1},
-        "laptop": {"data": {"backbone": "resnet50"}},
+        "laptop": {
+            "data": {"backbone": "resnet50"},
+            "loop": {"schedule": "plateau", "plateau_patience": 15, "steps": ()},
+        },
     }
     ROW: ClassVar[frozenset[str]] = frozenset({"hinge"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "word_width": 12}}

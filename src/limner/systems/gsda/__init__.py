@@ -21,17 +21,19 @@ from limner.scenes.graphs import SceneGraph, read_graphs
 from limner.systems import vse
 from limner.systems.base import Capabilities, Parts, System
 from limner.systems.gsda.captioner import Captioner
-from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.config import MADE_UP, GsdaConfig
 from limner.systems.gsda.graphs import (
     PictureGraphs,
     graph_words,
     label_words,
+    made_up_graphs,
     sentence_label_vectors,
     word_label_vectors,
 )
 from limner.systems.gsda.model import Gsda
 from limner.systems.gsda.task import GsdaTask
 from limner.training.corpus import Corpus
+from limner.training.settings import AS_SAVED
 
 
 class GsdaSystem(System[GsdaConfig, Gsda]):
@@ -78,7 +80,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             return
         kept = parts.about.get("keys")
         try:
-            own = build(vse.VseConfig, kept["config"], parts.where)  # type: ignore[index]
+            own = build(vse.VseConfig, kept["config"], parts.where, context=AS_SAVED)  # type: ignore[index]
             words = Vocabulary.from_json(json.dumps(kept["vocabulary"]), parts.where)  # type: ignore[index]
             backbone, width = vse.SYSTEM.empty_side(own, int(kept["image_width"]))  # type: ignore[index]
         except (KeyError, TypeError, ValueError) as error:
@@ -149,8 +151,8 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | 
         ConfigError: no graphs are named.
         DataError: a training picture has no graph, or a damaged file.
     """
-    graphs = graphs_of(config)
     ids = [pair.image_id for pair in corpus.train.pairs]
+    graphs = made_up_graphs(ids) if config.graphs == MADE_UP else graphs_of(config)
     lacking = [name for name in dict.fromkeys(ids) if name not in graphs]
     if lacking:
         raise DataError(

@@ -13,13 +13,15 @@ from limner.systems.gsda.model import GraphArchitecture, GsdaArchitecture
 from limner.training.settings import Preset, RunConfig, every_preset
 
 GraphMode = Literal["soft", "literal_gt", "literal_argmax", "off"]
+MADE_UP = "made-up"
 CaptionMode = Literal["soft", "teacher", "literal", "reinforce", "off"]
 
 _LOOP = {
     "betas": (0.9, 0.999),
     "lr": 2e-4,
     "rates": {"graphs": 1e-4, "captioner": 1e-3},
-    "plateau_patience": 15,
+    "schedule": "steps",
+    "steps": (15,),
     "epochs": 30,
     "metric": "MRR",
 }
@@ -33,8 +35,7 @@ class GsdaConfig(RunConfig):
     cannot work as printed; the modes that begin with "literal" are what is printed. `sound` centres the
     features and reads other sentences through the encoder that needs no training.
 
-    Departs: only the retriever's rate falls, as in the paper, but when validation no longer improves, not
-    after epoch 15. Losses are means over sentences, so that they do not depend on the size of a batch.
+    Departs: losses are means over sentences, so that they do not depend on the size of a batch.
 
     Attributes:
         model: see `GsdaArchitecture`.
@@ -46,7 +47,8 @@ class GsdaConfig(RunConfig):
             batch ("literal_argmax"), or nothing.
         graph_weight: λ_g.
         graph_margin: δ of the contrast that trains the graph encoder in mode "soft".
-        graphs: file of scene graphs; of drawn pictures "drawn", what they show, or "shuffled", the control.
+        graphs: file of scene graphs; of drawn pictures "drawn", what they show, or "shuffled", the control;
+            "made-up" for runs of seconds alone.
         graph_model: see `GraphArchitecture`.
         label_vectors: of what words mean in labels: "glove", the file `data.glove`, or another file of that
             format; "" for the encoder of sentences.
@@ -62,7 +64,10 @@ class GsdaConfig(RunConfig):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
         "sound": {"model": {"centre": True}, "keys": "sentences"},
-        "laptop": {"data": {"backbone": "resnet50"}},
+        "laptop": {
+            "data": {"backbone": "resnet50"},
+            "loop": {"schedule": "plateau", "plateau_patience": 15, "steps": ()},
+        },
     }
     ROW: ClassVar[frozenset[str]] = frozenset({"model.context", "graph", "caption"})
     SMOKE: ClassVar[Mapping[str, Any]] = {
@@ -70,6 +75,7 @@ class GsdaConfig(RunConfig):
         "captioner": {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "word_width": 6},
         "graph_model": {"dim": 8, "width": 8},
         "caption_min_count": 1,
+        "label_vectors": "",
     }
 
     system: Literal["gsda"] = "gsda"
@@ -108,3 +114,19 @@ class GsdaConfig(RunConfig):
                 f"graphs = {self.graphs!r} is of data.set = 'picturebook'; name a file of graphs"
             )
         return self
+
+    def smoke(self) -> Self:
+        """See `RunConfig.smoke`; a run of VSE0 and scene graphs that are not named are made up for."""
+        small = super().smoke()
+        given: dict[str, Any] = {}
+        if self.keys == "vse0" and not self.keys_run:
+            given["keys"] = "sentences"
+        if self.graph != "off" and not self.graphs:
+            given["graphs"] = MADE_UP
+        return small.model_copy(update=given)
+
+    def _compared(self, key: str, value: object) -> object:
+        """Which file is named counts for nothing, whether one is does for vectors of labels."""
+        if key == "keys_run" or (key == "graphs" and value not in ("drawn", "shuffled", MADE_UP)):
+            return ""
+        return bool(value) if key == "label_vectors" else value
