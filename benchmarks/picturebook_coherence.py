@@ -78,7 +78,7 @@ def main():
         for name in options.rows:
             if any(one["row"] == name and one["seed"] == seed for one in done):
                 continue
-            words = [*options.overrides, f"loop.seed={seed}", f"data.world_seed={seed}"]
+            words = ["preset=laptop", *options.overrides, f"loop.seed={seed}", f"data.world_seed={seed}"]
             file, relation = CONFIGS / f"{name}.toml", name.removeprefix("cmcm-")
             if relation in RELATIONS:
                 file, words = CONFIGS / "cmcm.toml", [*words, f"data.relations=['{relation}']"]

@@ -148,6 +148,7 @@ def main():
     values = {
         "system": "complementary",
         "method": "pvse",
+        "backbone": "frozen",
         "data": {"set": "pairs", "vectors": "random", "batch": options.batch, "max_length": options.words},
         "model": {"heads": options.heads, "dim": options.dim},
     }

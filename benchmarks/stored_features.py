@@ -59,7 +59,7 @@ def measure(kind, options):
             pairs.append(Pair(id=str(i), text=text, image=str(path), split=split, labels={"a": i % 2}))
         data = PairSet("made", ("a",), tuple(pairs))
         backbone, width = empty_backbone(options.backbone)
-        values = {"data": {"set": "pairs", "batch": options.batch, "vectors": "random"}}
+        values = {"backbone": "frozen", "data": {"set": "pairs", "batch": options.batch, "vectors": "random"}}
         if kind == "trained along":
             values["backbone"] = "finetune"
             rows = FileRows(files, workers=1)

@@ -25,6 +25,7 @@ prepare, load = SYSTEM.prepare, SYSTEM.load
 
 VALUES = {
     "system": "cmcm",
+    "backbone": "frozen",
     "data": {"set": "pairs", "vectors": "random", "batch": 32},
     "model": {"dim": 32, "word_width": 16, "hidden": 16},
     "loop": {"epochs": 30, "lr": 3e-3, "metric": "MRR", "plateau_patience": 50},

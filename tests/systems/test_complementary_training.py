@@ -30,6 +30,7 @@ prepare, load = SYSTEM.prepare, SYSTEM.load
 
 VALUES = {
     "system": "complementary",
+    "backbone": "frozen",
     "data": {"set": "pairs", "vectors": "random", "batch": 16},
     "model": {"heads": 2, "dim": 24, "word_width": 16, "image_hidden": 12, "text_hidden": 12},
     "weights": {"lam": 16},

@@ -47,7 +47,7 @@ def train(
     a kill loses at most the steps since the last save, loop.save_every_steps apart. Under torchrun the
     processes train together.
 
-    Example: limner train configs/cmcm/cmcm.toml --data picturebook --to runs/cmcm --smoke
+    Example: limner train configs/cmcm/cmcm.toml --data picturebook --set preset=laptop --to runs/cmcm
 
     Parameters
     ----------
