@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -9,17 +10,28 @@ from limner.datasets.base import data_sets
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
 from limner.systems import names, read_config
+from limner.training.settings import Preset, flat
 from limner.worlds.book import RELATIONS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 OVERLAYS = {path.stem: path for path in (CONFIGS / "data").glob("*.toml")}
-# folder of rows → overlays they are run with
-USED = {
-    "cmcm": ("captions", "cite", "clue", "picturebook", "stories"),
+# system → overlays its rows are run with: those of the paper, then our own
+PAPERS = {
+    "cmcm": ("cite", "clue"),
+    "complementary": ("coco", "conceptual", "goodnews", "politics"),
+    "vse": ("recipeqa", "vist"),
+    "cnsi": ("recipeqa", "vist"),
+    "gsda": ("vist",),
+    "lda": ("recipeqa",),
+    "vrss": ("recipeqa",),
+}
+OURS = {
+    "cmcm": ("captions", "picturebook", "stories"),
     "complementary": ("captions", "headers", "stories"),
     "vse": ("captions", "headers", "picturebook", "stories"),
     **dict.fromkeys(("cnsi", "document", "dual", "gsda", "lda", "vrss"), ("picturebook", "stories")),
 }
+USED = {name: (*PAPERS.get(name, ()), *own) for name, own in OURS.items()}
 ROWS = sorted(path for path in CONFIGS.glob("*/*.toml") if path.parent.name != "data")
 KNOWN = {"clue": clue.RELATIONS, "cite": cite.RELATIONS, "picturebook": RELATIONS}
 RUNS = [(path, data) for path in ROWS for data in USED[tomllib.loads(path.read_text("utf-8"))["system"]]]
@@ -36,6 +48,138 @@ def test_every_row_runs_on_its_data_sets(path, data):
     assert settings.data.set == tomllib.loads(OVERLAYS[data].read_text("utf-8"))["data"]["set"]
     assert settings.system in names()
     settings.smoke()
+
+
+@pytest.mark.parametrize(("path", "data"), RUNS, ids=lambda one: one if isinstance(one, str) else one.stem)
+def test_a_row_on_a_data_set_is_what_its_preset_says(path, data):
+    for preset in ("paper", "release", "sound", "laptop", "sound+laptop"):
+        assert read_config(path, [f"preset={preset}"], data).deviations() == []
+    own = read_config(path, ("loop.seed=3", "data.annotations=folder"), data)
+    assert own.deviations() == []
+    assert own.preset == tomllib.loads(path.read_text("utf-8")).get("preset", "release")
+
+
+def test_the_published_run_trains_the_backbone_and_a_laptop_does_not():
+    cmcm = CONFIGS / "cmcm" / "cmcm.toml"
+    release, paper, sound, laptop = (
+        read_config(cmcm, [f"preset={name}"], "cite") for name in ("release", "paper", "sound", "laptop")
+    )
+    assert [one.backbone for one in (release, paper, sound, laptop)] == [*3 * ["finetune"], "frozen"]
+    assert [one.data.split for one in (release, paper, sound, laptop)] == [*2 * ["released"], *2 * ["grouped"]]
+    assert [one.data.tokeniser for one in (release, laptop)] == ["release", "default"]
+    assert [one.data.crop for one in (release, paper, laptop)] == ["random", "none", "none"]
+    assert [one.loop.epochs for one in (release, paper, laptop)] == [93, 20, 20]
+    known = [(one.refinement_strength, one.refinement_threshold) for one in (release, paper, laptop, sound)]
+    assert known == [(0.13, 0.05), (0.13, 0.1), (None, None), (None, None)]
+    clue = read_config(cmcm, (), "clue")
+    assert (clue.loop.epochs, clue.refinement_strength, clue.data.max_length) == (53, 0.12, 40)
+
+
+def test_what_departs_from_the_preset_named_is_a_deviation():
+    cmcm, pvse = CONFIGS / "cmcm" / "cmcm.toml", CONFIGS / "complementary" / "pvse.toml"
+    assert read_config(cmcm, ["backbone=finetune"], "cite").deviations() == []
+    assert read_config(cmcm, ["backbone=frozen"], "cite").deviations() == ["backbone=frozen"]
+    ours = ["data.split=grouped", "data.tokeniser=default"]
+    assert read_config(cmcm, ours, "cite").deviations() == ours
+    assert read_config(cmcm, ["preset=laptop", "backbone=finetune"], "cite").deviations() == ["backbone=finetune"]
+    assert read_config(pvse, ["model.heads=3"], "coco").deviations() == []
+    assert read_config(pvse, ["model.heads=3"], "politics").deviations() == ["model.heads=3"]
+    # what makes a row is none where its file says it, and one where the command does
+    base = read_config(CONFIGS / "cmcm" / "base.toml", ["model.pooling=scaled"], "cite")
+    assert base.deviations() == ["model.pooling=scaled"]
+
+
+def test_a_row_of_ones_own_says_what_it_changes(tmp_path):
+    row = tmp_path / "mine.toml"
+    row.write_text('system = "cmcm"\n[model]\nrelations = "none"\n[data]\nset = "clue"\n[loop]\nlr = 1e-3\n')
+    assert read_config(row).deviations() == ["loop.lr=0.001"]
+
+
+def test_files_that_a_run_needs_are_no_deviation():
+    gsda = CONFIGS / "gsda" / "gsda.toml"
+    assert read_config(gsda, ["graphs=a.jsonl", "keys_run=runs/vse0"], "vist").deviations() == []
+    assert read_config(gsda, ["graphs=a.jsonl", "label_vectors=mine.txt"], "vist").deviations() == []
+    told = read_config(gsda, ["label_vectors=''"], "vist")
+    assert told.deviations() == ["label_vectors="]
+    drawn = read_config(gsda, ["graphs=shuffled"], "picturebook")
+    assert drawn.deviations() == ["graphs=shuffled"]
+
+
+def test_presets_are_joined_and_a_misspelt_one_is_refused():
+    cmcm = CONFIGS / "cmcm" / "cmcm.toml"
+    both = read_config(cmcm, ["preset=sound+laptop"], "cite")
+    assert (both.preset, both.backbone, both.model.relations) == ("sound+laptop", "frozen", "product")
+    paper = read_config(cmcm, ['preset="paper+laptop"'], "cite")
+    assert (paper.loss.ranking, paper.backbone) == ("max_hinge", "frozen")
+    with pytest.raises(ConfigError, match=r"preset.*unknown preset 'latop'; did you mean 'laptop'"):
+        read_config(cmcm, ["preset=sound+latop"], "cite")
+
+
+# row, data set, preset → settings of the runs in docs/results, by hand; the rest is as published
+LAPTOP = [
+    ("complementary/diversity", "captions", "laptop", {
+        "data.split": "grouped", "data.max_length": 60, "data.batch": 32, "data.flip": False, "backbone": "frozen",
+        "model.heads": 3, "model.dim": 256, "model.image_hidden": 256, "weights.lam": 196, "graph.min_count": 2,
+        "loop.epochs": 10, "loop.lr": 1e-3, "loop.metric": "MRR", "loop.weight_decay": 1e-5,
+    }),
+    ("complementary/combined-val", "headers", "laptop", {
+        "model.heads": 5, "weights.lam": 96, "weights.beta": 3, "weights.gamma_hat": 1, "loop.epochs": 20,
+    }),
+    ("complementary/discrepancy", "stories", "sound+laptop", {
+        "weights.lam": 160, "weights.reading": "sound", "weights.mode": "sum", "graph.vectors": "sentences",
+        "loop.lr": 1e-3, "model.dim": 256,
+    }),
+    ("complementary/hal", "captions", "laptop", {"baselines.hal_bank": False}),
+    ("complementary/vse++", "stories", "laptop", {
+        "hinge": "max", "model.dim": 256, "data.batch": 128, "data.min_count": 1, "data.vectors": "cbow",
+        "loop.schedule": "plateau", "loop.plateau_patience": 15, "loop.lr": 2e-4,
+    }),
+    ("cmcm/cmca", "captions", "laptop", {
+        "data.split": "released", "data.tokeniser": "default", "model.relations": "none", "loop.epochs": 20,
+        "loop.betas": (0.5, 0.999), "backbone": "frozen", "data.backbone": "resnet50",
+    }),
+    ("cmcm/cmcm", "picturebook", "laptop", {
+        "backbone": "drawings", "model.dim": 256, "model.hidden": 128, "data.stories": 300, "loop.lr": 1e-3,
+        "refinement_strength": None,
+    }),
+    ("gsda/gsda", "stories", "sound+laptop", {
+        "keys": "sentences", "model.centre": True, "model.dim": 512, "data.batch": 16, "caption_min_count": 3,
+        "label_vectors": "", "loop.epochs": 20, "loop.stop_after_stale": 6, "loop.schedule": "plateau",
+    }),
+    ("gsda/gsda", "picturebook", "laptop", {"graphs": "drawn", "data.batch": 4, "model.centre": False}),
+    ("vrss/vrss", "stories", "laptop", {
+        "model.latent": 128, "model.mlp": 512, "loop.epochs": 20, "loop.optimiser": "adadelta", "beta": 1.7,
+    }),
+    ("vrss/vrss-sound", "stories", "sound+laptop", {
+        "model.latent": 500, "data.max_length": 200, "loop.optimiser": "adam", "beta": 200.0,
+    }),
+    ("cnsi/cnsi", "stories", "laptop", {
+        "sentence_epochs": 10, "loop.epochs": 40, "model.dim": 256, "data.vectors": "cbow",
+    }),
+    ("lda/lda", "picturebook", "laptop", {"topics": (50, 100), "model.visual_words": 200, "data.min_count": 5}),
+    ("dual/mean", "stories", "laptop", {"data.max_length": 200, "loop.epochs": 60}),
+    ("document/document", "stories", "laptop", {"temperature": 0.05, "data.batch": 64, "loop.lr": 3e-4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "data", "preset", "due"), LAPTOP, ids=lambda one: one if isinstance(one, str) else "")
+def test_the_runs_of_the_results_are_settings_of_the_laptop(row, data, preset, due):
+    found = flat(read_config(CONFIGS / f"{row}.toml", [f"preset={preset}"], data).model_dump())
+    assert {key: found[key] for key in due} == due
+
+
+def test_the_papers_sizes_are_those_of_their_tables():
+    tk = {"coco": (3, 196, 1, 4), "goodnews": (5, 160, 4, 1), "politics": (9, 96, 3, 1), "conceptual": (7, 196, 3, 1)}
+    for data, (heads, lam, beta, gamma) in tk.items():
+        own = read_config(CONFIGS / "complementary" / "combined-val.toml", (), data)
+        assert (own.model.heads, own.weights.lam, own.weights.beta, own.weights.gamma_hat) == (heads, lam, beta, gamma)
+        assert (own.model.dim, own.data.batch, own.loop.lr, own.graph.min_count) == (1024, 32, 1e-4, 20)
+        assert (own.data.test_share, own.data.val_share, own.data.flip, own.backbone) == (0.1, 0.1, True, "finetune")
+        assert read_config(CONFIGS / "complementary" / "hal.toml", (), data).baselines.hal_bank
+    gsda = read_config(CONFIGS / "gsda" / "gsda.toml", (), "vist")
+    assert (gsda.loop.schedule, gsda.loop.steps, gsda.loop.epochs) == ("steps", (15,), 30)
+    assert (gsda.data.batch, gsda.data.split, gsda.label_vectors) == (32, "released", "glove")
+    assert gsda.loop.rates == {"graphs": 1e-4, "captioner": 1e-3}
 
 
 @pytest.mark.parametrize("path", [path for path in ROWS if path.parent.name == "cmcm"], ids=lambda p: p.stem)
@@ -96,7 +240,8 @@ def test_what_an_overlay_says_of_rows_is_of_rows_that_exist():
     stems = {path.stem for path in ROWS}
     for path in OVERLAYS.values():
         values = tomllib.loads(path.read_text("utf-8"))
-        tables = [row for name in names() for row in values.get(name, {}).get("rows", ())]
+        layers = [values, *(values.get(preset, {}) for preset in get_args(Preset))]
+        tables = [row for one in layers for name in names() for row in one.get(name, {}).get("rows", ())]
         assert all(set(table["names"]) <= stems for table in tables)
 
 
@@ -115,9 +260,10 @@ def row(tmp_path):
     return path
 
 
-def test_the_nearer_layer_wins(row):
+def test_the_row_wins_over_its_data_set_and_the_command_line_over_both(row):
     settings = read_config(row, ("data.max_length=20",), "own")
-    assert (settings.data.batch, settings.data.min_count, settings.data.max_length) == (5, 2, 20)
+    assert settings.deviations() == ["data.min_count=2", "data.max_length=20", "data.batch=3", "loop.lr=0.001"]
+    assert (settings.data.batch, settings.data.min_count, settings.data.max_length) == (3, 2, 20)
     assert read_config(row, data="own").data.max_length == 12
     row = row.rename(row.with_name("else.toml"))
     assert read_config(row, data="own").data.max_length == 10
@@ -127,7 +273,7 @@ def test_the_nearer_layer_wins(row):
 def test_a_registered_set_needs_no_overlay(row):
     settings = read_config(row, data="vist")
     assert (settings.data.set, settings.data.batch, settings.loop.lr) == ("vist", 3, 1e-3)
-    assert read_config(row, ("data.set=vist",)) == settings
+    assert read_config(row, ("data.set=vist",)).model_copy(update={"stated": settings.stated}) == settings
 
 
 def test_a_row_without_data_says_what_to_add(row):

@@ -152,7 +152,7 @@ def sweep(
         combinations: see `grid`.
         seeds: of training.
         to: folder of the sweep.
-        data: what is laid over the file, see `limner.systems.with_data`.
+        data: what is laid over the file, see `limner.systems.overlays`.
         overrides: key=value for all trainings.
         smoke: shrink everything.
         weights: of the backbone.

@@ -32,7 +32,7 @@ from limner.systems.base import backbone_of
 from limner.training import processes
 from limner.training.corpus import Corpus, corpus_of, open_corpus
 from limner.training.loop import Event
-from limner.training.settings import RunConfig
+from limner.training.settings import RunConfig, replaced
 
 
 class StoppedError(KeyboardInterrupt):
@@ -81,10 +81,11 @@ def train(
     Args:
         config: a settings file, TOML, or settings.
         to: folder of the run; made if absent.
-        data: what is laid over the file, see `limner.systems.with_data`.
+        data: what is laid over the file, see `limner.systems.overlays`.
         overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
         smoke: shrink everything to a run of seconds, to see that it works.
-        weights: of the backbone: a file, or a folder to look in.
+        weights: of the backbone: a file, or a folder to look in; with `smoke`, without them, a tiny backbone of
+            random weights takes its place.
         device: what trains, see `limner.devices.device_of`; under torchrun, cuda is one card per process.
         progress: told of notes, pictures read, steps and epochs.
     Returns:
@@ -104,6 +105,8 @@ def train(
     elif overrides or data:
         raise ConfigError("train: overrides and data go with a settings file; these are settings already")
     settings = config.smoke() if smoke else config
+    if weights is not None:
+        settings = replaced(settings, {"data": {"backbone": config.data.backbone}})
     own = system(settings.system)
     can = own.capabilities(settings)
     measured(settings.loop.metric, can)

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
-from limner.config import Config
+from limner.config import Config, merged
 from limner.errors import ConfigError, ShapeError
 from limner.losses.checks import product
 from limner.losses.ranking import Geometry, batch_hard, max_hinge, sum_hinge
@@ -97,7 +97,7 @@ class CmcmConfig(RunConfig):
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
-        "release": _PUBLISHED,
+        "release": merged(_PUBLISHED, {"data": {"crop": "random"}}),
         "paper": _PUBLISHED
         | {
             "loss": {"ranking": "max_hinge", "relation_form": "paper"},
@@ -108,10 +108,15 @@ class CmcmConfig(RunConfig):
             "model": {"relations": "product"},
             "loss": {"indifference_weight": 0.1},
             "refinement": "add",
+            "refinement_strength": None,
+            "refinement_threshold": None,
         },
         "laptop": {
             "backbone": "frozen",
-            "data": {"split": "grouped", "tokeniser": "default", "backbone": "resnet50"},
+            "data": {"split": "grouped", "tokeniser": "default"}
+            | {"backbone": "resnet50", "crop": "none"},
+            "refinement_strength": None,
+            "refinement_threshold": None,
         },
     }
     ROW: ClassVar[frozenset[str]] = frozenset(

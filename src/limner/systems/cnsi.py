@@ -63,7 +63,7 @@ class CnsiArchitecture(Config):
 class CnsiConfig(RunConfig):
     """One run of CNSI, or of NSI (``model.coherence=0``); all presets are the authors' code.
 
-    Departs: word vectors are learned on the training texts, not GloVe's; there is no training on COCO before;
+    Departs: GloVe's vectors are trained further, not frozen; there is no training on COCO before;
     duplicates in a batch are no wrong candidates, where the authors draw no such batch.
 
     Attributes:
@@ -81,10 +81,15 @@ class CnsiConfig(RunConfig):
             # Without a plateau: the authors keep their rate, and figures of the first stage say nothing about
             # the second.
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "epochs": 170, "plateau_patience": 1_000_000}
-            | {"metric": "MRR"}
+            | {"metric": "MRR"},
+            "data": {"vectors": "glove"},
         }
     ) | {
-        "laptop": {"sentence_epochs": 10, "loop": {"epochs": 40}, "data": {"backbone": "resnet50"}}
+        "laptop": {
+            "sentence_epochs": 10,
+            "loop": {"epochs": 40},
+            "data": {"backbone": "resnet50", "vectors": "cbow"},
+        }
     }
     ROW: ClassVar[frozenset[str]] = frozenset({"model.coherence"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "dim": 16, "hidden": 8}}

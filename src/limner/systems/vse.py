@@ -21,7 +21,7 @@ from limner.training.settings import Preset, RunConfig, every_preset
 _PRESET: Mapping[str, Any] = {
     "loop": {"betas": (0.9, 0.999), "lr": 2e-4, "clip_norm": 2.0, "epochs": 30}
     | {"schedule": "steps", "steps": (15,), "metric": "MRR"},
-    "data": {"batch": 128},
+    "data": {"batch": 128, "vectors": "random", "min_count": 4},
 }
 
 
@@ -59,7 +59,7 @@ class VseConfig(RunConfig):
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
         "sound": {"warm_up_epochs": 1},
         "laptop": {
-            "data": {"backbone": "resnet50"},
+            "data": {"backbone": "resnet50", "vectors": "cbow", "min_count": 1},
             "loop": {"schedule": "plateau", "plateau_patience": 15, "steps": ()},
         },
     }

@@ -126,8 +126,12 @@ class RunConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, values: Any, info: ValidationInfo) -> Any:  # noqa: ANN401  (as given by a caller)
-        if not isinstance(values, dict) or info.context == AS_SAVED:
+        if not isinstance(values, dict):
             return values
+        if info.context == AS_SAVED:
+            # before there was a choice, a backbone that trained along saw random crops
+            older = {"data": {"crop": "random"}} if values.get("backbone") == "finetune" else {}
+            return merged(older, values)
         under: dict[str, Any] = {}
         for name in layers(str(values.get("preset", "release"))):
             under = merged(under, cls.PRESETS.get(name, {}))

@@ -124,7 +124,7 @@ _LOOP = {
     "epochs": 50,
     "metric": "hinge",
 }
-_PUBLISHED: Mapping[str, Any] = {"loop": _LOOP, "backbone": "finetune"}
+_PUBLISHED: Mapping[str, Any] = {"loop": _LOOP, "backbone": "finetune", "data": {"flip": True}}
 
 
 class ComplementaryConfig(RunConfig):
@@ -149,10 +149,10 @@ class ComplementaryConfig(RunConfig):
             "weights": {"reading": "sound", "mode": "sum"},
             "graph": {"vectors": "sentences"},
         },
-        "laptop": {"backbone": "frozen", "data": {"backbone": "resnet50"}},
+        "laptop": {"backbone": "frozen", "data": {"backbone": "resnet50", "flip": False}},
     }
     ROW: ClassVar[frozenset[str]] = frozenset(
-        {"method", "form", "weights.gamma", "weights.mode", "baselines.hal_bank"}
+        {"method", "form", "weights.gamma", "weights.mode", "weights.hops", "baselines.hal_bank"}
     )
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"dim": 16, "word_width": 12, "image_hidden": 8, "text_hidden": 8},

@@ -25,7 +25,7 @@ _LOOP = {
     "epochs": 30,
     "metric": "MRR",
 }
-_PRESET: Mapping[str, Any] = {"loop": _LOOP}
+_PRESET: Mapping[str, Any] = {"loop": _LOOP, "label_vectors": "glove"}
 
 
 class GsdaConfig(RunConfig):
@@ -63,8 +63,9 @@ class GsdaConfig(RunConfig):
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
-        "sound": {"model": {"centre": True}, "keys": "sentences"},
+        "sound": {"model": {"centre": True}, "keys": "sentences", "label_vectors": ""},
         "laptop": {
+            "label_vectors": "",
             "data": {"backbone": "resnet50"},
             "loop": {"schedule": "plateau", "plateau_patience": 15, "steps": ()},
         },
