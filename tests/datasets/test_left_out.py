@@ -15,6 +15,7 @@ system = "cmcm"
 backbone = "finetune"
 [data]
 set = "pairs"
+split = "grouped"
 annotations = "{place}"
 missing = "drop"
 vectors = "random"

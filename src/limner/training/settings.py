@@ -30,6 +30,8 @@ PUBLISHED: tuple[Preset, ...] = ("paper", "release")
 AS_SAVED: Mapping[str, bool] = {"saved": True}
 """Context of `limner.config.build` for settings of a finished run: no preset of today fills them in."""
 
+_WHOLE = {"crop": "none", "flip": False, "picture_size": 224}
+
 
 class DataConfig(SourceConfig):
     """Which pairs, and how they become batches.
@@ -135,7 +137,13 @@ class RunConfig(Config):
         under: dict[str, Any] = {}
         for name in layers(str(values.get("preset", "release"))):
             under = merged(under, cls.PRESETS.get(name, {}))
-        return merged(under, values)
+        whole = merged(under, values)
+        due = merged(under, whole.get("stated", {})).get("data", {})
+        if whole.get("backbone", "finetune") != "finetune" and isinstance(whole.get("data"), dict):
+            # crops are of pictures that a backbone trains on: those of the preset go with its backbone
+            plain = {key: value for key, value in _WHOLE.items() if whole["data"].get(key) == due.get(key)}
+            whole = merged(whole, {"data": plain})
+        return whole
 
     @model_validator(mode="after")
     def _heeds_weights(self) -> Self:
