@@ -29,6 +29,7 @@ CAPTIONER = {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "wor
 VALUES = {
     "system": "gsda",
     "keys": "sentences",
+    "label_vectors": "",
     "data": {"set": "pairs", "vectors": "random", "batch": 4, "max_length": 8},
     "model": {"word_width": 16, "hidden": 12, "attention": 8, "dim": 24},
     "graph_model": {"dim": 8, "width": 8},
