@@ -4,7 +4,8 @@ The drawings are written as pictures and go through `limner scenes`, like anybod
 named by the pictures' ids, as `--set graphs=FILE` of a drawn world expects them.
 
     python benchmarks/picturebook_detections.py --detector picodet_s_416_coco.onnx --to scenes
-    limner train configs/gsda/gsda.toml --data picturebook --set preset=laptop --set graphs=scenes/graphs.jsonl --to runs/found-0
+    limner train configs/gsda/gsda.toml --data picturebook --set preset=laptop --to runs/found-0
+        --set graphs=scenes/graphs.jsonl
 """
 
 import argparse

@@ -65,7 +65,10 @@ def test_the_published_run_trains_the_backbone_and_a_laptop_does_not():
         read_config(cmcm, [f"preset={name}"], "cite") for name in ("release", "paper", "sound", "laptop")
     )
     assert [one.backbone for one in (release, paper, sound, laptop)] == [*3 * ["finetune"], "frozen"]
-    assert [one.data.split for one in (release, paper, sound, laptop)] == [*2 * ["released"], *2 * ["grouped"]]
+    assert [one.data.split for one in (release, paper, sound, laptop)] == [
+        *2 * ["released"],
+        *2 * ["grouped"],
+    ]
     assert [one.data.tokeniser for one in (release, laptop)] == ["release", "default"]
     assert [one.data.crop for one in (release, paper, laptop)] == ["random", "none", "none"]
     assert [one.loop.epochs for one in (release, paper, laptop)] == [93, 20, 20]
@@ -84,7 +87,9 @@ def test_what_departs_from_the_preset_named_is_a_deviation():
     assert read_config(cmcm, ["backbone=frozen", "data.crop=resized"], "cite").data.crop == "resized"
     ours = ["data.split=grouped", "data.tokeniser=default"]
     assert read_config(cmcm, ours, "cite").deviations() == ours
-    assert read_config(cmcm, ["preset=laptop", "backbone=finetune"], "cite").deviations() == ["backbone=finetune"]
+    assert read_config(cmcm, ["preset=laptop", "backbone=finetune"], "cite").deviations() == [
+        "backbone=finetune"
+    ]
     assert read_config(pvse, ["model.heads=3"], "coco").deviations() == []
     assert read_config(pvse, ["model.heads=3"], "politics").deviations() == ["model.heads=3"]
     # what makes a row is none where its file says it, and one where the command does
@@ -121,9 +126,10 @@ def test_presets_are_joined_and_a_misspelt_one_is_refused():
 # row, data set, preset → settings of the runs in docs/results, by hand; the rest is as published
 LAPTOP = [
     ("complementary/diversity", "captions", "laptop", {
-        "data.split": "grouped", "data.max_length": 60, "data.batch": 32, "data.flip": False, "backbone": "frozen",
-        "model.heads": 3, "model.dim": 256, "model.image_hidden": 256, "weights.lam": 196, "graph.min_count": 2,
-        "loop.epochs": 10, "loop.lr": 1e-3, "loop.metric": "MRR", "loop.weight_decay": 1e-5,
+        "data.split": "grouped", "data.max_length": 60, "data.batch": 32, "data.flip": False,
+        "backbone": "frozen", "model.heads": 3, "model.dim": 256, "model.image_hidden": 256,
+        "weights.lam": 196, "graph.min_count": 2, "loop.epochs": 10, "loop.lr": 1e-3,
+        "loop.metric": "MRR", "loop.weight_decay": 1e-5,
     }),
     ("complementary/combined-val", "headers", "laptop", {
         "model.heads": 5, "weights.lam": 96, "weights.beta": 3, "weights.gamma_hat": 1, "loop.epochs": 20,
@@ -159,25 +165,44 @@ LAPTOP = [
     ("cnsi/cnsi", "stories", "laptop", {
         "sentence_epochs": 10, "loop.epochs": 40, "model.dim": 256, "data.vectors": "cbow",
     }),
-    ("lda/lda", "picturebook", "laptop", {"topics": (50, 100), "model.visual_words": 200, "data.min_count": 5}),
+    ("lda/lda", "picturebook", "laptop", {
+        "topics": (50, 100), "model.visual_words": 200, "data.min_count": 5,
+    }),
     ("dual/mean", "stories", "laptop", {"data.max_length": 200, "loop.epochs": 60}),
     ("document/document", "stories", "laptop", {"temperature": 0.05, "data.batch": 64, "loop.lr": 3e-4}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "data", "preset", "due"), LAPTOP, ids=lambda one: one if isinstance(one, str) else "")
+@pytest.mark.parametrize(
+    ("row", "data", "preset", "due"), LAPTOP, ids=lambda one: one if isinstance(one, str) else ""
+)
 def test_the_runs_of_the_results_are_settings_of_the_laptop(row, data, preset, due):
     found = flat(read_config(CONFIGS / f"{row}.toml", [f"preset={preset}"], data).model_dump())
     assert {key: found[key] for key in due} == due
 
 
 def test_the_papers_sizes_are_those_of_their_tables():
-    tk = {"coco": (3, 196, 1, 4), "goodnews": (5, 160, 4, 1), "politics": (9, 96, 3, 1), "conceptual": (7, 196, 3, 1)}
+    tk = {
+        "coco": (3, 196, 1, 4),
+        "goodnews": (5, 160, 4, 1),
+        "politics": (9, 96, 3, 1),
+        "conceptual": (7, 196, 3, 1),
+    }
     for data, (heads, lam, beta, gamma) in tk.items():
         own = read_config(CONFIGS / "complementary" / "combined-val.toml", (), data)
-        assert (own.model.heads, own.weights.lam, own.weights.beta, own.weights.gamma_hat) == (heads, lam, beta, gamma)
+        assert (own.model.heads, own.weights.lam, own.weights.beta, own.weights.gamma_hat) == (
+            heads,
+            lam,
+            beta,
+            gamma,
+        )
         assert (own.model.dim, own.data.batch, own.loop.lr, own.graph.min_count) == (1024, 32, 1e-4, 20)
-        assert (own.data.test_share, own.data.val_share, own.data.flip, own.backbone) == (0.1, 0.1, True, "finetune")
+        assert (own.data.test_share, own.data.val_share, own.data.flip, own.backbone) == (
+            0.1,
+            0.1,
+            True,
+            "finetune",
+        )
         assert read_config(CONFIGS / "complementary" / "hal.toml", (), data).baselines.hal_bank
     gsda = read_config(CONFIGS / "gsda" / "gsda.toml", (), "vist")
     assert (gsda.loop.schedule, gsda.loop.steps, gsda.loop.epochs) == ("steps", (15,), 30)
@@ -265,7 +290,12 @@ def row(tmp_path):
 
 def test_the_row_wins_over_its_data_set_and_the_command_line_over_both(row):
     settings = read_config(row, ("data.max_length=20",), "own")
-    assert settings.deviations() == ["data.min_count=2", "data.max_length=20", "data.batch=3", "loop.lr=0.001"]
+    assert settings.deviations() == [
+        "data.min_count=2",
+        "data.max_length=20",
+        "data.batch=3",
+        "loop.lr=0.001",
+    ]
     assert (settings.data.batch, settings.data.min_count, settings.data.max_length) == (3, 2, 20)
     assert read_config(row, data="own").data.max_length == 12
     row = row.rename(row.with_name("else.toml"))

@@ -150,8 +150,8 @@ class SourceConfig(Config):
         licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
             Empty allows all.
         split, split_seed: see `limner.datasets.pairs.split_pairs`.
-        test_share, val_share: of all pairs, where the split is not released; None for the share of test that the
-            files state, else 0.2, and for a tenth of what is not test.
+        test_share, val_share: of all pairs, where the split is not released; None for the share of test that
+            the files state, else 0.2, and for a tenth of what is not test.
         by_source: a grouped split parts no source of stories either.
         every_caption: of sets with several captions, take all of a picture, not one alone.
         caption_seed: of coco, which one.

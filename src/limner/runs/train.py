@@ -84,8 +84,8 @@ def train(
         data: what is laid over the file, see `limner.systems.overlays`.
         overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
         smoke: shrink everything to a run of seconds, to see that it works.
-        weights: of the backbone: a file, or a folder to look in; with `smoke`, without them, a tiny backbone of
-            random weights takes its place.
+        weights: of the backbone: a file, or a folder to look in; with `smoke`, without them, a tiny backbone
+            of random weights takes its place.
         device: what trains, see `limner.devices.device_of`; under torchrun, cuda is one card per process.
         progress: told of notes, pictures read, steps and epochs.
     Returns:

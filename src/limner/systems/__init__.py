@@ -64,8 +64,10 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
         raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(_MODULES)})")
     settings: type[RunConfig] = system(name).settings
     where = f"{path} with {data}" if data else str(path)
-    if not data and "set" not in values.get("data", {}) and not any(
-        one.startswith("data.set=") for one in overrides
+    if (
+        not data
+        and "set" not in values.get("data", {})
+        and not any(one.startswith("data.set=") for one in overrides)
     ):
         known = ", ".join(sorted({*_overlays(path), *data_sets()}))
         raise ConfigError(f"{path}: names no data set; add --data NAME (choices: {known})")

@@ -113,8 +113,7 @@ class CmcmConfig(RunConfig):
         },
         "laptop": {
             "backbone": "frozen",
-            "data": {"split": "grouped", "tokeniser": "default"}
-            | {"backbone": "resnet50", "crop": "none"},
+            "data": {"split": "grouped", "tokeniser": "default"} | {"backbone": "resnet50", "crop": "none"},
             "refinement_strength": None,
             "refinement_threshold": None,
         },

@@ -104,7 +104,7 @@ class RunConfig(Config):
     Source: docs/methods/index.md §3.
     """
 
-    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = dict.fromkeys(get_args(Preset), {})
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
     ROW: ClassVar[frozenset[str]] = frozenset()  # settings by which the rows of the tables differ
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
     SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
@@ -155,10 +155,12 @@ class RunConfig(Config):
         return self
 
     def deviations(self) -> list[str]:
-        """``key=value`` of every setting that is not what preset, data set and row would give (see `stated`)."""
+        """``key=value`` of every setting that preset, data set and row would not give; see `stated`."""
         given = {"set", "mixture"}  # what is trained on is no deviation
         due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
-        plain = type(self).model_validate(merged(self.stated, due)).model_dump(mode="json", exclude={"stated"})
+        plain = (
+            type(self).model_validate(merged(self.stated, due)).model_dump(mode="json", exclude={"stated"})
+        )
         mine, due = flat(self.model_dump(mode="json", exclude={"stated"})), flat(plain)
         return [
             f"{key}={value}"
@@ -208,7 +210,7 @@ class RunConfig(Config):
         return kept(values, lambda key, value: key in always or key not in due or value != due[key])
 
     def smoke(self) -> Self:
-        """The same run, small enough for a few seconds, without downloads: the same code, no meaningful result."""
+        """The same run in a few seconds and without downloads: the same code, no meaningful result."""
         data = self.data.model_copy(
             update={
                 "batch": min(8, self.data.batch),
@@ -256,9 +258,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def kept(
-    values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = ""
-) -> dict[str, Any]:
+def kept(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = "") -> dict[str, Any]:
     """Nested values of which only some stay, by dotted key and value."""
     found: dict[str, Any] = {}
     for key, value in values.items():

@@ -26,7 +26,7 @@ def graph_words(graphs: Iterable[SceneGraph]) -> list[str]:
 
 
 def made_up_graphs(ids: Iterable[str]) -> dict[str, SceneGraph]:
-    """Picture → a graph of two things that follow from its id alone: for runs of seconds without a detector."""
+    """Picture → a graph of two things that follow from its id alone, for runs without a detector."""
     found = {}
     for name in ids:
         drawn = hashlib.sha256(name.encode()).digest()
