@@ -91,7 +91,7 @@ class CnsiConfig(RunConfig):
             "data": {"backbone": "resnet50", "vectors": "cbow"},
         }
     }
-    ROW: ClassVar[frozenset[str]] = frozenset({"model.coherence"})
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.coherence", "model.text"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "dim": 16, "hidden": 8}}
 
     system: Literal["cnsi"] = "cnsi"

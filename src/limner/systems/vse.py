@@ -63,7 +63,7 @@ class VseConfig(RunConfig):
             "loop": {"schedule": "plateau", "plateau_patience": 15, "steps": ()},
         },
     }
-    ROW: ClassVar[frozenset[str]] = frozenset({"hinge"})
+    ROW: ClassVar[frozenset[str]] = frozenset({"hinge", "model.text"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "word_width": 12}}
 
     system: Literal["vse"] = "vse"
