@@ -125,7 +125,9 @@ def test_the_table_of_gsda_is_made_of_tiny_runs_of_every_row(capsys):
     number = r"[-−]?\d+\.\d+"
     cell = rf"{number}(\\[*†])? \[{number}, {number}\]"
     published = {"VSE0", "VSE++", "CNSI", "GSDA w/o CSE", "GSDA"}
-    names = [*published, "GSDA w/o graph", "GSDA w/o dual", "GSDA w/o graph, w/o dual"]
+    controls = ["GSDA (own sentence only)", "GSDA (own sentence's key)"]
+    names = [*published, *controls, "GSDA w/o graph", "GSDA w/o dual", "GSDA w/o graph, w/o dual"]
+    names += ["VSE0 + MiniLM", "VSE++ + MiniLM", "CNSI + MiniLM"]
     *tables, captions = capsys.readouterr().out.split("\n\n**")
     assert len(tables) == 2
     for text in tables:
@@ -136,6 +138,6 @@ def test_the_table_of_gsda_is_made_of_tiny_runs_of_every_row(capsys):
             due = " \\| ".join([*[cell + paper] * 3, cell, med_r, cell, cell])
             assert re.fullmatch(due, rows[name]), (name, rows[name])
     told = re.findall(r"^\| (GSDA[^|]*?) \| (.*) \|$", captions, re.MULTILINE)
-    assert [name for name, _ in told] == ["GSDA w/o CSE", "GSDA", "GSDA w/o graph"]
+    assert [name for name, _ in told] == ["GSDA w/o CSE", "GSDA", *controls, "GSDA w/o graph"]
     for _, values in told:
         assert re.fullmatch(rf"{cell} \| {cell} \| {number} \| {number}", values), values
