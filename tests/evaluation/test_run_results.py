@@ -84,7 +84,7 @@ def weights(tmp_path):
     return tmp_path / "resnet18.safetensors"
 
 
-def settings_file(tmp_path, pairs, backbone=""):
+def settings_file(tmp_path, pairs, backbone='backbone = "frozen"'):
     path = tmp_path / "run.toml"
     path.write_text(TOML.format(pairs=pairs, features=tmp_path / "features", backbone=backbone))
     return path

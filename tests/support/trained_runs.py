@@ -123,7 +123,8 @@ def stored_run(tmp_path_factory, photographs, backbone_weights) -> Path:
         lines.append(pair.model_dump_json())
     (folder / "pairs.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "run.toml").write_text(
-        'system = "cmcm"\n[data]\nset = "pairs"\nbackbone = "resnet18"\n[loop]\nmetric = "MRR"\n'
+        'system = "cmcm"\nbackbone = "frozen"\n'
+        '[data]\nset = "pairs"\nbackbone = "resnet18"\n[loop]\nmetric = "MRR"\n'
     )
     return trained(
         folder / "run",
