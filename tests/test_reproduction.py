@@ -1,0 +1,95 @@
+"""Every command of the pages that lead from a download to a published table, on miniatures of the data."""
+
+import re
+
+import numpy as np
+import pytest
+import released
+
+from limner.cli.main import run
+from limner.scenes.detections import Detections
+from test_documented_commands import ROOT, recorded
+
+PAGES = sorted((ROOT / "docs" / "reproduce").glob("*.md"))
+
+
+class Finder:
+    """In place of a detector, whose weights are a download: a cup on a table in every picture."""
+
+    name, fingerprint, side_px = "finder", "ab" * 32, 32
+
+    def detect(self, images):
+        boxes = np.array([(0.4, 0.1, 0.6, 0.5), (0.0, 0.4, 1.0, 1.0)], np.float32)
+        scores = np.array([0.9, 0.8], np.float32)
+        return [Detections(boxes, ("cup", "dining table"), scores) for _ in images]
+
+
+def cmcm(data):
+    released.cite_plus(data / "cite++", 24)
+    released.clue(data / "clue", 24)
+
+
+def complementary(data):
+    released.coco(data / "coco", 40)
+    released.goodnews(data / "goodnews", 40)
+    released.politics(data / "politics", 40)
+    released.conceptual(data / "conceptual", 40)
+    for number in range(40):  # a fetch finds them there and asks no one
+        released.picture(data / "conceptual" / "images" / f"{number}.jpg", number)
+
+
+def gsda(data):
+    released.vist(data / "vist", 20)
+    thing = {"x": 0, "y": 0, "w": 9, "h": 9}
+    relation = {"predicate": "on", "subject": {"name": "cup"} | thing, "object": {"name": "table"} | thing}
+    (data / "vg").mkdir()
+    released.write(data / "vg" / "relationships.json", [{"image_id": 1, "relationships": [relation]}])
+
+
+def vrss(data):
+    released.recipeqa(data / "recipeqa", 20)
+
+
+MINIATURES = {"cmcm": cmcm, "complementary": complementary, "gsda": gsda, "vrss": vrss}
+
+
+def on_a_miniature(words):
+    """A command of a page as it is run here: small where it trains, without a card, with few options."""
+    words = ["cpu" if word == "cuda" else word for word in words]
+    if words[0] == "train":
+        words.append("--smoke")
+    if "--choices" in words:  # a hundred options need more pairs than a miniature holds
+        words[words.index("--choices") + 1] = "3"
+    if words[0] == "table":
+        words += ["--resamples", "100"]
+    return words
+
+
+def test_there_is_a_page_for_every_paper():
+    assert {page.stem for page in PAGES} == {*MINIATURES, "index"}
+    index = (ROOT / "docs" / "reproduce" / "index.md").read_text("utf-8")
+    assert all(f"]({name}.md)" in index for name in MINIATURES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", MINIATURES)
+def test_a_page_leads_from_the_data_to_its_tables(paper, tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "reproduce" / f"{paper}.md").read_text("utf-8")
+    script = "".join(re.findall(r"^```\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    assert "export LIMNER_DATA=$PWD\n" in script
+    (tmp_path / "bin").mkdir()
+    commands = recorded(tmp_path / "bin", script)
+    assert script.count("limner ") <= len(commands)
+    MINIATURES[paper](tmp_path / "data")
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
+    monkeypatch.setattr("limner.scenes.folder.detector", lambda *words, **options: Finder())
+    for words in commands:
+        status = run(on_a_miniature(words))
+        shown = capsys.readouterr()
+        assert status == 0, f"limner {' '.join(words)}: {shown.err}"
+        if words[:2] == ["data", "audit"]:
+            assert "pictures are there by their names" in shown.out, words
+        if words[0] == "table" and "--to" not in words:
+            assert "cells have no result" not in shown.err, f"{words}: {shown.err}"
