@@ -121,6 +121,7 @@ def task_of(folder, options):
         "system": "gsda",
         "keys": "sentences",
         "graphs": str(folder / "graphs.jsonl"),
+        "label_vectors": "",
         "data": {
             "set": "stories",
             "annotations": "made-up",

@@ -54,7 +54,10 @@ MINIATURES = {"cmcm": cmcm, "complementary": complementary, "gsda": gsda, "vrss"
 
 
 def on_a_miniature(words):
-    """A command of a page as it is run here: small where it trains, without a card, with few options."""
+    """A command of a page as it is run here: small where it trains, without a card, with few options.
+
+    Small runs name their data after what they kept of it, so that no table takes them for the whole.
+    """
     words = ["cpu" if word == "cuda" else word for word in words]
     if words[0] == "train":
         words.append("--smoke")
@@ -62,7 +65,17 @@ def on_a_miniature(words):
         words[words.index("--choices") + 1] = "3"
     if words[0] == "table":
         words += ["--resamples", "100"]
+        if words[1].startswith("cmcm"):
+            words += ["--data", "cite++-first48" if words[1] == "cmcm-4" else "clue-first48"]
     return words
+
+
+def unfilled(table):
+    """Rows of a Markdown table whose first cell has no figure of ours."""
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:2] == "| "
+    ]
+    return {cells[0] for cells in rows if cells[1].startswith("–")}
 
 
 def test_there_is_a_page_for_every_paper():
@@ -92,4 +105,6 @@ def test_a_page_leads_from_the_data_to_its_tables(paper, tmp_path, monkeypatch, 
         if words[:2] == ["data", "audit"]:
             assert "pictures are there by their names" in shown.out, words
         if words[0] == "table" and "--to" not in words:
-            assert "cells have no result" not in shown.err, f"{words}: {shown.err}"
+            assert "[" in shown.out  # intervals, which only measured rows have
+            missing = {row for row in unfilled(shown.out) if not row.startswith("not ")}
+            assert missing <= {"text only"}, f"limner {' '.join(words)}"  # which no paper has
