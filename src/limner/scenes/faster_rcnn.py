@@ -123,7 +123,8 @@ class FasterRCNN:
         """The network's output as fractions of a picture and names."""
         labels = [self._labels[number] for number in found["labels"].tolist()]
         named = [place for place, label in enumerate(labels) if label != "N/A"]
-        boxes = found["boxes"].cpu().numpy().astype(np.float32) / np.asarray([*size, *size], np.float32)
+        whole = np.asarray([*size, *size], np.float32)
+        boxes = np.divide(found["boxes"].cpu().numpy(), whole, dtype=np.float32)
         scores = found["scores"].cpu().numpy().astype(np.float32)
         return Detections(boxes[named], tuple(labels[place] for place in named), scores[named])
 
