@@ -111,7 +111,8 @@ class BaseConfig(RunConfig):
     def smoke(self) -> "BaseConfig":
         """See `RunConfig.smoke`."""
         own = {"heads_epochs": min(self.heads_epochs, 1), "data": {"backbone": self.data.backbone}}
-        return replaced(super().smoke(), own)
+        small: BaseConfig = replaced(super().smoke(), own)
+        return small
 
 
 class BaseModel(Model):

@@ -98,11 +98,13 @@ class CmcmConfig(RunConfig):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
         "release": merged(_PUBLISHED, {"data": {"crop": "random"}}),
-        "paper": _PUBLISHED
-        | {
-            "loss": {"ranking": "max_hinge", "relation_form": "paper"},
-            "loop": {"betas": (0.9, 0.999)},
-        },
+        "paper": merged(
+            _PUBLISHED,
+            {
+                "loss": {"ranking": "max_hinge", "relation_form": "paper"},
+                "loop": {"betas": (0.9, 0.999)},
+            },
+        ),
         "sound": {
             "data": {"split": "grouped", "tokeniser": "default"},
             "model": {"relations": "product"},
