@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,11 @@ pytest_plugins = ["trained_runs"]
 
 # A shell's job in the background begins with Ctrl-C ignored, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Take this folder off the path: "datasets" in it would pass for the package of Hugging Face."""
+    sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
 
 
 @pytest.fixture(scope="module", autouse=True)

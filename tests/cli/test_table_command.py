@@ -122,7 +122,7 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
     config = tmp_path / "cmcm.toml"
     config.write_text(
         'system = "cmcm"\nrow = "CMCM"\nbackbone = "drawings"\n'
-        '[data]\nset = "picturebook"\n[loop]\nmetric = "MRR"\n'
+        '[data]\nset = "picturebook"\nsplit = "grouped"\n[loop]\nmetric = "MRR"\n'
     )
     folder = tmp_path / "runs" / "cmcm"
     train(config, to=folder, smoke=True)

@@ -29,6 +29,7 @@ row = "CMCM"
 {backbone}
 [data]
 set = "pairs"
+split = "grouped"
 annotations = "{pairs}"
 vectors = "random"
 backbone = "resnet18"

@@ -154,7 +154,10 @@ def test_departures_from_the_published_run_stand_beside_the_figures():
 
     whole = {"backbone": "finetune"}
     assert words(**whole) == []
-    assert words(model={"dim": 256}) == ["backbone frozen (paper trained)", "D 256 (paper 1024)"]
+    assert words(backbone="frozen", model={"dim": 256}) == [
+        "backbone frozen (paper trained)",
+        "D 256 (paper 1024)",
+    ]
     assert words(**whole, method="hal") == ["HAL's bank off (paper on)"]
     assert words(**whole, method="hal", baselines={"hal_bank": True}) == []
     factors = {**whole, "method": "combined-val"}

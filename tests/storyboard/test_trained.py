@@ -125,7 +125,7 @@ def test_no_run_is_one_line(tmp_path):
 
 def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
     opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), Capabilities(vectors=5))
-    monkeypatch.setattr(Run, "open", lambda folder: opened)
+    monkeypatch.setattr(Run, "open", lambda folder, device: opened)
     with pytest.raises(ConfigError, match="gives a picture 5 vectors, a library holds one"):
         Run.for_library(tmp_path)
 

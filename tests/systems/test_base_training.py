@@ -206,7 +206,7 @@ def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
     model = base.BaseModel(base.BaseArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH))
     config = settings(tmp_path)
     opened = Run(tmp_path, model, config, base.SYSTEM.capabilities(config))
-    monkeypatch.setattr(Run, "open", lambda folder: opened)
+    monkeypatch.setattr(Run, "open", lambda folder, device: opened)
     with pytest.raises(ConfigError, match="limner models export"):
         Run.for_library(tmp_path)
 

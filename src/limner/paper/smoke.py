@@ -16,7 +16,11 @@ from limner.systems import system
 if TYPE_CHECKING:
     from limner.runs.measure import Measured
 
-SHARED = {"backbone": "drawings", "data": {"set": "picturebook"}, "loop": {"metric": "MRR"}}
+SHARED = {
+    "backbone": "drawings",
+    "data": {"set": "picturebook", "split": "grouped"},
+    "loop": {"metric": "MRR"},
+}
 STORIES = ("vrss-1", "gsda-1")
 
 
