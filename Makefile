@@ -1,6 +1,8 @@
 # From a bare machine (python3, make, git): `make studio` to use it, `make test` to check it.
 PYTHON ?= python3
 BIN := .venv/bin
+# Two workers, each of one thread: threads that wait for each other on busy cores cost a fifth of the time.
+QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2
 
 .PHONY: help studio demo test lint types quick browser docs clean
 
@@ -32,13 +34,13 @@ demo: .venv/installed
 	$(BIN)/limner demo demo
 
 test: lint types .venv/installed
-	MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -m "slow or not slow" -n 2 -rfEs
+	$(QUIETLY) $(BIN)/python -m pytest -m "slow or not slow" -n 2 -rfEs
 
 quick: .venv/installed
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(QUIETLY) $(BIN)/python -m pytest -m "not slow" -n 2
 
 browser: .venv/installed
-	$(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/export/test_page_browser.py
+	$(QUIETLY) $(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/export/test_page_browser.py
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .
