@@ -11,6 +11,7 @@ from limner.datasets.pairs import PairSet
 from limner.errors import ConfigError, DataError
 from limner.paper import sweeps
 from limner.paper.sweeps import POINT, Axis, folder_name, grid
+from limner.runs.train import StoppedError
 from limner.training.loop import BEST
 
 pytestmark = pytest.mark.slow
@@ -145,6 +146,23 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
     (to / "loop.lr=1e-9_seed=0" / POINT).write_text("{}")
     with pytest.raises(DataError, match="not a finished training"):
         run(*words, "--to", to)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_small_sweep_takes_the_weights_that_are_given(tmp_path, monkeypatch, given):
+    begun = []
+
+    def recorded(settings, **options):
+        begun.append((settings.data.backbone, settings.model.dim, options["weights"]))
+        raise StoppedError
+
+    monkeypatch.setattr(sweeps, "train", recorded)
+    config = tmp_path / "config.toml"
+    config.write_text('system = "vse"\n[data]\nset = "clue"\nbackbone = "resnet18"\n')
+    weights = ("--weights", tmp_path / "resnet18.safetensors") if given else ()
+    with pytest.raises(StoppedError):
+        run(config, "--over", "loop.lr=1e-3", "--to", tmp_path / "sweep", "--smoke", *weights)
+    assert begun == [("resnet18", 16, weights[1]) if given else ("tiny", 16, None)]
 
 
 def test_factors_are_chosen_without_a_look_at_test_rows(tmp_path, monkeypatch):

@@ -95,21 +95,6 @@ def test_it_learns_and_comes_back(tmp_path, hinge, text):
     assert validation(rows, CAN)(model)["MRR"] > 0.3  # 40 pictures: chance is about 0.1
 
 
-def test_a_run_from_before_texts_had_a_reader_opens(tmp_path):
-    loop(config("loop.epochs=1"), corpus(), tmp_path).fit()
-    tensors, state = checkpoint.load(tmp_path / BEST)
-    names = {"reader.embedding.": "embedding.", "reader.words.": "gru."}
-    older = {}
-    for name, tensor in tensors.items():
-        new = next((one for one in names if name.startswith(one)), "")
-        older[name.replace(new, names.get(new, ""), 1) if new else name] = tensor
-    assert {name.partition(".")[0] for name in older} == {"embedding", "gru", "project"}
-    (tmp_path / "older").mkdir()
-    checkpoint.save(tmp_path / "older" / BEST, older, state)
-    now, was = (load(folder)[0].state_dict() for folder in (tmp_path, tmp_path / "older"))
-    assert all(torch.equal(now[name], was[name]) for name in now)
-
-
 def test_a_frozen_encoder_takes_the_place_of_words(tmp_path):
     can = SYSTEM.capabilities(config(SENTENCES))
     assert (can.words, can.sentences, can.keeps_sentences) == (False, True, True)

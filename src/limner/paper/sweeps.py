@@ -23,7 +23,7 @@ from limner.paper.conditions import settings_from
 from limner.paper.table import Block, Cell, Kind, Row, Settings, Table
 from limner.records import Record
 from limner.runs.run import about_of
-from limner.runs.train import Progress, train
+from limner.runs.train import Progress, shrunk, train
 from limner.runs.validation import measured
 from limner.systems import read_config, system
 from limner.training import checkpoint
@@ -155,7 +155,7 @@ def sweep(
         data: what is laid over the file, see `limner.systems.overlays`.
         overrides: key=value for all trainings.
         smoke: shrink everything.
-        weights: of the backbone.
+        weights: of the backbone; with `smoke`, without them, a tiny one of random weights takes its place.
         device: torch device that trains.
         metric: validation figure that will choose; "" for loop.metric.
         report: called with the name of every training and whether it was done before.
@@ -180,7 +180,7 @@ def sweep(
                     f"sweep: these trainings measure no {metric!r} on validation, only {', '.join(figures)};"
                     f" choose one of them, or train with --set loop.metric={metric}"
                 )
-            whole = read.smoke() if smoke else read
+            whole = shrunk(read, weights) if smoke else read
             due.append((settings, seed, whole, settings_from([about_of(whole, can, whole.data.set)])))
     for settings, seed, whole, about in due:
         folder = to / folder_name(settings, seed)

@@ -104,9 +104,7 @@ def train(
         config = read_config(Path(config).expanduser(), overrides, data)
     elif overrides or data:
         raise ConfigError("train: overrides and data go with a settings file; these are settings already")
-    settings = config.smoke() if smoke else config
-    if weights is not None:
-        settings = replaced(settings, {"data": {"backbone": config.data.backbone}})
+    settings = shrunk(config, weights) if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)
     measured(settings.loop.metric, can)
@@ -164,6 +162,13 @@ def train(
     if first:
         _conclude(run, corpus, note)
     return run
+
+
+def shrunk(config: RunConfig, weights: Path | None) -> RunConfig:
+    """Settings of a run of seconds; the backbone stays the one named where weights are given for it."""
+    kept = {} if weights is None else {"data": {"backbone": config.data.backbone}}
+    small: RunConfig = replaced(config.smoke(), kept)
+    return small
 
 
 def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[nn.Module, int]:

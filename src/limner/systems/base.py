@@ -565,6 +565,10 @@ class System(Generic[C, M]):
             config = build(self.settings, about["config"], str(file), context=AS_SAVED)
             vocabulary = Vocabulary.from_json(json.dumps(about["vocabulary"]), str(file))
             width = int(about["image_width"])
+        except ConfigError as error:
+            raise CheckpointError(
+                f"{error}; this version of limner cannot read these saved settings: train the run again"
+            ) from error
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{file}: not a checkpoint of {self.name} ({error}); train one with limner train"

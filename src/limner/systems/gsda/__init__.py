@@ -131,7 +131,8 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
             " that learned words; take --set keys=sentences, which needs no run"
         )
     mine, its = config.data, trained.data
-    for name in ("set", "split", "split_seed", "by_source", "stories", "world_seed"):
+    of_split = ("set", "mixture", "split", "split_seed", "test_share", "val_share", "by_source")
+    for name in (*of_split, "stories", "world_seed"):
         if getattr(mine, name) != getattr(its, name):
             raise ConfigError(
                 f"gsda: keys_run {config.keys_run} was trained with data.{name}={getattr(its, name)!r}, this"
