@@ -186,3 +186,28 @@ def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
     assert [one["detail"] for one in listed] == ["leeks.html: page that is there already"]
     run(["data", "audit", "stories", "--annotations", str(to), "--split", "released", "--json"])
     assert json.loads(capsys.readouterr().out)
+
+
+def test_two_pictures_of_one_name_are_told_apart(tmp_path, capsys):
+    qa, to = tmp_path / "qa", tmp_path / "set"
+    for number, (split, name) in enumerate((("train", "kale"), ("val", "leeks"), ("test", "chard"))):
+        steps = []
+        for n, words in enumerate(WORDS):
+            picture(qa / "images" / split / f"{name}{n}.png", 9000 + 10 * number + n)
+            steps.append({"title": "", "body": words.format(name), "images": [f"{name}{n}.png"]})
+        (qa / f"{split}.json").write_text(json.dumps({"data": [{"recipe_id": name, "context": steps}]}))
+    picture(qa / "images" / "train" / "more" / "kale0.png", 9000)
+    picture(qa / "images" / "train" / "more" / "kale1.png", 1)
+    picture(qa / "images" / "test" / "leeks0.png", 2)  # of another split
+    run(["data", "build-recipes", "--recipeqa", str(qa), "--to", str(to), "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["dropped"]["recipeqa: further copies of a picture"] == 1
+    assert report["dropped"]["different pictures of one name"] == 1
+    (listed,) = (one for one in lines(to / "dropped.jsonl") if "of one name" in one["rule"])
+    assert listed["page"] == "recipeqa/kale"
+    both = [str(qa / "images" / "train" / place) for place in ("kale1.png", "more/kale1.png")]
+    assert listed["picture"] == " ".join(both)
+    sizes = {len(story.steps): story.steps[-1].text for story in read_stories(to).stories}
+    assert sorted(sizes) == [2, 3]
+    # its words go on in the next step
+    assert sizes[2] == "\n\n".join(words.format("kale") for words in WORDS[1:])

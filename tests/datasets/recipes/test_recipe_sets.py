@@ -77,7 +77,8 @@ def test_both_sets_open_by_name_with_their_split(tmp_path):
             picture(tmp_path / "images" / f"{split}{n}.png", 10 * number + n, side=20)
             picture(tmp_path / "images" / f"s{split}{n}.png", 90 + 10 * number + n, side=20)
     for name, count in (("recipeqa", 9), ("vist", 15)):
-        config = DataConfig(set=name, annotations=str(tmp_path), split="released")
+        features = str(tmp_path / "features")  # of pictures older than two seconds a manifest is kept there
+        config = DataConfig(set=name, annotations=str(tmp_path), split="released", features=features)
         data, _ = open_corpus(config, files=True)
         assert len(data.pairs) == count
         assert [pair.split for pair in data.pairs[:: count // 3]] == ["train", "val", "test"]

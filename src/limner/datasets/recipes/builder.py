@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from filecmp import cmp
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def build_recipes(
     _write_lists(to, drafts, failed)
     dropped = Counter(one.reason for draft in drafts for one in draft.removed)
     dropped.update(f"page: {kind_of(reason)}" for reason in failed.values())
-    dropped.update({f"recipeqa: {kind}": number for kind, number in passed_over.items()})
+    dropped.update({f"recipeqa: {kind}": number for kind, number in passed_over.items() if number})
     if not kept:
         lost = "; ".join(f"{rule}: {number}" for rule, number in dropped.most_common(3)) or "no page given"
         raise DataError(
@@ -211,7 +212,11 @@ def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list
 
 
 def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
-    """The recipes of RecipeQA as if each were a page; what holds none is counted."""
+    """The recipes of RecipeQA as if each were a page; what holds none is counted.
+
+    A name is looked for in the folders of the recipe's own split first. Copies count as one picture; of
+    different pictures none is taken, and all are listed.
+    """
     root = (source.pictures or source.place).resolve()
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for path in sorted(root.rglob("*")):
@@ -220,16 +225,21 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
     drafts = []
     for key, split, steps in read_recipes(source, passed_over):
         where = f"recipeqa/{key}"
-        pieces = []
+        pieces, removed = [], []
         for step in steps:
             found = [path for one in step.pictures for path in files[Path(one.target).name]]
-            # of one name in several splits, that of its own split
             own = [path for path in found if split in path.relative_to(root).parts] or found
+            if any(not cmp(own[0], other, shallow=False) for other in own[1:]):
+                removed.append(LeftOut("different pictures of one name", pictures=tuple(map(str, own))))
+                pieces.append(Piece(step.text))
+                continue
+            passed_over["further copies of a picture"] += len(own[1:])
             file = str(own[0]) if own else None
             refs = tuple(one.model_copy(update={"path": file}) for one in step.pictures)
             pieces.append(Piece(step.text, refs))
         page = Page(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
-        drafts.append(Draft(page, root, text_id("\n".join(piece.text for piece in pieces))))
+        digest = text_id("\n".join(piece.text for piece in pieces))
+        drafts.append(Draft(page, root, digest, removed=removed))
     return drafts
 
 
