@@ -19,11 +19,11 @@ OVERLAYS = {path.stem: path for path in (CONFIGS / "data").glob("*.toml")}
 PAPERS = {
     "cmcm": ("cite", "clue"),
     "complementary": ("coco", "conceptual", "goodnews", "politics"),
-    "vse": ("recipeqa", "vist"),
-    "cnsi": ("recipeqa", "vist"),
+    "vse": ("recipeqa", "stepwise", "vist"),
+    "cnsi": ("recipeqa", "stepwise", "vist"),
     "gsda": ("vist",),
-    "lda": ("recipeqa",),
-    "vrss": ("recipeqa",),
+    "lda": ("recipeqa", "stepwise"),
+    "vrss": ("recipeqa", "stepwise"),
 }
 OURS = {
     "cmcm": ("captions", "picturebook", "stories"),

@@ -68,7 +68,7 @@ def test_every_plain_set_of_a_settings_file_is_audited(name, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_drawn_books_are_audited_too_and_every_set_is_covered(capsys):
-    own = {"picturebook", "cite", "cite++", "clue", "clue-tsv", "recipeqa", "vist"}
+    own = {"picturebook", "cite", "cite++", "clue", "clue-tsv", "recipeqa", "stepwise", "vist"}
     assert set(data_sets()) == {*SETS, *own}
     run("audit", "picturebook", "--draws", "0", "--json")
     found = json.loads(capsys.readouterr().out)

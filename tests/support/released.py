@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from limner.datasets.base import Source
+from limner.datasets.recipes.builder import build_recipes
 from limner.datasets.sets.cite import QUESTIONS
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.datasets.sets.clue import RELATIONS as CLUE
+from limner.transfer import FetchSettings
 
 SPLITS = ("train", "val", "test")
 WORDS = ("bread", "soup", "river", "market", "garden", "window", "candle", "ladder", "orchard", "chapel")
@@ -27,11 +30,10 @@ def sentence(number: int) -> str:
 
 
 def picture(path: Path, number: int) -> None:
-    """A small JPEG or PNG of three stripes; another number gives other bytes."""
+    """A small JPEG or PNG of coloured squares; another number gives a picture that looks otherwise."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    colours = np.random.default_rng(number).integers(0, 256, (3, 1, 3), dtype=np.uint8)
-    rows = np.repeat(np.repeat(colours, 80, axis=0), 240, axis=1)
-    Image.fromarray(rows).save(path)
+    colours = np.random.default_rng(number).integers(0, 256, (6, 6, 3), dtype=np.uint8)
+    Image.fromarray(colours.repeat(40, axis=0).repeat(40, axis=1)).save(path)
 
 
 def write(path: Path, value: object) -> None:
@@ -225,4 +227,19 @@ def recipeqa(folder: Path, recipes: int = 12, steps: int = 3) -> Path:
             picture(folder / "images" / split / "images-qa" / f"dish-{recipe}_{step}_0.jpg", number)
     for split, data in asked.items():
         write(folder / f"{split}.json", {"version": "1.0", "data": data})
+    return folder
+
+
+def stepwise(folder: Path, recipes: int = 12, pages: int = 6) -> Path:
+    """What `limner data build-recipes` makes of saved pages and a miniature of RecipeQA."""
+    saved = folder.parent / f"{folder.name}-pages"
+    for page in range(pages):
+        steps = []
+        for step in range(3):
+            number = 5000 + 3 * page + step
+            picture(saved / f"{number}.png", number)
+            steps.append(f"<li>{sentence(number)}<img src='{number}.png'></li>")
+        (saved / f"{page}.html").write_text(f"<html lang=en><ol>{''.join(steps)}</ol>", encoding="utf-8")
+    qa = recipeqa(folder.parent / f"{folder.name}-recipeqa", recipes)
+    build_recipes([str(saved)], folder, FetchSettings(), recipeqa=Source(qa))
     return folder

@@ -134,3 +134,13 @@ def read_story_pairs(source: Source) -> PairSet:
 
 
 register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", beside=True))
+register(
+    DataSet(
+        "stepwise",
+        "recipes in steps, as limner data build-recipes writes them",
+        read_story_pairs,
+        sequence="recipe",
+        folder="stepwise",
+        beside=True,
+    )
+)
