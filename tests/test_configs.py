@@ -154,6 +154,7 @@ LAPTOP = [
     ("gsda/gsda", "stories", "sound+laptop", {
         "keys": "sentences", "model.centre": True, "model.dim": 512, "data.batch": 16, "caption_min_count": 3,
         "label_vectors": "", "loop.epochs": 20, "loop.stop_after_stale": 6, "loop.schedule": "plateau",
+        "loop.plateau_patience": 15,
     }),
     ("gsda/gsda", "picturebook", "laptop", {"graphs": "drawn", "data.batch": 4, "model.centre": False}),
     ("vrss/vrss", "stories", "laptop", {

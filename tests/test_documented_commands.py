@@ -3,17 +3,21 @@
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cyclopts import App
 
 from limner.cli.sweep import sweep
 from limner.cli.train import train
+from limner.paper.cohort import by_system
 from limner.systems import read_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "src/limner/encoders/base.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
 # what a block of a page may call; limner itself only writes its words down
 TOOLS = ("basename", "ls", "grep")
 RECORD = """
@@ -39,7 +43,7 @@ def recorded(folder: Path, block: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory):
-    """Words after ``limner`` → pages, of all commands that train; seeds and folders aside, each once."""
+    """Words after ``limner`` → pages, of all commands that train; those that differ by the seed alone, once."""
     folder = tmp_path_factory.mktemp("bin")
     found = {}
     for page in PAGES:
@@ -52,7 +56,10 @@ def documented(tmp_path_factory):
                 recorded(folder, block) if "limner train" in block or "limner sweep" in block else ()
             ):
                 if words and words[0] in COMMANDS and "--to" in words:
-                    found.setdefault(tuple(words), page.name)
+                    plain = (
+                        re.sub(r"^(loop\.seed=|(?:keys_run=)?runs/.*-)\d+$", r"\g<1>0", one) for one in words
+                    )
+                    found.setdefault(tuple(plain), set()).add(page.name)
     return found
 
 
@@ -63,8 +70,9 @@ def bound(words):
     return given.arguments
 
 
+@cache
 def settings_of(words):
-    """Resolved settings of a command line."""
+    """Resolved settings of a command line, a tuple of words."""
     given = bound(words)
     return read_config(ROOT / given["config"], given.get("set_", ()), given.get("data", ""))
 
@@ -93,3 +101,39 @@ def test_commands_on_drawn_books_train(documented, tmp_path, monkeypatch, capsys
         train(given["config"], smoke=True, **options)
         assert (options["to"] / "model.safetensors").is_file(), words
     assert len(known) > 8
+
+
+# bold words before a table of docs/results → folder of the runs that it is of
+FOLDERS = {
+    "Picture books": "storybook",
+    "How-to guides": "howto",
+    "Recipes": "recipes",
+    "Drawn worlds": "drawn",
+    "Headings and their pictures": "headers",
+    "Photographs and their captions": "captions",
+    "Pages of picture books": "stories",
+}
+
+
+@pytest.mark.parametrize("page", ["scene-graphs", "stories", "complementary"])
+def test_rows_of_the_results_are_named_as_the_tables_name_them(documented, page):
+    trained = {}
+    for words, pages in documented.items():
+        to = words[words.index("--to") + 1].split("/")
+        if words[0] == "train" and to[0] == "runs" and pages & {path.name for path in RESULTS}:
+            settings = settings_of(words)
+            about = SimpleNamespace(system=settings.row or settings.system, preset=settings.preset)
+            trained.setdefault(to[1], []).append(SimpleNamespace(about=about))
+    printed = {folder: set(by_system(runs)) for folder, runs in trained.items()}
+    known = {run.about.system for runs in trained.values() for run in runs}
+    folder, found = "", {}
+    for line in (ROOT / "docs" / "results" / f"{page}.md").read_text("utf-8").splitlines():
+        if line.startswith("**"):
+            folder = FOLDERS.get(line[2:].partition("**")[0], "")
+        cell = line.split("|")[1].strip() if line.startswith("| ") else ""
+        if folder and cell.partition(" [")[0] in known:
+            found.setdefault(folder, set()).add(cell)
+    assert len(found) == 3
+    for folder, rows in found.items():
+        assert len(rows) > 5
+        assert rows <= printed[folder], folder
