@@ -43,7 +43,7 @@ def recorded(folder: Path, block: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory):
-    """Words after ``limner`` → pages, of all commands that train; those that differ by the seed alone, once."""
+    """Words after ``limner`` → pages, of all commands that train, but for the seed."""
     folder = tmp_path_factory.mktemp("bin")
     found = {}
     for page in PAGES:
