@@ -1,11 +1,18 @@
 """Devices by name, on machines with and without cards, and what autocast does with products."""
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+import limner
 from limner import devices
+from limner.arrays import ImageVectors
+from limner.cli.main import run
 from limner.devices import autocast, device_of
 from limner.errors import ConfigError
+from limner.library.ingest import index
+from limner.studio.engine import Engine
 
 
 def cards(monkeypatch, count):
@@ -58,3 +65,96 @@ def test_products_have_the_precision_and_weights_stay_whole(precision):
 
 def test_the_precisions_are_those_of_torch():
     assert all(isinstance(getattr(torch, name), torch.dtype) for name in devices.Precision.__args__)
+
+
+class Clip:
+    """Stands in for a CLIP model, both sides; a colour is a vector."""
+
+    name, dim, fingerprint = "clip:ViT-B-32", 3, "0" * 64
+    spaces, side_px = {"clip": 3}, 8
+
+    def prepare(self, image):
+        return np.asarray(image.resize((8, 8)))
+
+    def encode_pixels(self, batch):
+        mean = batch.reshape(len(batch), -1, 3).mean(axis=1, dtype=np.float32)
+        return ImageVectors({"clip": mean / np.linalg.norm(mean, axis=1, keepdims=True)})
+
+    def encode_text(self, texts):
+        return np.tile(np.float32([1, 0, 0]), (len(texts), 1))
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A library of two pictures with vectors of a CLIP model, beside the pictures and a text."""
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for name, colour in (("a", "red"), ("b", "blue")):
+        Image.new("RGB", (64, 64), colour).save(folder / f"{name}.png")
+    (tmp_path / "story.txt").write_text("Red.")
+    index([folder], tmp_path / "lib", image_encoders=[Clip()], captions=False)
+    return tmp_path
+
+
+def used(monkeypatch, count=2):
+    """Devices that encoders and runs are opened on from now on, on a machine with so many cards."""
+    cards(monkeypatch, count)
+    found = []
+
+    def clip(name, *, device="cpu", **_):
+        found.append((name, device))
+        return Clip()
+
+    def runs(model, metric, device="cpu"):
+        found.append(("runs", device))
+        return None, None
+
+    monkeypatch.setattr("limner.encoders.catalogue.clip_encoder", clip)
+    monkeypatch.setattr("limner.runs.run.library_runs", runs)
+    return found
+
+
+def test_a_library_is_asked_and_filled_on_the_device_that_was_named(home, monkeypatch):
+    found = used(monkeypatch)
+    (home / "run").mkdir()
+    lib = limner.Library(home / "lib", device="cuda:1")
+    assert lib.search("red", k=1)[0].picture.path.endswith("a.png")
+    assert lib.illustrate("Red.").steps[0].chosen.picture.path.endswith("a.png")
+    assert found == [("clip:ViT-B-32", "cuda:1")]
+    lib.search("red", model=home / "run")
+    lib.add(home / "pictures", encoders="clip:ViT-B-32", model=home / "run", captions=False)
+    assert found[1:] == [("runs", "cuda:1"), ("clip:ViT-B-32", "cuda:1")] * 2
+    limner.Library.open(home / "lib").search("red")
+    assert found[5:] == [("clip:ViT-B-32", "cuda")]  # auto is the first card
+
+
+def test_commands_hand_their_device_on(home, monkeypatch):
+    found, lib = used(monkeypatch), ["--library", str(home / "lib"), "--device", "cuda:1"]
+    assert run(["search", "red", *lib]) == 0
+    assert run(["illustrate", str(home / "story.txt"), *lib, "-o", str(home / "page.html")]) == 0
+    assert run(["index", str(home / "pictures"), *lib, "--encoder", "clip:ViT-B-32", "--no-captions"]) == 0
+    assert found == [("clip:ViT-B-32", "cuda:1")] * 3
+
+
+def test_the_studio_opens_its_runs_and_reads_texts_there(home, monkeypatch):
+    found = used(monkeypatch)
+    monkeypatch.setattr("limner.studio.app.serve", lambda app, bound, guard, **_: bound.listener.close())
+    words = ["studio", "--library", str(home / "lib"), "--port", "0", "--model", str(home)]
+    assert run([*words, "--device", "cuda:1"]) == 0
+    assert found[0] == ("runs", "cuda:1")
+    assert len(Engine(home / "lib", device="cuda:1").illustrator().channels) == 1
+    assert {device for _, device in found} == {"cuda:1"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["search", "red"], ["illustrate", "story.txt", "-o", "page.html"], ["studio"], ["index", "pictures"]],
+)
+def test_a_command_refuses_a_card_that_is_not_there_in_one_line(home, monkeypatch, capsys, words):
+    cards(monkeypatch, 0)
+    monkeypatch.chdir(home)
+    assert run([*words, "--library", "lib", "--device", "cuda:1"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 + (words[0] == "illustrate")  # which says first how it reads the text
+    assert "device 'cuda:1': torch finds no CUDA card on this machine; use cpu or auto" in said
+    assert not (home / "page.html").exists()

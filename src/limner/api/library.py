@@ -6,8 +6,9 @@ The commands call the same methods, so that a command line and a few lines of Py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from limner.api.answers import Hits, Storyboard
 from limner.api.arguments import AnyPath, as_path, several, wrong_type
@@ -40,6 +41,8 @@ class Library(library.Library):
 
     Args:
         folder: of the library; an empty one is made where there is none. Pictures stay where they are.
+        device: what computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are
+            read on the CPU, and a run that is open already stays where it is.
 
     Example:
         >>> lib = limner.Library("lib")
@@ -48,10 +51,18 @@ class Library(library.Library):
         >>> board.save("recipe.html")
     """
 
-    def __init__(self, folder: AnyPath) -> None:
+    def __init__(self, folder: AnyPath, *, device: str = "auto") -> None:
         super().__init__(as_path(folder, "Library"))
+        self._device = device
         self._opened: dict[tuple[object, ...], Illustrator] = {}
         self._version = self.version()
+
+    @classmethod
+    def open(cls, folder: AnyPath, *, device: str = "auto") -> Self:
+        """A library that exists; errors as `limner.library.library.Library.open`."""
+        opened = super().open(folder)
+        opened._device = device
+        return opened
 
     def __repr__(self) -> str:
         """Folder and number of pictures."""
@@ -66,7 +77,6 @@ class Library(library.Library):
         weights: Sequence[str] = (),
         precision: Precision = "bfloat16",
         engine: Literal["torch", "openvino"] = "torch",
-        device: str = "auto",
         captions: bool = True,
         sentences: str | None = None,
         follow_links: bool = False,
@@ -84,7 +94,6 @@ class Library(library.Library):
             weights: ``NAME=FILE``, or folders to look in.
             precision: of the backbone.
             engine: what runs the backbone; openvino needs the extra ``fast``.
-            device: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.
             follow_links: enter linked folders as well.
@@ -97,8 +106,6 @@ class Library(library.Library):
             LimnerError: as `limner.storyboard.equipment.add_pictures`.
         """
         places = [as_path(source, "add") for source in sources]
-        computes = "cpu" if engine == "openvino" and device == "auto" else device_of(device)
-        runs = [run for run in self._runs(model, metric, computes) if run is not None]
         try:
             with index_progress() as progress:
                 report = add_pictures(
@@ -106,10 +113,10 @@ class Library(library.Library):
                     places,
                     encoders=several(encoders),
                     weights=several(weights),
-                    runs=runs,
+                    runs=partial(opened_runs, model, metric),
                     precision=precision,
                     engine=engine,
-                    device=computes,
+                    device=self._device,
                     captions=captions,
                     sentences=sentences,
                     follow_links=follow_links,
@@ -245,20 +252,27 @@ class Library(library.Library):
         channels = several(channels)
         key = (_run(model), _run(metric), *channels)
         if key not in self._opened:
-            asked, compared = self._runs(model, metric)
-            self._opened[key] = Illustrator(self, model=asked, metric=compared, channels=channels)
+            device = device_of(self._device)
+            asked, compared = opened_runs(model, metric, device)
+            self._opened[key] = Illustrator(
+                self, model=asked, metric=compared, channels=channels, device=device
+            )
         return self._opened[key]
 
-    @staticmethod
-    def _runs(
-        model: AnyRun | None, metric: AnyRun | None, device: str = "cpu"
-    ) -> tuple[TrainedRun | None, TrainedRun | None]:
-        """Both runs opened, each of its kind."""
-        if model is None and metric is None:
-            return None, None
-        from limner.runs.run import library_runs  # loads torch, which few libraries of pictures need
 
-        return library_runs(_run(model), _run(metric), device)
+def opened_runs(
+    model: AnyRun | None, metric: AnyRun | None, device: str
+) -> tuple[TrainedRun | None, TrainedRun | None]:
+    """A model and a metric, opened on a torch device, each of its kind; None stays None.
+
+    Raises:
+        LimnerError: as `limner.runs.run.library_runs`.
+    """
+    if model is None and metric is None:
+        return None, None
+    from limner.runs.run import library_runs  # loads all systems, which few libraries of pictures need
+
+    return library_runs(_run(model), _run(metric), device)
 
 
 def _run(one: AnyRun | None) -> Path | Run | None:

@@ -107,7 +107,7 @@ def evaluate(
     # The data sets are English: a channel for other languages would only repeat what captions say.
     channels = channels_of(opened, channel, calibration)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
-    compared = pair_space(opened.summary())
+    compared = pair_space(opened.summary(), calibration)
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))
     say(

@@ -28,6 +28,7 @@ def illustrate(
     model: Path | None = None,
     relation: str | None = None,
     metric: Path | None = None,
+    device: str = "auto",
     min_score: float | None = None,
     allow_repeats: Flag = False,
     ignore_given: Flag = False,
@@ -71,6 +72,8 @@ def illustrate(
     metric
         Folder of a trained same-document metric, by which the pictures pull each other and pinned ones pull
         the rest; the library must have been indexed with it.
+    device
+        What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     min_score
         Leave a step blank where no picture fits with this probability, 0 to 1;
         a calibrated value unless given; 0 never leaves one blank.
@@ -92,7 +95,7 @@ def illustrate(
 
     check(out)
     check_place(out, overwrite=overwrite)
-    opened = Library.open(library)
+    opened = Library.open(library, device=device)
     reading = read_story_report(text, by=by)
     for line in reading.summary():
         say(line)

@@ -3,16 +3,14 @@
 It parses options, shows progress and prints the report; `equipment.add_pictures` does the work.
 """
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from limner.cli.terminal import Flag, Many, emit_report
-from limner.devices import Precision, device_of
+from limner.devices import Precision
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
-
-if TYPE_CHECKING:
-    from limner.runs.run import Run
 
 
 def index(
@@ -76,24 +74,19 @@ def index(
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
-    computes = "cpu" if engine == "openvino" and device == "auto" else device_of(device)
+    from limner.api.library import opened_runs
     from limner.storyboard.equipment import add_pictures
 
-    runs: list[Run] = []
-    if model is not None or metric is not None:
-        from limner.runs.run import library_runs
-
-        runs = [run for run in library_runs(model, metric, computes) if run is not None]
     with IndexProgress() as progress:
         report = add_pictures(
             library,
             sources,
             encoders=encoder,
             weights=weights,
-            runs=runs,
+            runs=partial(opened_runs, model, metric),
             precision=precision,
             engine=engine,
-            device=computes,
+            device=device,
             captions=captions,
             sentences=sentences,
             follow_links=follow_links,

@@ -31,6 +31,7 @@ def search(
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
     channel: Many = (),
     model: Path | None = None,
+    device: str = "auto",
     json: Flag = False,
 ) -> None:
     """Find pictures by words.
@@ -51,12 +52,14 @@ def search(
         captions, base, labels or clip (repeatable); all the library has unless given.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
+    device
+        What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON.
     """
     from limner.api import Library
 
-    found = Library.open(library).search(words, k, model=model, channels=channel)
+    found = Library.open(library, device=device).search(words, k, model=model, channels=channel)
     for line in found.notes:
         say(line)
     rows = []

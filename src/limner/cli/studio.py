@@ -18,6 +18,7 @@ def studio(
     model: Path | None = None,
     metric: Path | None = None,
     weights: Many = (),
+    device: str = "auto",
     text: Path | None = None,
     browser: bool = True,
 ) -> None:
@@ -45,6 +46,9 @@ def studio(
         Folder of a trained same-document metric by which pictures pull each other.
     weights
         NAME=FILE, or a folder to look in, for folders that are added (repeatable).
+    device
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are read on
+        the CPU.
     text
         A text to open: a project is made of it, unless one has the same text.
     browser
@@ -65,6 +69,7 @@ def studio(
         model=model,
         metric=metric,
         weights=weights,
+        device=device,
         text=text,
         browser=browser,
         note=say,

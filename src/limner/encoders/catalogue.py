@@ -72,6 +72,7 @@ def text_encoder(
     sentences: TextEncoder | None = None,
     multilingual: TextEncoder | None = None,
     foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
+    device: str = "cpu",
 ) -> TextEncoder:
     """A ready text encoder.
 
@@ -81,12 +82,13 @@ def text_encoder(
         sentences: MiniLM where it is loaded already; the shipped files' text side stands upon it.
         multilingual: takes part in the shipped files' text side, for what is not English.
         foreign: texts → which of them it reads.
+        device: torch device of a CLIP model; all others compute on the CPU.
     Raises:
         ConfigError: unknown name.
         MissingError: its package or weights are not there.
     """
     if name.startswith(CLIP):
-        return clip_encoder(name)
+        return clip_encoder(name, device=device)
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
 

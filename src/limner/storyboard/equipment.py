@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from limner.devices import Precision
+from limner.devices import Precision, device_of
 from limner.encoders.catalogue import (
     CLIP,
     MULTILINGUAL,
@@ -158,10 +158,10 @@ def add_pictures(
     *,
     encoders: Sequence[str] = (AUTO,),
     weights: Sequence[str] = (),
-    runs: Sequence[TrainedRun] = (),
+    runs: Callable[[str], Iterable[TrainedRun | None]] = lambda device: (),
     precision: Precision = "bfloat16",
     engine: Literal["torch", "openvino"] = "torch",
-    device: str = "cpu",
+    device: str = "auto",
     captions: bool = True,
     sentences: str | None = None,
     follow_links: bool = False,
@@ -175,10 +175,10 @@ def add_pictures(
         sources: folders, lists of paths or pictures; none for all indexed so far.
         encoders: names of image encoders, see `picture_encoders`.
         weights: of them.
-        runs: trained runs that look at the pictures as well.
+        runs: torch device → trained runs that look at the pictures as well, opened there; None is no run.
         precision: of backbones.
         engine: what runs backbones.
-        device: torch device that computes; runs lie on theirs already.
+        device: what computes, see `limner.devices.device_of`; openvino takes the CPU for auto.
         captions: whether to keep captions.
         sentences: a sentence-transformers model in place of the multilingual encoder.
         follow_links: enter linked folders.
@@ -187,6 +187,8 @@ def add_pictures(
     Raises:
         LimnerError: as these.
     """
+    computes = "cpu" if engine == "openvino" and device == "auto" else device_of(device)
+    trained = [run for run in runs(computes) if run is not None]
     minilm = sentence_encoder(SENTENCES)
     folder = library.folder if isinstance(library, Library) else Path(library)
     return index(
@@ -198,9 +200,9 @@ def add_pictures(
             weights,
             precision=precision,
             engine=engine,
-            device=device,
+            device=computes,
             sentences=minilm,
-            runs=runs,
+            runs=trained,
         ),
         text_encoder=minilm,
         captions=captions,
@@ -210,13 +212,16 @@ def add_pictures(
     )
 
 
-def channels_of(library: Library, names: Sequence[str], calibration: Calibration) -> list[Channel]:
+def channels_of(
+    library: Library, names: Sequence[str], calibration: Calibration, device: str = "cpu"
+) -> list[Channel]:
     """The channels to ask a library with.
 
     Args:
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
         calibration: how cosines become nats.
+        device: torch device of the text side of clip; encoders of sentences stay on the CPU.
     Raises:
         ConfigError: unknown channel.
         DataError: the library has no vectors for a channel that was asked for, or for any.
@@ -250,7 +255,7 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     for name in chosen:
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
-        encoder = _loaded(kind, encoders)
+        encoder = _loaded(kind, encoders, device)
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
@@ -268,31 +273,32 @@ def channels_of(library: Library, names: Sequence[str], calibration: Calibration
     return channels
 
 
-def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
+def _loaded(kind: str, encoders: dict[str, TextEncoder], device: str) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
         encoders[kind] = RecentTexts(
             text_encoder(
                 kind,
-                sentences=_loaded(SENTENCES, encoders),
-                multilingual=_loaded(MULTILINGUAL, encoders),
+                sentences=_loaded(SENTENCES, encoders, device),
+                multilingual=_loaded(MULTILINGUAL, encoders, device),
                 foreign=foreign,
             )
             if kind in SHIPPED
-            else text_encoder(kind)
+            else text_encoder(kind, device=device)
         )
     return encoders[kind]
 
 
-def pair_space(held: LibrarySummary, *, captions: bool = True) -> str | None:
+def pair_space(held: LibrarySummary, calibration: Calibration, *, captions: bool = True) -> str | None:
     """The space in which two pictures of a library are compared, or None.
 
-    Captions, where at least half of the pictures have some; else the pixels.
+    Captions, where at least half of the pictures have some; else the pixels, where that space is calibrated.
 
     Args:
         held: what the library holds.
+        calibration: which spaces can be used for this.
         captions: whether they may be compared.
     """
     captioned = captions and held.vectors.get("captions", 0) >= CAPTIONED * held.pictures
-    spaces = (space for space in PAIR_SPACES if space in held.spaces)
+    spaces = (space for space in PAIR_SPACES if space in held.spaces and space in calibration.pairs)
     return next((space for space in spaces if captioned or space != "captions"), None)

@@ -76,6 +76,7 @@ class Illustrator:
         model: TrainedRun | None = None,
         metric: TrainedRun | None = None,
         channels: Sequence[str] = (),
+        device: str = "cpu",
     ) -> None:
         """Take an opened library.
 
@@ -86,6 +87,7 @@ class Illustrator:
                 blank.
             metric: a trained same-document metric by which pictures are compared in place of all else.
             channels: those that take part; none for all that the library has.
+            device: torch device of the text side of clip; runs lie on theirs already.
         Raises:
             ConfigError: channels beside a run.
             DataError: a table of the library is damaged.
@@ -97,7 +99,7 @@ class Illustrator:
         self.library, self.model, self.metric = library, model, metric
         self.name = library.folder.resolve().name
         self.catalogue = Catalogue.read(library.store)
-        self._named = tuple(channels)
+        self._named, self._device = tuple(channels), device
         self.lock = threading.RLock()
 
     @kept
@@ -126,7 +128,7 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            return tuple(channels_of(self.library, self._named, self._calibration))
+            return tuple(channels_of(self.library, self._named, self._calibration, self._device))
         own = run_channel(self.model, self.library)
         return (replace(own, encoder=RecentTexts(own.encoder)),)
 
@@ -366,7 +368,7 @@ class Illustrator:
             check_run(self.metric, self.library)
             space = DOCUMENT
         elif "pair_space" not in said:
-            space = pair_space(self._held, captions=self.model is None)
+            space = pair_space(self._held, self._calibration, captions=self.model is None)
         if space is None or chosen.decoder == "off":
             return {"pair_weight": 0.0}
         pairs = self._calibration.pairwise(LOOKS if space == DOCUMENT else space)

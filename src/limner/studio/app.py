@@ -16,6 +16,7 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from limner.devices import device_of
 from limner.errors import DataError, MissingError
 from limner.records import limner_version
 from limner.storyboard.shown import shown_by
@@ -144,6 +145,7 @@ def serve_studio(
     model: Path | None,
     metric: Path | None,
     weights: tuple[str, ...],
+    device: str,
     text: Path | None,
     browser: bool,
     note: Callable[[str], None],
@@ -159,6 +161,7 @@ def serve_studio(
         model: folder of a trained run, or None.
         metric: folder of a trained same-document metric, or None.
         weights: as of ``limner index --weights``, for folders that are added.
+        device: what computes, see `limner.devices.device_of`.
         text: to open a project of, or None.
         browser: whether to open the user's browser.
         note: receives what the person should know of the text, a line each.
@@ -166,7 +169,7 @@ def serve_studio(
     Raises:
         LimnerError: as `Engine`, `bind` and `opened`.
     """
-    engine = Engine(library, model=model, metric=metric)
+    engine = Engine(library, model=model, metric=metric, device=device_of(device))
     bound = bind(host, port)
     studio = Studio(
         engine,

@@ -99,23 +99,26 @@ LOOK_S = 2.0
 class Engine:
     """Hands out the current illustrator of one library."""
 
-    def __init__(self, library: Path, *, model: Path | None = None, metric: Path | None = None) -> None:
+    def __init__(
+        self, library: Path, *, model: Path | None = None, metric: Path | None = None, device: str = "cpu"
+    ) -> None:
         """Open a library and the runs that look at it.
 
         Args:
             library: folder of the library.
             model: folder of a trained run, or None.
             metric: folder of a trained same-document metric, or None.
+            device: torch device of the runs, of clip, and of what looks at folders that are added.
         Raises:
             LimnerError: as `Library.open` and `limner.runs.run.library_runs`.
         """
-        self.folder = library
+        self.folder, self.device = library, device
         self.model: TrainedRun | None = None
         self.metric: TrainedRun | None = None
         if model is not None or metric is not None:
             from limner.runs.run import library_runs
 
-            self.model, self.metric = library_runs(model, metric)
+            self.model, self.metric = library_runs(model, metric, device)
         self._lock = threading.Lock()
         self._held = False
         self._version, self._illustrator = self._read()
@@ -150,4 +153,5 @@ class Engine:
 
     def _read(self) -> tuple[tuple[int, ...], Illustrator]:
         library = Library.open(self.folder)
-        return library.version(), Illustrator(library, model=self.model, metric=self.metric)
+        opened = Illustrator(library, model=self.model, metric=self.metric, device=self.device)
+        return library.version(), opened

@@ -10,6 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from limner.arrays import ImageEncoder, TextEncoder
@@ -203,8 +204,11 @@ class Jobs:
     ) -> list[ImageEncoder]:
         spaces = {name: space for name, space in made.items() if name not in CAPTION_SPACES}
         runs = [run for run in (self._engine.model, self._engine.metric) if run is not None]
+        loaded = partial(
+            picture_encoders, weights=self._weights, sentences=sentences, device=self._engine.device
+        )
         if not spaces:
-            return picture_encoders([AUTO], self._weights, sentences=sentences, runs=runs)
+            return loaded([AUTO], runs=runs)
         trained = [run for run in runs if run.space in spaces]
         names = dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT))
         for name in names:
@@ -212,7 +216,7 @@ class Jobs:
                 raise MissingError(f"the library was made with {name!r}; add folders with 'limner index'")
         if spaces.keys() & {MODEL, DOCUMENT} > {run.space for run in trained}:
             job.note("new pictures get no vectors of the trained run: the studio was started without it")
-        encoders = picture_encoders(list(names), self._weights, sentences=sentences, runs=trained)
+        encoders = loaded(list(names), runs=trained)
         for encoder in encoders:
             for space in spaces.keys() & encoder.spaces:
                 if spaces[space].fingerprint != encoder.fingerprint:
