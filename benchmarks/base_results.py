@@ -122,7 +122,7 @@ def report(name: str, file: WeightFile, split: str) -> None:
             for pair, column in zip(pairs, columns, strict=True):
                 stories[column].add(pair.seq)
             frozen = [frozenset(own) for own in stories]
-            measured = same_document(looks, frozen)
+            measured = same_document(lambda some, others, looks=looks: looks[some] @ looks[others].T, frozen)
             found = one_pin(looks, frozen)
             more.append(
                 f"Looks, storybook released: another picture of the story comes first in"

@@ -1,4 +1,4 @@
-"""A run of 500,000 made-up pairs: validation, ranks, c-way questions, stories, and the memory of an epoch.
+"""A run of 500,000 made-up pairs: validation, ranks, c-way questions, stories, pictures, an epoch's memory.
 
 Each part runs in a process of its own and prints its seconds, by the clock and of the processor, and the most
 memory it took beyond the pairs and vectors themselves, without pages of mapped files, which the system takes
@@ -27,6 +27,7 @@ from limner.evaluation.ranking import ALL, leading, rank, rank_blocks
 from limner.evaluation.results import TOP, About
 from limner.evaluation.retrieval import measure, measure_choices
 from limner.evaluation.sequences import measure_sequences
+from limner.evaluation.stories import same_document
 from limner.runs.validation import validation
 from limner.systems.base import Capabilities, Model
 from limner.systems.complementary.config import ComplementaryConfig
@@ -37,7 +38,7 @@ from limner.training.corpus import ArrayRows, corpus_of
 
 ABOUT = About(system="made", data="made", split="grouped")
 PLAIN = ("plain ranks", "plain questions", "plain checkpoint")
-PARTS = ("validation", "ranks", "questions", "stories", "memory", "resume", *PLAIN)
+PARTS = ("validation", "ranks", "questions", "stories", "pictures", "memory", "resume", *PLAIN)
 
 
 class Peak:
@@ -150,6 +151,13 @@ def evaluated(part, options):
         with Peak() as peak:
             result = measure_sequences(ABOUT, some, score)
         found = {"steps": len(some), "R@1": float(np.mean(np.array(result.found["steps"].own) == 1))}
+    elif part == "pictures":
+        some = images[: options.steps]
+        with Peak() as peak:
+            found = same_document(
+                model.scorer(some, some), [frozenset([pair.seq]) for pair in pairs[: len(some)]]
+            )
+        found |= {"pictures": len(some)}
     else:
         with Peak() as peak:
             table = model.score(texts, images)
@@ -223,7 +231,12 @@ def main():
     parser.add_argument("--pairs", type=int, default=500_000)
     parser.add_argument("--plain", type=int, default=10_000, help="pairs of the plain way")
     parser.add_argument("--queries", type=int, default=0, help="that are ranked; 0 for all")
-    parser.add_argument("--steps", type=int, default=50_000, help="steps of stories")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=50_000,
+        help="steps of stories, and pictures that are compared with each other",
+    )
     parser.add_argument("--width", type=int, default=64, help="of the vectors that are scored")
     parser.add_argument("--options", type=int, default=5, help="c")
     parser.add_argument("--memory-width", type=int, default=1024, help="of the vectors that are remembered")

@@ -10,12 +10,13 @@ from made_up_sequences import story_pairs
 
 from limner.datasets.pairs import Pair
 from limner.errors import NumericsError
-from limner.evaluation import choice, ranking, sequences
+from limner.evaluation import choice, ranking, sequences, stories
 from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.ranking import leading, rank, rank_blocks
 from limner.evaluation.results import About
 from limner.evaluation.retrieval import measure, measure_choices
 from limner.evaluation.sequences import measure_sequences
+from limner.evaluation.stories import same_document
 from limner.runs import validation
 from limner.runs.validation import mean_hinge
 from limner.training.corpus import drawn_sample
@@ -25,7 +26,7 @@ ABOUT = About(system="made", data="made", split="grouped")
 
 def small_blocks(patch, cells):
     """Few scores a block, everywhere."""
-    for module in (ranking, sequences, validation):
+    for module in (ranking, sequences, stories, validation):
         patch.setattr(module, "BLOCK_CELLS", cells)
     patch.setattr(choice, "_QUESTIONS", 3)
 
@@ -198,3 +199,41 @@ def test_a_sample_is_of_whole_groups_in_order_and_always_the_same(sizes, size):
 def test_a_sample_is_drawn_and_not_the_beginning():
     places = [int(pair.group[1:]) for pair in drawn_sample(grouped([1] * 1000), 100)]
     assert 400 < np.mean(places) < 600
+
+
+def pictures_one_by_one(table, owners):
+    """R@1 and mAP of a picture's own stories, by counting every other picture."""
+    first, precision = [], []
+    for row, own in enumerate(owners):
+        others = [column for column in range(len(owners)) if column != row]
+        right = [column for column in others if own & owners[column]]
+        if not right:
+            continue
+        best = [column for column in others if table[row, column] == max(table[row, others])]
+        first.append(sum(column in right for column in best) / len(best))
+        gained = 0.0
+        for column in right:
+            above = [one for one in others if table[row, one] >= table[row, column]]
+            gained += sum(one in right for one in above) / len(above)
+        precision.append(gained / len(right))
+    return {"R@1": np.mean(first), "mAP": np.mean(precision)} if first else None
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_pictures_of_one_story_equal_counting_one_by_one(data):
+    size = data.draw(st.integers(2, 7))
+    cells = data.draw(st.lists(tied, min_size=size * size, max_size=size * size))
+    table = np.array(cells, np.float32).reshape(size, size)
+    owner = st.frozensets(st.sampled_from("abc"), min_size=1, max_size=2)
+    owners = data.draw(st.lists(owner, min_size=size, max_size=size))
+    due, seen = pictures_one_by_one(table, owners), []
+    if due is None:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        small_blocks(patch, data.draw(st.integers(1, 3)) * size)
+        step = stories.BLOCK_CELLS // size
+        for tensors in (False, True):
+            found = same_document(counted(tabled(table, tensors=tensors), seen), owners)
+            assert found == pytest.approx(due)
+    assert all(rows <= step and columns == size for rows, columns in seen)

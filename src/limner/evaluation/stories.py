@@ -14,9 +14,8 @@ import numpy as np
 from pydantic import Field
 
 from limner.arrays import FloatArray
-from limner.errors import DataError, ShapeError
-from limner.evaluation.ranking import Metric, Ranking, rank
-from limner.evaluation.relations import average_precision
+from limner.errors import DataError, NumericsError, ShapeError
+from limner.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
 from limner.evaluation.uncertainty import RESAMPLES, Interval
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.search import Index
@@ -244,30 +243,44 @@ def _check(where: str, table: FloatArray, steps: int, size: int) -> None:
         raise ShapeError(f"{where} have shape {table.shape}, expected ({steps}, {size})")
 
 
-def same_document(vectors: FloatArray, stories: Sequence[frozenset[str]]) -> dict[str, float]:
+def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, float]:
     """Share of pictures whose nearest other is of one of their stories, and mean average precision.
 
+    Pictures go in blocks, so that M × M scores never have to exist.
+
     Args:
-        vectors: (M, D) rows of unit length, one per different picture.
+        score: of the M different pictures with each other.
         stories: (M,) the stories each picture occurs in.
     Returns:
         ``R@1`` and ``mAP`` over the pictures that have another one of their stories, in [0, 1]; equal scores
         share what they could win.
     Raises:
         ShapeError: sizes differ, or no picture has another of its story.
+        NumericsError: a score is not finite.
     """
-    if vectors.ndim != 2 or len(vectors) != len(stories):
-        raise ShapeError(f"worlds: vectors {vectors.shape} for {len(stories)} pictures, expected (M, D)")
-    first, precision = [], []
+    size = len(stories)
+    members: dict[str, list[int]] = {}
     for row, own in enumerate(stories):
-        others = np.arange(len(vectors)) != row
-        right = np.array([bool(own & other) for other in stories])[others]
-        if not right.any():
-            continue
-        near = (vectors @ vectors[row])[others]
-        best = near == near.max()
-        first.append(float(right[best].mean()))
-        precision.append(average_precision(near, right.astype(np.int64)))
-    if not first:
-        raise ShapeError(f"worlds: none of {len(vectors)} pictures has another one of its story")
+        for story in own:
+            members.setdefault(story, []).append(row)
+    asked = [row for row, own in enumerate(stories) if any(len(members[story]) > 1 for story in own)]
+    if not asked:
+        raise ShapeError(f"worlds: none of {size} pictures has another one of its story")
+    first, precision = [], []
+    step = max(1, BLOCK_CELLS // size)
+    for start in range(0, len(asked), step):
+        some = np.array(asked[start : start + step])
+        table = host(score(some, ALL))
+        if table.shape != (len(some), size):
+            raise ShapeError(f"worlds: scores {table.shape}, expected ({len(some)}, {size})")
+        for row, near in zip(some.tolist(), table, strict=True):
+            if not np.isfinite(near).all():
+                raise NumericsError(f"worlds: a score of picture {row} is not finite; check its features")
+            right = {other for story in stories[row] for other in members[story]} - {row}
+            held, others = np.sort(near[list(right)]), np.sort(np.delete(near, row))
+            # of those that score at least as much as a right one, how many are right
+            above, all_above = (len(one) - np.searchsorted(one, held) for one in (held, others))
+            shares = above / all_above
+            precision.append(float(shares.mean()))
+            first.append(float(shares[-1]) if held[-1] == others[-1] else 0.0)
     return {"R@1": float(np.mean(first)), "mAP": float(np.mean(precision))}

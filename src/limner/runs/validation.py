@@ -61,7 +61,8 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
 
     def measure(model: Model) -> dict[str, float]:
         if not can.texts:
-            return same_document(*story_pictures(model, corpus.pictures, rows))
+            pictures, stories = story_pictures(model, corpus.pictures, rows)
+            return same_document(model.scorer(pictures, pictures), stories)
         texts, images, columns = vectors(model, corpus.pictures, rows, can)
         score, shape = model.scorer(texts, images), (len(texts), len(images))
         right = columns[:, None].tolist()
@@ -92,7 +93,7 @@ def story_pictures(
     stories: list[set[str]] = [set() for _ in first]
     for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
         stories[column].add(pair.seq or pair.id)
-    return model.encode_image(pictures.take(rows.places[first])), [frozenset(own) for own in stories]
+    return _images(model, pictures, rows.places[first]), [frozenset(own) for own in stories]
 
 
 def vectors(
@@ -104,12 +105,14 @@ def vectors(
         (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
     """
     columns, first = different([pair.image_id for pair in rows.pairs])
-    places = rows.places[first]
-    images = [
-        model.encode_image(pictures.take(places[start : start + _BLOCK]))
-        for start in range(0, len(places), _BLOCK)
-    ]
-    return _texts(model, rows, can), np.concatenate(images), columns
+    return _texts(model, rows, can), _images(model, pictures, rows.places[first]), columns
+
+
+def _images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
+    """(M, …) pictures of some places, taken in blocks."""
+    blocks = [places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK)]
+    found: FloatArray = np.concatenate([model.encode_image(pictures.take(some)) for some in blocks])
+    return found
 
 
 def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
