@@ -49,6 +49,7 @@ class Block:
         number: for an item of a numbered list: its number.
         list_id: for an item: equal inside one list, different between lists.
         card: kind and number of the card that it stands in, see `limner.text.html_cards`; (0, 0): in none.
+        caption: its words are the caption of a picture.
     """
 
     kind: Literal["heading", "paragraph", "item", "verbatim", "break"]
@@ -59,6 +60,7 @@ class Block:
     number: int = 0
     list_id: int = 0
     card: tuple[int, int] = (0, 0)
+    caption: bool = False
 
     @property
     def mark(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ from lxml import etree, html
 from limner.errors import DataError
 from limner.records import PictureRef
 from limner.text.document import Block, LeftOut, pictures_of, resolve_picture
-from limner.text.html_cards import PICTURES, cards_of
+from limner.text.html_cards import PICTURES, cards_of, letters
+from limner.text.plain import read_plain
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -41,8 +43,18 @@ _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 # lxml reads these and then refuses to move text that holds them.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1", re.IGNORECASE)
-# Stands for <br> until white space is collapsed; readers refuse texts that hold it.
-_LINE = "\0"
+_PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.IGNORECASE)
+_CAPTION_NAME = re.compile(r"(?:\w+[-_])*caption(?:[-_]text)?", re.IGNORECASE)
+# Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
+_LINE, _PICTURE, _ICON = "\0", "\1", "\2"
+_ICON_PX = 64
+# Pictures at the beginning or the end of a line or a sentence, not those inside one.
+_ENDS = f"{_LINE}.!?…:。！？।؟۔"
+_BLANK = re.compile(f"{_LINE}(?: ?{_LINE})+")
+_BETWEEN = re.compile(
+    rf"(?:^ ?|(?<=[{_ENDS}])|(?<=[{_ENDS}] )){_PICTURE}(?: ?{_PICTURE})*"
+    rf"|{_PICTURE}(?: ?{_PICTURE})*(?= ?(?:{_LINE}|$))"
+)
 
 
 def parse_tree(text: str, where: str) -> Element:
@@ -68,7 +80,7 @@ def parse_tree(text: str, where: str) -> Element:
 
 def collapse(text: str) -> str:
     """Join the lines of marked-up text as a browser does; only ASCII white space is touched."""
-    joined = _ASCII_SPACE.sub(" ", text)
+    joined = _ASCII_SPACE.sub(" ", text.replace(_PICTURE, "").replace(_ICON, ""))
     return "\n".join(line.strip(" ") for line in joined.split(_LINE)).strip()
 
 
@@ -93,20 +105,31 @@ class _Walk:
     cards: Mapping[Element, tuple[int, int]]
     lists: int = 0
     card: tuple[int, int] = (0, 0)
+    caption: bool = False
     blocks: list[Block] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     pictures: list[PictureRef] = field(default_factory=list)
 
     def flush(self, level: int = 0) -> None:
         """Close a paragraph, or the heading of a level, with the words met since the last block."""
-        text = collapse("".join(self.words))
+        words = "".join(self.words)
         self.words = []
-        self.close(Block("heading", text, level) if level and text else Block("paragraph", text))
+        if parted := [] if level else _parted(words, self.pictures):
+            first = len(self.blocks)
+            for one in parted:
+                kind, group = one.card
+                card = self.card if any(self.card) or not kind else (kind, first + group)
+                self.blocks.append(replace(one, card=card))
+            self.pictures = []
+        else:
+            text = collapse(words)
+            self.close(Block("heading", text, level) if level and text else Block("paragraph", text))
 
     def close(self, block: Block) -> None:
         """Add a block with the pictures met since the last one."""
         if block.text or self.pictures:
-            self.blocks.append(replace(block, pictures=tuple(self.pictures), card=self.card))
+            caption = self.caption and bool(block.text)
+            self.blocks.append(replace(block, pictures=tuple(self.pictures), card=self.card, caption=caption))
         self.pictures = []
 
     def element(self, node: Element) -> None:
@@ -121,12 +144,13 @@ class _Walk:
             self.fallback(node)
         elif tag == "br":
             self.words.append(_LINE)
-        elif tag in _BLOCK_LEVEL:
+        elif (caption := _is_caption(node, tag)) or tag in _BLOCK_LEVEL:
             self.flush()
-            outer, self.card = self.card, self.cards.get(node, self.card)
+            outer = self.card, self.caption
+            self.card, self.caption = self.cards.get(node, self.card), self.caption or caption
             self.block(node, tag)
             self.flush()
-            self.card = outer
+            self.card, self.caption = outer
         else:
             self.content(node)
 
@@ -196,6 +220,7 @@ class _Walk:
         elif {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("tracking pixel", pictures=(target,)))
         elif target not in {seen.target for seen in self.pictures}:
+            self.words.append(_ICON if _is_icon(node) else _PICTURE)
             self.pictures.append(resolve_picture(target, self.base, (node.get("alt") or "").strip()))
 
     def fallback(self, node: Element) -> None:
@@ -212,6 +237,64 @@ class _Walk:
             self.left_out.append(LeftOut(reason, text, images))
 
 
+def _parted(words: str, pictures: list[PictureRef]) -> list[Block]:
+    """Words with pictures between their lines or sentences, as on pages without paragraphs.
+
+    They are read as plain text, for such lines are all that says what belongs together. Where blank lines
+    part them into groups of words and one picture, each group is a card.
+
+    Args:
+        words: with a mark for every picture.
+        pictures: in order.
+    Returns:
+        Blocks in order, pictures in blocks of their own; none where no words stand between two pictures.
+    """
+    text = _ASCII_SPACE.sub(" ", words.replace("\u00a0", " "))
+    inner = "".join(_BETWEEN.split(text)[1:-1])
+    if not any(map(str.isalnum, inner)) or text.count(_PICTURE) + text.count(_ICON) != len(pictures):
+        return []
+    groups = _BLANK.split(text)
+    shown = [one for one in groups if _PICTURE in one]
+    glued = len(shown) > 1 and all(collapse(one) and len(_BETWEEN.findall(one)) == 1 for one in shown)
+    lines = _BETWEEN.sub(lambda found: f"\n\n{found[0].replace(' ', '')}\n\n", text)
+    read = read_plain((_BLANK.sub("\f", lines) if glued else lines).replace(_LINE, "\n"))
+    blocks = [Block("heading", read.title, 2)] * bool(read.title) + read.blocks
+    waiting, group, result = iter(pictures), 0, []
+    for block in blocks:
+        if glued and block.kind == "break":
+            group += 1
+            continue
+        count = block.text.count(_PICTURE) + block.text.count(_ICON)
+        made = replace(block, text=collapse(block.text), pictures=tuple(islice(waiting, count)))
+        made = replace(made, list_id=-1 - block.list_id if block.list_id else 0)  # no list of the page
+        result.append(replace(made, card=(-1, group)) if glued else made)
+    numbers = [block.card[1] for block in result if block.pictures]
+    # words around the cards are in none
+    return [
+        block if numbers[0] <= block.card[1] <= numbers[-1] else replace(block, card=(0, 0))
+        for block in result
+    ]
+
+
+def _is_icon(node: Element) -> bool:
+    """Small by its stated size, or described by signs alone, such as an emoji."""
+    alt = (node.get("alt") or "").strip()
+    sides = [_integer(node.get(name), _ICON_PX + 1) for name in ("width", "height")]
+    return min(sides) <= _ICON_PX or (bool(alt) and not any(map(str.isalnum, alt)))
+
+
+def _is_caption(node: Element, tag: str) -> bool:
+    """The words of a picture: named a caption, or a paragraph of emphasised words around a picture."""
+    if tag == "figcaption":
+        return True
+    if any(map(_CAPTION_NAME.fullmatch, (node.get("class") or "").split())):
+        return next(node.iter(*PICTURES), None) is None
+    if tag != "p" or next(node.iter(*PICTURES), None) is None:
+        return False
+    emphasised = sum(letters(inner) for inner in node if inner.tag in {"em", "i", "small"})
+    return emphasised > 0 and emphasised == letters(node)
+
+
 def _item_text(blocks: list[Block]) -> str:
     """One text for a list item: paragraphs apart, the items of inner lists on lines of their own."""
     text = ""
@@ -226,7 +309,9 @@ def _item_text(blocks: list[Block]) -> str:
 def _target(node: Element) -> str:
     """The address of a picture: late-loading attributes where `src` is only a placeholder."""
     source = (node.get("src") or "").strip()
-    late = next(filter(None, (node.get(name) for name in ("data-src", "data-lazy-src", "data-original"))), "")
+    stated = [node.get(name) for name in ("data-src", "data-lazy-src", "data-original")]
+    others = (value for name, value in node.items() if name.startswith("data-"))
+    late = next(filter(None, (*stated, *filter(_PICTURE_FILE.fullmatch, others))), "")
     if late and (not source or source.startswith("data:") or _PLACEHOLDER.search(source)):
         return late.strip()
     if source and not source.startswith("data:"):
@@ -262,4 +347,6 @@ def _is_layout(table: Element) -> bool:
     """Old pages place whole articles in tables: such a table is only a container."""
     tags = [node.tag for node in table.iterdescendants()]
     inner = _BLOCK_LEVEL - {"td", "th", "tr", "tbody", "thead", "tfoot", "p", "div"}
-    return table.get("role") == "presentation" or not inner.isdisjoint(tags) or tags.count("p") > 3
+    if table.get("role") == "presentation" or not inner.isdisjoint(tags) or tags.count("p") > 3:
+        return True
+    return any(sum(1 for _ in cell.iter(*PICTURES)) > 1 for cell in table.iter("td"))

@@ -47,7 +47,7 @@ def cards_of(root: Element) -> dict[Element, Card]:
             full = [
                 node for node in nodes if _is_card(node) and found.keys().isdisjoint(node.iterdescendants())
             ]
-            if len(full) < 2 or (kind[0] == "figure" and 2 * sum(map(_letters, full)) < _letters(parent)):
+            if len(full) < 2 or (kind[0] == "figure" and 2 * sum(map(letters, full)) < letters(parent)):
                 continue
             for node in nodes:
                 is_head = node.tag == "tr" and not any(cell.tag == "td" for cell in node)
@@ -64,19 +64,20 @@ def _columns(table: Element) -> list[tuple[Element, Element]]:
             zip(upper, lower, strict=True)
             for upper, lower in pairwise(rows)
             if len(upper) == len(lower) > 1
-            and all(_pictures(cell) and not _letters(cell) for cell in upper)
-            and all(_letters(cell) and not _pictures(cell) for cell in lower)
+            and all(_pictures(cell) and not letters(cell) for cell in upper)
+            and all(letters(cell) and not _pictures(cell) for cell in lower)
         )
     )
 
 
 def _is_card(node: Element) -> bool:
-    return 1 <= _pictures(node) <= _MOST_PICTURES and _letters(node) > 0
+    return 1 <= _pictures(node) <= _MOST_PICTURES and letters(node) > 0
 
 
 def _pictures(node: Element) -> int:
     return sum(1 for _ in node.iter(*PICTURES))
 
 
-def _letters(node: Element) -> int:
+def letters(node: Element) -> int:
+    """How many letters an element holds."""
     return sum(map(str.isalpha, "".join(node.itertext())))

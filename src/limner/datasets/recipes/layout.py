@@ -75,6 +75,33 @@ def _without(block: Block, target: str) -> Block:
     return replace(block, pictures=tuple(one for one in block.pictures if one.target != target))
 
 
+def without_captions(blocks: Sequence[Block]) -> tuple[list[Block], list[LeftOut]]:
+    """The blocks without the captions of their pictures, where these say less than what stands beside them.
+
+    Captions that say more are the steps, and stay. Of those that go, pictures without an alternative text
+    keep the words for it.
+    """
+    shown = [place for place, block in enumerate(blocks) if block.pictures] or [0]
+    between = blocks[shown[0] : shown[-1]]
+    captions = [block for block in between if block.caption]
+    told = [block for block in between if not block.caption and block.kind != "heading"]
+    if not captions or letters(captions) >= letters(told):
+        return list(blocks), []
+    kept: list[Block] = []
+    for block in blocks:
+        if not block.caption:
+            kept.append(block)
+            continue
+        bare = not block.pictures and kept and kept[-1].pictures and not kept[-1].text
+        holder = kept.pop() if bare else block
+        pictures = tuple(
+            one if one.alt else one.model_copy(update={"alt": block.text}) for one in holder.pictures
+        )
+        if pictures:
+            kept.append(replace(holder, text="", pictures=pictures, caption=False))
+    return kept, [LeftOut("caption of a picture", block.text) for block in blocks if block.caption]
+
+
 def step_starts(blocks: Sequence[Block]) -> list[int]:
     """Places of the blocks that begin an explicit step: items of numbered lists, and what counts steps."""
     worded = {"paragraph", "heading"}
@@ -89,10 +116,10 @@ def step_starts(blocks: Sequence[Block]) -> list[int]:
 def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrder:
     """Whether pictures stand before their words or after them.
 
-    Where steps are marked, a picture right before the first and none after the last means before. Else every
-    stretch between headings and breaks that begins with a picture and ends with words counts for before, one
-    the other way round for after; then the alternative texts are compared with the words on both sides.
-    A draw is after.
+    Where steps are marked, a picture right before the first and none after the last means before; so do
+    headings right behind pictures, the last with none under it. Else every stretch between headings and
+    breaks that begins with a picture and ends with words counts for before, one the other way round for
+    after; then the alternative texts are compared with the words on both sides. A draw is after.
 
     Args:
         blocks: of the steps, in order.
@@ -106,6 +133,8 @@ def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrde
             return "before"
         if pictures_of(blocks[first:ends]):
             return "after"
+    if _before_headings(blocks):
+        return "before"
     votes = 0
     for run in _runs(blocks):
         first_block, last_block = run[0], run[-1]
@@ -118,6 +147,17 @@ def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrde
             if not block.text:
                 votes += len(alt & _words([after.text])) - len(alt & _words([before.text]))
     return "before" if votes > 0 else "after"
+
+
+def _before_headings(blocks: Sequence[Block]) -> bool:
+    """Whether all headings of a level stand right behind a picture, and none has one under it at the end."""
+    shown = [place for place, block in enumerate(blocks) if block.pictures] or [0]
+    headings = [place for place, block in enumerate(blocks) if block.kind == "heading" and place > shown[0]]
+    if len(headings) < 2 or shown[-1] > headings[-1]:
+        return False
+    level = blocks[headings[0]].level
+    own = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == level]
+    return own == headings and all(place - 1 in shown and not blocks[place - 1].text for place in own)
 
 
 def _runs(blocks: Iterable[Block]) -> list[list[Block]]:

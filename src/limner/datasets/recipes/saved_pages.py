@@ -22,6 +22,7 @@ from limner.datasets.recipes.layout import (
     picture_order,
     step_starts,
     steps_of_page,
+    without_captions,
     words_first,
 )
 from limner.errors import DataError, MissingError
@@ -234,6 +235,8 @@ def _read_html(text: str, root: Element, where: str, base: Path | None, url: str
         return document, _Found("declared steps", pieces_of_steps(document.steps, document.title))
     # declared steps without pictures are no steps of the set: the page is read as if it had declared none
     document = read_html(text, where, base, declared=False)
+    document.blocks, captions = without_captions(document.blocks)
+    document.left_out += captions
     title, author = (declared.title, declared.author) if declared else ("", "")
     ways: list[tuple[Reader, list[str]]] = []
     if known := _known_site(text, url):
@@ -264,7 +267,11 @@ def _general(document: Document, where: str, whole: set[str]) -> _Found:
     if not document.steps and not document.blocks:
         raise DataError(f"{where}: no words in the main content; expected a page with steps")
     title = _title(document)
-    blocks, outside = steps_of_page(document.blocks, whole | {title} - {""})
+    shown = [
+        replace(one, kind="heading", level=1) if one.text == title and one.kind == "paragraph" else one
+        for one in document.blocks
+    ]
+    blocks, outside = steps_of_page(shown, whole | {title} - {""})
     starts = step_starts(blocks)
     order = picture_order(blocks, starts)
     named = [one.kind == "heading" and (one.text == title or names_method(one.text)) for one in blocks]
