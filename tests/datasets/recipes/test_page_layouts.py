@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from limner.datasets.recipes.layout import picture_order, words_first
+from limner.datasets.recipes.layout import picture_order, without_captions, words_first
 from limner.datasets.recipes.saved_pages import read_page
 from limner.records import PictureRef
-from limner.text.document import Block
+from limner.text.document import Block, pictures_of
+from limner.text.html_blocks import blocks_of, parse_tree
 
 PAGES = Path(__file__).parent / "pages"
 EXPECTED = tomllib.loads((PAGES / "expected.toml").read_text(encoding="utf-8"))
@@ -54,8 +55,8 @@ def test_pages_it_was_not_made_for_are_read_mostly_right(benchmark):
     found = [measured(benchmark, name) for name, page in EXPECTED.items() if page.get("held_out")]
     right = sum(one.right for one in found)
     assert len(found) >= 10
-    assert right >= 0.75 * sum(one.found for one in found)
-    assert right >= 0.75 * sum(one.expected for one in found)
+    assert right >= 0.8 * sum(one.found for one in found)
+    assert right >= 0.8 * sum(one.expected for one in found)
 
 
 def test_every_page_is_listed():
@@ -104,6 +105,8 @@ def blocks(shape):
         ("HPTHPT", "before"),
         ("HTPHTP", "after"),
         ("TT", "after"),
+        ("PHTPHT", "before"),
+        ("HTPHTPHT", "after"),
     ],
 )
 def test_the_stretches_between_headings_vote(shape, order):
@@ -127,3 +130,37 @@ def test_pictures_move_behind_their_words_and_none_is_lost():
         ("words 5", ["3", "4"]),
         ("", ["6"]),
     ]
+
+
+def test_pictures_between_lines_or_sentences_part_the_words():
+    def parted(text):
+        return [(one.text, len(one.pictures)) for one in blocks_of(parse_tree(text, "x"), None, [])]
+
+    assert parted("<p>Chop it.<br><img src=a><br>Fry it. <img src=b> Eat it.") == [
+        ("Chop it.", 0),
+        ("", 1),
+        ("Fry it.", 0),
+        ("", 1),
+        ("Eat it.", 0),
+    ]
+    # signs inside a sentence, small pictures and emoji part nothing; nor do two pictures after the words
+    assert parted("<p>Press <img src=a> and then <img src=b> twice.") == [("Press and then twice.", 2)]
+    assert parted("<p>Good.<img src=a width=20>Very good.<img src=b alt=\U0001f600>Yes.") == [
+        ("Good.Very good.Yes.", 2)
+    ]
+    assert parted("<p>Chop it.<br><img src=a><br><img src=b>") == [("Chop it.", 2)]
+
+
+def test_captions_go_where_they_say_less_than_the_words_beside_them():
+    def shown(words):
+        said = [Block("paragraph", "Sown in March.", caption=True), Block("paragraph", words)]
+        picture = Block("paragraph", pictures=(PictureRef(target="a"),))
+        return without_captions([picture, *said, picture, said[0]])
+
+    kept, lost = shown("Sow the seeds in rows, a finger deep, and water them.")
+    assert [one.text for one in kept] == ["", "Sow the seeds in rows, a finger deep, and water them.", ""]
+    assert [one.alt for one in pictures_of(kept)] == ["Sown in March."] * 2
+    assert [one.text for one in lost] == ["Sown in March."] * 2
+    kept, lost = shown("Sow.")
+    assert [one.text for one in kept] == ["", "Sown in March.", "Sow.", "", "Sown in March."]
+    assert lost == []
