@@ -1,5 +1,6 @@
 """Fitting of LDA: planted topics come back, so do runs, and what cannot work is said."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,8 @@ def test_planted_topics_come_back(tmp_path):
         own = np.arange(30) % 3 == place % 3
         assert row[own].min() > row[~own].max()
     assert validation(rows, CAN)(model) == position.history[1]["val"]
-    assert len((tmp_path / HISTORY).read_text().splitlines()) == 2
+    lines = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
+    assert [line["val_pairs"] for line in lines] == [len(rows.val)] * 2
     assert len(set(columns.tolist())) == 30
 
 

@@ -1,5 +1,6 @@
 """VSE0 and VSE++ in training: their losses, what they learn, and that they come back."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from limner.runs.validation import maximise, validation
 from limner.systems.vse import SYSTEM, VseConfig
 from limner.training import checkpoint
 from limner.training.corpus import ArrayRows, corpus_of
-from limner.training.loop import BEST, Loop
+from limner.training.loop import BEST, HISTORY, Loop
 
 prepare, load = SYSTEM.prepare, SYSTEM.load
 CONFIGS = Path(__file__).parents[2] / "configs" / "complementary"
@@ -79,6 +80,15 @@ def test_a_run_says_how_many_validation_pairs_it_looks_at():
     assert stated == {"pairs": len(some.val), "of": len(whole.val)}
     count = len(whole.val)
     assert prepare(config(), whole).saved_with["validation"] == {"pairs": count, "of": count}
+
+
+def test_each_line_of_the_history_states_the_pairs_that_validation_looked_at(tmp_path):
+    data, pictures = made(n=40)
+    some = corpus_of(PairSet("made", (), data.pairs), pictures, sample=2)
+    SYSTEM.train(config("loop.epochs=2"), some, tmp_path, validate=validation(some, CAN), maximise=True)
+    lines = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
+    assert [line["val_pairs"] for line in lines] == [len(some.val)] * 2
+    assert "val_pairs" not in lines[0]["val"]
 
 
 @pytest.mark.parametrize("text", ["words", "sentences"])

@@ -460,3 +460,11 @@ def test_an_overflow_that_no_scale_ends_stops_the_run(tmp_path):
 def test_bfloat16_does_not_forgive_what_is_not_finite(tmp_path):
     with pytest.raises(NumericsError, match="'total' is nan"):
         loop(tmp_path, Regression(bad_at=3), HALF["bfloat16"]).fit()
+
+
+def test_a_run_from_before_validation_pairs_were_stated_goes_on(tmp_path):
+    assert loop(tmp_path, report=lambda event: event.kind == "epoch").fit().epoch == 1
+    position = loop(tmp_path, val_pairs=7).fit()
+    assert [entry.get("val_pairs") for entry in position.history] == [None, 7, 7, 7]
+    lines = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
+    assert lines == position.history

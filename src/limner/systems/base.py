@@ -626,6 +626,7 @@ class System(Generic[C, M]):
             maximise=maximise,
             report=report,
             saved_with=prepared.saved_with,
+            val_pairs=len(corpus.val),
         )
         position = run.fit()
         if run.finished and processes.rank() == 0:

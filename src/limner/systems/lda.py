@@ -316,7 +316,8 @@ class LdaSystem(System[LdaConfig, Lda]):
                 position.best, position.best_epoch = value, position.epoch
                 about = {"config": saved, "epoch": position.epoch, "validation": figures}
                 checkpoint.save(folder / BEST, model.state_dict(), about)
-            position.history.append({"epoch": position.epoch, "topics": count, "val": figures})
+            entry = {"epoch": position.epoch, "topics": count, "val": figures, "val_pairs": len(corpus.val)}
+            position.history.append(entry)
             position.epoch, position.taken = position.epoch + 1, position.taken + config.passes
             lines = "".join(json.dumps(entry) + "\n" for entry in position.history)
             (folder / HISTORY).write_text(lines, encoding="utf-8")

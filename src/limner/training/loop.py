@@ -164,6 +164,7 @@ class Loop:
         maximise: bool,
         report: Callable[[Event], object] = lambda event: None,
         saved_with: Mapping[str, Any] | None = None,
+        val_pairs: int | None = None,
     ) -> None:
         """Prepare; nothing is drawn or written yet.
 
@@ -176,10 +177,11 @@ class Loop:
             maximise: whether more of `config.metric` is better.
             report: called after every step and epoch; True asks to save and stop there.
             saved_with: plain values stored beside the weights (the resolved config).
+            val_pairs: that `validate` looks at; stated beside its figures in the history.
         """
         self._task, self._config, self._folder = task, config, folder
         self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
-        self._saved_with = dict(saved_with or {})
+        self._saved_with, self._val_pairs = dict(saved_with or {}), val_pairs
         self._rank = processes.rank()
         weights, rates = task.model.named_parameters(), (config.lr, config.betas, config.weight_decay)
         own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
@@ -325,6 +327,8 @@ class Loop:
                 described = {"config": self._saved_with, "epoch": position.epoch, "validation": figures}
                 checkpoint.save(self._folder / BEST, self._task.model.state_dict(), described)
         entry = {"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures}
+        if self._val_pairs is not None:
+            entry["val_pairs"] = self._val_pairs
         position.history.append(entry | ({"skipped": position.skipped} if self._scaler.is_enabled() else {}))
         position.epoch, position.step, position.sums, position.skipped = position.epoch + 1, 0, {}, 0
         self._save()
