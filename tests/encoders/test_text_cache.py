@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from limner.encoders.text_cache import LETTERS, STORIES, RecentTexts, StoredTexts
+from limner.encoders.text_cache import LETTERS, STORIES, KeptTexts, RecentTexts, StoredTexts
 from limner.errors import CheckpointError
 
 
@@ -36,6 +36,27 @@ def test_texts_are_encoded_once_and_the_oldest_forgotten():
     for _ in range(2):
         encoder.encode_text(["x" * (LETTERS + 1)])
     assert [len(one[0]) for one in counting.calls[-2:]] == [LETTERS + 1] * 2
+
+
+def test_texts_of_validation_are_kept_in_their_portions_and_no_others():
+    counting = Counting()
+    encoder = KeptTexts(counting, ["a", "b", "b", "c"])
+    assert (encoder.name, encoder.fingerprint, encoder.dim) == ("counting", "1", 2)
+    for texts in (["a", "b"], ["b", "c"]):
+        first = encoder.encode_text(texts)
+        first += 1  # whoever asked may write to it
+        assert encoder.encode_text(texts).tolist() == [[1, 1], [1, 1]]
+    assert counting.calls == [["a", "b"], ["b", "c"]]
+    for _ in range(2):
+        encoder.encode_text(["a", "x"])
+        encoder.encode_text(["a", "b", "c", "a", "b"])  # more rows than there are texts
+    assert len(counting.calls) == 6
+    encoder.encode_text(["c"])  # the oldest portion makes room
+    for texts in (["b", "c"], ["c"]):
+        encoder.encode_text(texts)
+    assert len(counting.calls) == 7
+    encoder.encode_text(["a", "b"])
+    assert len(counting.calls) == 8
 
 
 def test_texts_of_a_run_are_encoded_once_and_come_back_from_the_file(tmp_path):

@@ -144,6 +144,38 @@ def test_the_loss_over_sentences_is_the_loop_over_pairs(hinge):
     assert float(task.step(batch)["total"].detach()) == pytest.approx(total / size, rel=1e-4)
 
 
+class Sociable(Words):
+    """The vectors of a text depend on how many are encoded with it, as the last bits of real ones do."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def encode_text(self, texts):
+        self.calls.append(tuple(texts))
+        return super().encode_text(texts) + np.float32(1e-3) * len(texts)
+
+
+def test_texts_of_validation_are_encoded_once_a_run_to_the_same_bits(tmp_path, monkeypatch):
+    settings, rows = config(SENTENCES, "loop.epochs=3"), corpus()
+    judge, encoders = validation(rows, SYSTEM.capabilities(settings)), (Sociable(), Sociable())
+    monkeypatch.setattr("limner.systems.base.ENCODE_BATCH", 3)
+
+    def fitted(sentences, folder):
+        SYSTEM.train(settings, rows, folder, validate=judge, maximise=True, sentences=sentences)
+        return (folder / HISTORY).read_text(), checkpoint.load(folder / BEST)[0]
+
+    history, weights = fitted(encoders[0], tmp_path / "kept")
+    monkeypatch.setattr("limner.systems.base.KeptTexts", lambda encoder, texts: encoder)
+    plain, due = fitted(encoders[1], tmp_path / "plain")
+    assert history == plain
+    assert all(torch.equal(weights[name], due[name]) for name in due)
+    portions = [tuple(rows.val.texts[start : start + 3]) for start in range(0, len(rows.val), 3)]
+    kept, encoded = ([call for call in one.calls if call in portions] for one in encoders)
+    assert kept == portions
+    assert encoded == 3 * portions
+
+
 def test_a_stopped_run_over_sentences_goes_on_bit_for_bit(tmp_path):
     settings = config(SENTENCES, "loop.epochs=3")
     whole = loop(settings, corpus(), tmp_path / "whole").fit()

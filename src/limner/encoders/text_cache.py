@@ -1,4 +1,4 @@
-"""Text encoders that encode no text twice: the last stories in memory, or all texts of a run in a file.
+"""Text encoders that encode no text twice: what is asked for again in memory, or all of a run in a file.
 
 A storyboard asks for the same steps after every change, a continued training run for the same captions.
 """
@@ -64,6 +64,37 @@ class RecentTexts(_Cached):
     def _encode(self, texts: tuple[str, ...]) -> FloatArray:
         rows = self._encoder.encode_text(list(texts))
         rows.flags.writeable = False
+        return rows
+
+
+class KeptTexts(_Cached):
+    """Keeps the vectors of texts that are asked for every epoch, those of validation, in memory.
+
+    They are kept in the portions they are asked for in: the last bits of a vector depend on the texts that
+    are encoded with it. Never more rows are kept than there are texts, D float32 each; the oldest go first.
+    """
+
+    def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
+        """Take the encoder.
+
+        Args:
+            encoder: frozen.
+            texts: whose vectors are kept; those of others are not.
+        """
+        super().__init__(encoder)
+        self._texts, self._most = frozenset(texts), len(texts)
+        self._kept: dict[tuple[str, ...], FloatArray] = {}
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) float32 rows of unit length."""
+        portion = tuple(texts)
+        if portion in self._kept:
+            return self._kept[portion].copy()
+        rows = self._encoder.encode_text(texts)
+        if len(rows) <= self._most and self._texts.issuperset(portion):
+            while sum(map(len, self._kept)) + len(rows) > self._most:
+                del self._kept[next(iter(self._kept))]
+            self._kept[portion] = rows.copy()
         return rows
 
 

@@ -33,6 +33,7 @@ from limner.encoders.pixels import (
     grid_of,
     last_linear,
 )
+from limner.encoders.text_cache import KeptTexts
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.training import checkpoint, loop, processes
 from limner.training.batches import Batches
@@ -508,6 +509,8 @@ class System(Generic[C, M]):
             ShapeError: the stored features are of another layer.
         """
         can, texts = self.capabilities(config), corpus.train.texts
+        if can.keeps_sentences and sentences is not None:
+            sentences = KeptTexts(sentences, corpus.val.texts)
         for needed, given in ((can.sentences, sentences), (can.multilingual, multilingual)):
             if needed and given is None:
                 raise ConfigError(f"{self.name}: no encoder of sentences was given")
