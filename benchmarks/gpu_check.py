@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -24,6 +25,8 @@ from torchvision import models
 from torchvision.models import detection
 
 from limner.devices import Precision, autocast, device_of
+from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
+from limner.encoders.base_network import SIDE_PX
 from limner.encoders.catalogue import SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
 from limner.losses.checks import product
@@ -81,6 +84,18 @@ def forward(device: str, *, quick: bool) -> Iterator[Row]:
             speed = size / seconds(work, device, rounds)
             plain = plain or speed
             yield f"forward, {name}, {order}, {precision}", f"{speed:.1f} pictures/s, {speed / plain:.2f} ×"
+
+
+def indexed(device: str, *, quick: bool) -> Iterator[Row]:
+    """Pictures per second through the encoder base, as indexing runs it."""
+    size, rounds = (2, 1) if quick else (64, 5)
+    pixels = np.random.default_rng(0).integers(0, 255, (size, SIDE_PX, SIDE_PX, 3), dtype=np.uint8)
+    plain = 0.0
+    for precision in ("float32", "bfloat16"):
+        encoder = BaseImageEncoder("base", shipped_file("base"), precision=precision, device=device)
+        speed = size / seconds(partial(encoder.encode_pixels, pixels), device, rounds)
+        plain = plain or speed
+        yield f"index, base, {precision}", f"{speed:.1f} pictures/s, {speed / plain:.2f} ×"
 
 
 def prepared(row: str, device: str) -> Task:
@@ -222,7 +237,7 @@ def check(device: str, *, quick: bool) -> Iterator[Row]:
     """All lines of the table, as they are found."""
     card = torch.cuda.get_device_name(device) if device.startswith("cuda") else "no card"
     yield "device", f"{device} ({card}), torch {torch.__version__}"
-    for part in (forward, agreement, kernel, detector):
+    for part in (forward, indexed, agreement, kernel, detector):
         yield from part(device, quick=quick)
     for precision in ("float32",) if quick else ("float32", "bfloat16", "float16"):
         yield from resumed(device, precision)

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from limner.cli.main import run
+from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.encoders.catalogue import clip_models
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
 from limner.library.library import Library, LibrarySummary
@@ -100,6 +101,19 @@ def test_freely_licensed_eyes_take_the_place_of_the_others(unworded, tmp_path, c
     assert run(["search", "a red ball", "--library", str(library)]) == 0
     assert run([*again, "--encoder", "base"]) == 2
     assert "base-free and base both make the space 'base'; drop one" in capsys.readouterr().err
+
+
+def test_a_library_keeps_to_the_precision_it_was_made_in(unworded, tmp_path, capsys):
+    """Catching up without --precision encoded all pictures of a float32 library again, in bfloat16."""
+    home = tmp_path / "library"
+    words = ["index", str(unworded), "--library", str(home)]
+    stamps = image_fingerprints(shipped_file("base"))
+    assert run([*words, "--precision", "float32"]) == 0
+    for more, due in (([], "float32"), (["--precision", "bfloat16"], "bfloat16"), ([], "bfloat16")):
+        assert run([*words, *more]) == 0
+        assert ("made anew" in capsys.readouterr().err) == bool(more)
+        spaces = Library.open(home).settings.spaces
+        assert {spaces[name].fingerprint for name in ("base", "looks")} == {stamps[due]}
 
 
 def test_what_comes_with_limner_takes_no_other_file():

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from limner.cli.main import run as limner
 from limner.errors import DataError
 from limner.library.browse import Catalogue
 from limner.library.known import IndexReport
@@ -387,6 +388,16 @@ def test_jobs_of_a_studio_that_ends_are_stopped(drawn_library, tmp_path):
     assert not job.thread.is_alive()
     assert job.status.state in ("done", "cancelled")
     jobs.stop()
+
+
+def test_a_library_of_another_precision_than_the_usual_takes_folders(tmp_path):
+    words = ["index", str(photographs(tmp_path / "old", 2)), "--library", str(tmp_path / "lib")]
+    assert limner([*words, "--precision", "float32", "--no-captions"]) == 0
+    before = Library.open(tmp_path / "lib").settings.spaces
+    job = Jobs(Engine(tmp_path / "lib")).add_folder(photographs(tmp_path / "new", 3, first=90))
+    job.thread.join(60)
+    assert (job.status.state, job.status.message.partition(" ")[0]) == ("done", "3"), job.status.message
+    assert Library.open(tmp_path / "lib").settings.spaces == before
 
 
 def test_a_language_that_nothing_reads_is_said(guarded):

@@ -75,7 +75,7 @@ class Library(library.Library):
         metric: AnyRun | None = None,
         encoders: Sequence[str] = (AUTO,),
         weights: Sequence[str] = (),
-        precision: Precision = "bfloat16",
+        precision: Precision | None = None,
         engine: Literal["torch", "openvino"] = "torch",
         captions: bool = True,
         sentences: str | None = None,
@@ -92,7 +92,8 @@ class Library(library.Library):
             encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
                 is installed with its weights.
             weights: ``NAME=FILE``, or folders to look in.
-            precision: of the backbone.
+            precision: of the backbone; unless given that of the library's vectors, else bfloat16, which is
+                faster on graphics cards and on CPUs that multiply in it.
             engine: what runs the backbone; openvino needs the extra ``fast``.
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.

@@ -20,7 +20,7 @@ def index(
     weights: Many = (),
     model: Path | None = None,
     metric: Path | None = None,
-    precision: Precision = "bfloat16",
+    precision: Precision | None = None,
     engine: Literal["torch", "openvino"] = "torch",
     device: str = "auto",
     captions: bool = True,
@@ -54,7 +54,8 @@ def index(
     metric
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
-        Of the backbone; a trained run keeps to that of its training.
+        Of the backbone; a trained run keeps to that of its training. Unless given that of the library's
+        vectors, else bfloat16; float32 is faster on CPUs that cannot multiply in it (no AVX-512 BF16 or AMX).
     engine
         What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
     device

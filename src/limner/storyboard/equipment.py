@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from limner.devices import Precision, device_of
@@ -31,7 +33,7 @@ from limner.language import ENGLISH
 from limner.library.channels import Channel
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.library.store import SETTINGS_FILE, read_settings
+from limner.library.store import SETTINGS_FILE, SpaceInfo, read_settings
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.languages import foreign
 from limner.storyboard.trained import MODEL, TrainedRun
@@ -78,7 +80,8 @@ def picture_encoders(
     names: Sequence[str],
     weights: Sequence[str],
     *,
-    precision: Precision = "bfloat16",
+    made: Mapping[str, SpaceInfo] = MappingProxyType({}),
+    precision: Precision | None = None,
     engine: Literal["torch", "openvino"] = "torch",
     device: str = "cpu",
     sentences: TextEncoder | None = None,
@@ -90,7 +93,8 @@ def picture_encoders(
         names: of the catalogue, or ``auto``: what ``--weights`` names; else CLIP where it is installed and
             one model is in reach; else the eyes that come with limner.
         weights: as given to ``--weights``.
-        precision: of backbones.
+        made: spaces that the library has.
+        precision: of backbones; None for that of the vectors that the library has, else bfloat16.
         engine: what runs backbones.
         device: torch device that computes; runs lie on theirs already.
         sentences: embeds class names.
@@ -108,17 +112,23 @@ def picture_encoders(
         chosen = [_automatic(places)]
     # The runs first: what is wrong with them is said before other encoders are loaded.
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
-    return [
-        image_encoder(
-            name,
-            weights=places.get(name, places.get("")),
-            precision=precision,
-            engine=engine,
-            device=device,
-            sentences=sentences,
-        )
-        for name in chosen
-    ] + trained
+    opened: list[ImageEncoder] = []
+    for name in chosen:
+        given = places.get(name, places.get(""))
+        load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
+        opened.append(load(precision=precision) if precision else _as_made(load, made))
+    return opened + trained
+
+
+def _as_made(load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo]) -> ImageEncoder:
+    """An encoder in the precision that a library's vectors are of, if they are its own; else in bfloat16."""
+    usual = load(precision="bfloat16")
+    held = [made[space] for space in usual.spaces if space in made] if made else []
+    theirs = {one.fingerprint for one in held if one.encoder == usual.name}
+    if not theirs or theirs == {usual.fingerprint}:
+        return usual
+    others = (load(precision=precision) for precision in ("float32", "float16"))
+    return next((one for one in others if theirs == {one.fingerprint}), usual)
 
 
 def _automatic(places: dict[str, Path]) -> str:
@@ -148,8 +158,13 @@ def multilingual_encoder(folder: Path, model: str | None = None) -> SentenceEnco
     """
     if model is not None:
         return sentence_encoder(f"{PREFIX}{model}")
-    made = read_settings(folder).spaces.get("multilingual") if (folder / SETTINGS_FILE).exists() else None
+    made = _spaces(folder).get("multilingual")
     return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
+
+
+def _spaces(folder: Path) -> dict[str, SpaceInfo]:
+    """Those of a library that may not exist yet."""
+    return read_settings(folder).spaces if (folder / SETTINGS_FILE).exists() else {}
 
 
 def add_pictures(
@@ -159,7 +174,7 @@ def add_pictures(
     encoders: Sequence[str] = (AUTO,),
     weights: Sequence[str] = (),
     runs: Callable[[str], Iterable[TrainedRun | None]] = lambda device: (),
-    precision: Precision = "bfloat16",
+    precision: Precision | None = None,
     engine: Literal["torch", "openvino"] = "torch",
     device: str = "auto",
     captions: bool = True,
@@ -176,7 +191,7 @@ def add_pictures(
         encoders: names of image encoders, see `picture_encoders`.
         weights: of them.
         runs: torch device → trained runs that look at the pictures as well, opened there; None is no run.
-        precision: of backbones.
+        precision: of backbones; see `picture_encoders`.
         engine: what runs backbones.
         device: what computes, see `limner.devices.device_of`; openvino takes the CPU for auto.
         captions: whether to keep captions.
@@ -198,6 +213,7 @@ def add_pictures(
         image_encoders=picture_encoders(
             encoders,
             weights,
+            made=_spaces(folder),
             precision=precision,
             engine=engine,
             device=computes,

@@ -205,7 +205,11 @@ class Jobs:
         spaces = {name: space for name, space in made.items() if name not in CAPTION_SPACES}
         runs = [run for run in (self._engine.model, self._engine.metric) if run is not None]
         loaded = partial(
-            picture_encoders, weights=self._weights, sentences=sentences, device=self._engine.device
+            picture_encoders,
+            weights=self._weights,
+            made=made,
+            sentences=sentences,
+            device=self._engine.device,
         )
         if not spaces:
             return loaded([AUTO], runs=runs)
