@@ -1,4 +1,5 @@
 import pytest
+from pydantic import model_validator
 
 from limner.config import Config, build, load
 from limner.errors import ConfigError
@@ -58,3 +59,19 @@ def test_load_names_the_file_and_the_line(tmp_path):
         load(Run, path)
     path.write_text("[train]\nlr = 0.5\n")
     assert load(Run, path).train.lr == 0.5
+
+
+class Range(Config):
+    low: int
+    high: int
+
+    @model_validator(mode="after")
+    def _in_order(self):
+        if self.low > self.high:
+            raise ValueError(f"low {self.low} is above high {self.high}; swap them")
+        return self
+
+
+def test_settings_that_do_not_go_together_are_one_clear_line():
+    with pytest.raises(ConfigError, match=r"^here: low 2 is above high 1; swap them$"):
+        build(Range, {"low": 2, "high": 1}, "here")

@@ -111,7 +111,10 @@ def _first_problem(model: type[BaseModel], error: ValidationError) -> str:
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if problem["type"] == "extra_forbidden":
         return unknown("setting", ".".join(location), _keys(model, location[:-1])) + more
-    return f"setting {'.'.join(location)!r}: {problem['msg']}, found {problem['input']!r}{more}"
+    told = problem["msg"].removeprefix("Value error, ")
+    if not location:  # of settings that do not go together
+        return f"{told}{more}"
+    return f"setting {'.'.join(location)!r}: {told}, found {problem['input']!r}{more}"
 
 
 def _keys(model: type[BaseModel], tables: Sequence[str]) -> list[str]:

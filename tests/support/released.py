@@ -230,16 +230,21 @@ def recipeqa(folder: Path, recipes: int = 12, steps: int = 3) -> Path:
     return folder
 
 
-def stepwise(folder: Path, recipes: int = 12, pages: int = 6) -> Path:
-    """What `limner data build-recipes` makes of saved pages and a miniature of RecipeQA."""
-    saved = folder.parent / f"{folder.name}-pages"
+def recipe_pages(folder: Path, pages: int = 6) -> Path:
+    """Saved recipe pages, three steps with a picture each."""
     for page in range(pages):
         steps = []
         for step in range(3):
             number = 5000 + 3 * page + step
-            picture(saved / f"{number}.png", number)
+            picture(folder / f"{number}.png", number)
             steps.append(f"<li>{sentence(number)}<img src='{number}.png'></li>")
-        (saved / f"{page}.html").write_text(f"<html lang=en><ol>{''.join(steps)}</ol>", encoding="utf-8")
+        (folder / f"{page}.html").write_text(f"<html lang=en><ol>{''.join(steps)}</ol>", encoding="utf-8")
+    return folder
+
+
+def stepwise(folder: Path, recipes: int = 12, pages: int = 6) -> Path:
+    """What `limner data build-recipes` makes of saved pages and a miniature of RecipeQA."""
+    saved = recipe_pages(folder.parent / f"{folder.name}-pages", pages)
     qa = recipeqa(folder.parent / f"{folder.name}-recipeqa", recipes)
     build_recipes([str(saved)], folder, FetchSettings(), recipeqa=Source(qa))
     return folder
