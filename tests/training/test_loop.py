@@ -219,64 +219,58 @@ import torch.distributed as dist
 from test_loop import *
 rank, folder = int(sys.argv[2]), Path(sys.argv[3])
 dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-task = linear_task(slice(rank, None, 2))
-if rank == 1:  # the first process's weights must win
-    task.model = nn.Linear(3, 1)
-stop = (lambda event: event.position.taken == 2) if sys.argv[4] == "stop" else (lambda event: None)
-config = ONE_EPOCH.model_copy(update={"precision": sys.argv[6]})
-if sys.argv[6] == "float16" and rank == 1:  # one process overflows once, and neither takes that step
-    plain, factors = task.step, iter([1.0, float("inf")] + [1.0] * 9)
-    task.step = lambda batch: {"total": plain(batch)["total"] * next(factors)}
-run = loop(folder / sys.argv[5], task, config, report=stop)
-run.fit()
-checkpoint.save(folder / f"{rank}.safetensors", task.model.state_dict(), {})
+for number, job in enumerate(sys.argv[4:]):
+    how, name, precision = job.split()
+    task = linear_task(slice(rank, None, 2))
+    if rank == 1:  # the first process's weights must win
+        task.model = nn.Linear(3, 1)
+    stop = (lambda event: event.position.taken == 2) if how == "stop" else (lambda event: None)
+    if precision == "float16" and rank == 1:  # one process overflows once, and neither takes that step
+        plain, factors = task.step, iter([1.0, float("inf")] + [1.0] * 9)
+        task.step = lambda batch, plain=plain, factors=factors: {"total": plain(batch)["total"] * next(factors)}
+    loop(folder / name, task, ONE_EPOCH.model_copy(update={"precision": precision}), report=stop).fit()
+    checkpoint.save(folder / f"{number}-{rank}.safetensors", task.model.state_dict(), {})
 dist.destroy_process_group()
 """
 
 
-def two_processes(folder, how, name, precision="float32"):
-    """Train in two processes; the weights of each."""
-    (folder / "meet").unlink(missing_ok=True)
+def two_processes(folder, *jobs):
+    """Train job after job ("whole" or "stop", folder, precision) in two processes; the weights of each."""
     words = [sys.executable, "-c", RANKS, str(Path(__file__).parent)]
-    runs = [subprocess.Popen([*words, str(rank), str(folder), how, name, precision]) for rank in range(2)]
+    runs = [subprocess.Popen([*words, str(rank), str(folder), *jobs]) for rank in range(2)]
     try:
         assert [run.wait(timeout=300) for run in runs] == [0, 0]
     finally:
         for run in runs:
             run.kill()
             run.wait()
-    return [checkpoint.load(folder / f"{rank}.safetensors")[0] for rank in range(2)]
+    files = [[folder / f"{number}-{rank}.safetensors" for rank in range(2)] for number in range(len(jobs))]
+    return [[checkpoint.load(file)[0] for file in pair] for pair in files]
 
 
 @pytest.mark.slow
 def test_two_processes_equal_one_with_the_whole_batch_also_when_resumed(tmp_path):
     alone = linear_task(slice(None))
     loop(tmp_path / "alone", alone, ONE_EPOCH).fit()
-    states = two_processes(tmp_path, "whole", "run")
+    jobs = ["whole run float32", "stop cut float32", "whole cut float32"]
+    states, _, resumed = two_processes(tmp_path, *jobs)
     for name, tensor in alone.model.state_dict().items():
         assert torch.equal(states[0][name], states[1][name])
         assert torch.allclose(states[0][name], tensor, atol=1e-6)
-    two_processes(tmp_path, "stop", "cut")
-    resumed = two_processes(tmp_path, "whole", "cut")
-    for name, tensor in states[0].items():
-        assert torch.equal(tensor, resumed[0][name])
-        assert torch.equal(tensor, resumed[1][name])
+        assert torch.equal(states[0][name], resumed[0][name])
+        assert torch.equal(states[0][name], resumed[1][name])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_two_processes_in_half_precision_stay_together_also_when_resumed(tmp_path, precision):
-    states = two_processes(tmp_path, "whole", "run", precision)
-    entry = json.loads((tmp_path / "run" / HISTORY).read_text())
-    if precision == "float16":
-        assert 1 <= entry["skipped"] < 6
-    for name, tensor in states[0].items():
-        assert torch.equal(tensor, states[1][name])
-        assert tensor.isfinite().all()
-    if precision == "bfloat16":
-        two_processes(tmp_path, "stop", "cut", precision)
-        resumed = two_processes(tmp_path, "whole", "cut", precision)
-        assert all(torch.equal(tensor, resumed[1][name]) for name, tensor in states[0].items())
+def test_two_processes_in_half_precision_stay_together_also_when_resumed(tmp_path):
+    jobs = ["whole half bfloat16", "stop cut bfloat16", "whole cut bfloat16", "whole scaled float16"]
+    halves, _, resumed, scaled = two_processes(tmp_path, *jobs)
+    for states in (halves, scaled):
+        for name, tensor in states[0].items():
+            assert torch.equal(tensor, states[1][name])
+            assert tensor.isfinite().all()
+    assert all(torch.equal(tensor, resumed[1][name]) for name, tensor in halves[0].items())
+    assert 1 <= json.loads((tmp_path / "scaled" / HISTORY).read_text())["skipped"] < 6
 
 
 class Remembered(Regression):
