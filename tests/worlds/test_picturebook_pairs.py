@@ -76,3 +76,13 @@ def test_shuffled_graphs_stay_in_their_split():
         )
     assert sum(content[name] == (dealt[name].objects, dealt[name].relations) for name in true) < len(true) / 4
     assert world_graphs(12, 0, shuffled=3) == dealt
+
+
+def test_pairs_alone_cost_no_drawing_and_pictures_are_the_callers_own():
+    pairs, none = picture_book(10, 3, 0)
+    assert none.shape == (0, 0, 0, 3)
+    again, pixels = picture_book(10, 3, 16)
+    assert again == pairs
+    assert pixels.shape == (len(pairs.pairs), 16, 16, 3)
+    pixels[:] = 0
+    assert picture_book(10, 3, 16)[1].any()

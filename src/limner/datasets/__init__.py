@@ -41,7 +41,7 @@ def load_dataset(
     """
     draw = data_set(name).draw
     if draw is not None:
-        data = draw(seed=seed)[0]
+        data = draw(seed=seed, size_px=0)[0]
     else:
         config = SourceConfig(
             set=name,

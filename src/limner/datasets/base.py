@@ -92,7 +92,8 @@ class DataSet:
         folder: where it is looked for below $LIMNER_DATA/data; "" where its place must be named.
         beside: pictures are named by the files themselves, so that texts are never read alone.
         wanted: folder of the annotations → picture URL → file name; None where no URLs are known.
-        draw: (stories, seed, side in pixels) → pairs and (N, side, side, 3) bytes, for a set that is drawn.
+        draw: (stories, seed, size_px) → pairs and (N, size_px, size_px, 3) bytes, for a set that is drawn; a
+            size of 0 draws no picture.
         graphs: likewise, (stories, seed, shuffled=seed of the control or None) → picture → scene graph.
     """
 

@@ -21,6 +21,8 @@ Box = tuple[float, float, float, float]
 Floats = npt.NDArray[np.float64]
 
 OVERSAMPLE = 3
+# (2, 40) points of the unit circle
+ROUND = np.array([f(np.linspace(0, 2 * np.pi, 40, endpoint=False)) for f in (np.cos, np.sin)])
 NAMED: dict[str, RGB] = {
     "red": (214, 58, 52),
     "blue": (58, 112, 190),
@@ -153,7 +155,7 @@ class Canvas:
         toned = tuple(min(255, max(0, round((grey + (v - grey) * saturation) * bright))) for v in (r, g, b))
         return mix((toned[0], toned[1], toned[2]), lean, share)
 
-    def _place(self, points: Sequence[Point], pad: float, *, steady: bool = False) -> list[Point]:
+    def _place(self, points: Sequence[Point] | Floats, pad: float, *, steady: bool = False) -> list[Point]:
         """Unit coordinates → pixels of the large canvas, after wobble, zoom and flip; boxes grow."""
         p = np.asarray(points, dtype=np.float64)
         x, y = p[:, 0], p[:, 1]
@@ -170,14 +172,13 @@ class Canvas:
         if self._open:
             found = (x.min() - pad, y.min() - pad, x.max() + pad, y.max() + pad)
             for key in self._open:
-                pairs = zip(self.boxes.get(key, found), found, (min, min, max, max), strict=True)
-                x0, y0, x1, y1 = (choose(old, new) for old, new, choose in pairs)
-                self.boxes[key] = x0, y0, x1, y1
-        return [(float(u) * self.side, float(v) * self.side) for u, v in zip(x, y, strict=True)]
+                x0, y0, x1, y1 = self.boxes.get(key, found)
+                self.boxes[key] = min(x0, found[0]), min(y0, found[1]), max(x1, found[2]), max(y1, found[3])
+        return list(zip((x * self.side).tolist(), (y * self.side).tolist(), strict=True))
 
     def area(
         self,
-        points: Sequence[Point],
+        points: Sequence[Point] | Floats,
         fill: RGB | str,
         *,
         line: float = 1.0,
@@ -223,10 +224,9 @@ class Canvas:
         raw: bool = False,
     ) -> None:
         """Ellipse with half axes rx, ry, turned by `turn` radians."""
-        t = np.linspace(0, 2 * np.pi, 40, endpoint=False)
-        x, y = rx * np.cos(t), ry * np.sin(t)
+        x, y = rx * ROUND[0], ry * ROUND[1]
         c, s = float(np.cos(turn)), float(np.sin(turn))
-        points = list(zip(at[0] + x * c - y * s, at[1] + x * s + y * c, strict=True))
+        points = np.stack([at[0] + x * c - y * s, at[1] + x * s + y * c], axis=1)
         self.area(points, fill, line=line, alpha=alpha, raw=raw)
 
     def slab(self, box: Box, fill: RGB | str, *, line: float = 1.0, alpha: int = 255) -> None:

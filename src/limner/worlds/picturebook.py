@@ -4,6 +4,7 @@ Every page is a pair with the relations that follow from what was written and dr
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,14 +60,23 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
     Args:
         stories: how many, at least 10 so that every split has one.
         seed: of the stories.
-        size_px: side of a drawing.
+        size_px: side of a drawing; 0 draws none.
+    Returns:
+        Pairs; (N, size_px, size_px, 3) bytes in their order, the caller's own; (0, 0, 0, 3) where none is drawn.
     Raises:
         ConfigError: fewer than 10 stories.
     """
     if stories < 10:
         raise ConfigError(f"{NAME}: {stories} stories, expected at least 10: seven train, one val, two test")
+    pairs, pixels = _drawn(stories, seed, size_px)
+    return pairs, pixels.copy()
+
+
+@lru_cache(maxsize=2)
+def _drawn(stories: int, seed: int, size_px: int) -> tuple[PairSet, Pixels]:
+    """What is drawn, kept: the runs of a table are trained on the same books, which take a minute to draw."""
     books = PictureBook(seed).stories(stories)
-    return picture_book_pairs(books), drawings(books, size_px)
+    return picture_book_pairs(books), drawings(books if size_px else [], size_px)
 
 
 def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
