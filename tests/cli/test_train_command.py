@@ -196,11 +196,28 @@ def stopped(folder, settings, number, *, at, processes):
     return process.returncode, said
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Number of processes → folder, output and words of a run that nothing stopped; each trained once."""
+    made = {}
+
+    def run(processes):
+        if processes not in made:
+            how = ("-m", *TORCHRUN, "-m", "limner") if processes > 1 else ("-m", "limner")
+            folder = tmp_path_factory.mktemp("whole") / str(processes)
+            made[processes] = (folder, *finished(command(folder, LONGER, *how)))
+        return made[processes]
+
+    return run
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize(("processes", "at"), [(1, 9), (2, 4)])
-def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, processes, at, number):
+@pytest.mark.parametrize(
+    ("processes", "at", "number"),
+    [(1, 9, signal.SIGTERM), (1, 9, signal.SIGKILL), (2, 4, signal.SIGTERM)],
+)
+def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, at, number):
     """In the middle of the second of two epochs (12 steps in one process, 6 in two; saved every 4)."""
     code, said = stopped(tmp_path, LONGER, number, at=at, processes=processes)
     assert code != 0
@@ -210,26 +227,26 @@ def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, processes, at, numbe
     assert taken == (at if number == signal.SIGTERM else at - 1)
     assert len((tmp_path / "cut" / HISTORY).read_text().splitlines()) == 1
     how = ("-m", *TORCHRUN, "-m", "limner") if processes > 1 else ("-m", "limner")
-    results = [finished(command(tmp_path / name, LONGER, *how))[0] for name in ("cut", "whole")]
-    assert json.loads(results[0])["epochs"] == 2
-    assert results[0] == results[1]
-    assert (tmp_path / "cut" / HISTORY).read_text() == (tmp_path / "whole" / HISTORY).read_text()
-    ours, theirs = (checkpoint.load(tmp_path / name / BEST)[0] for name in ("cut", "whole"))
+    resumed, _ = finished(command(tmp_path / "cut", LONGER, *how))
+    folder, out, _ = whole(processes)
+    assert json.loads(resumed)["epochs"] == 2
+    assert resumed == out
+    assert (tmp_path / "cut" / HISTORY).read_text() == (folder / HISTORY).read_text()
+    ours, theirs = (checkpoint.load(place / BEST)[0] for place in (tmp_path / "cut", folder))
     for name, tensor in theirs.items():
         assert torch.equal(ours[name], tensor), name
 
 
 @pytest.mark.slow
-def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(tmp_path):
-    words = command(tmp_path, (*SMALL, "loop.epochs=2"), "-m", *TORCHRUN, "-m", "limner")
-    out, said = finished(words)
+def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(whole):
+    folder, out, said = whole(2)
     first = json.loads(out)  # one process prints, or this would be two results
     assert (first["epochs"], first["steps"]) == (2, 6)
     assert said.count("epoch 1/2: ") == said.count("epoch 2/2: ") == 1
     assert said.count("training and ") == 1
-    assert {file.name for file in tmp_path.iterdir()} == {BEST, HISTORY, REFINEMENT, RESUME}
-    assert len((tmp_path / HISTORY).read_text().splitlines()) == 2
-    assert len(SYSTEM.load(tmp_path)[0].relations) == 13
-    out, said = finished(words)
+    assert {file.name for file in folder.iterdir()} == {BEST, HISTORY, REFINEMENT, RESUME}
+    assert len((folder / HISTORY).read_text().splitlines()) == 2
+    assert len(SYSTEM.load(folder)[0].relations) == 13
+    out, said = finished(command(folder, LONGER, "-m", *TORCHRUN, "-m", "limner"))
     assert json.loads(out) == first
     assert "epoch 1/2: " not in said  # nothing was trained again
