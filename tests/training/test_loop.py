@@ -227,7 +227,7 @@ for number, job in enumerate(sys.argv[4:]):
     stop = (lambda event: event.position.taken == 2) if how == "stop" else (lambda event: None)
     if precision == "float16" and rank == 1:  # one process overflows once, and neither takes that step
         plain, factors = task.step, iter([1.0, float("inf")] + [1.0] * 9)
-        task.step = lambda batch, plain=plain, factors=factors: {"total": plain(batch)["total"] * next(factors)}
+        task.step = lambda batch, of=plain, by=factors: {"total": of(batch)["total"] * next(by)}
     loop(folder / name, task, ONE_EPOCH.model_copy(update={"precision": precision}), report=stop).fit()
     checkpoint.save(folder / f"{number}-{rank}.safetensors", task.model.state_dict(), {})
 dist.destroy_process_group()

@@ -62,7 +62,7 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
         seed: of the stories.
         size_px: side of a drawing; 0 draws none.
     Returns:
-        Pairs; (N, size_px, size_px, 3) bytes in their order, the caller's own; (0, 0, 0, 3) where none is drawn.
+        Pairs; (N, size_px, size_px, 3) bytes in their order, the caller's own; (0, 0, 0, 3) of none.
     Raises:
         ConfigError: fewer than 10 stories.
     """
