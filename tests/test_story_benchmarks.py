@@ -125,6 +125,9 @@ def test_made_up_stories_go_the_real_way(benchmark, tmp_path):
     assert found["h_per_epoch"] == pytest.approx(2 * found["s_per_step"] / 3600)
     assert found["peak_gb"] > 0
     assert list(tmp_path.iterdir()) == []  # the made-up data are gone
+    of_vrss = benchmark.measure(benchmark.parsed(["--system", "vrss", *sizes.split()]))
+    assert of_vrss["losses"] == ["hinge", "kl", "reconstruction", "total"]
+    assert of_vrss["steps_per_epoch"] == 2
 
 
 @pytest.mark.parametrize("benchmark", ["vist_dry_run"], indirect=True)
