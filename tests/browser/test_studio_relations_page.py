@@ -33,6 +33,6 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     assert f"{100 * step['relations'][likeliest]:.0f} %" in rows[0]
     shaded = page.locator(".telling-text p span").all_inner_texts()
     # The words of the published code end in an empty one: it has its share, but nothing of the text to shade.
-    assert [word.lower() for word in shaded] == [word for word, _ in step["attention"] if word]
+    assert [word.lower() for word in shaded] == [word.lower() for word, _ in step["attention"] if word]
     assert page.inner_text(".telling-text p") == "She hammers the boat together."
     assert json.dumps(page.locator(".looks li").all_inner_texts()).count("share") == 1
