@@ -30,8 +30,8 @@ from limner.evaluation.sequences import measure_sequences
 from limner.evaluation.stories import same_document
 from limner.runs.validation import validation
 from limner.systems.base import Capabilities, Model
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import EpochMemory
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.systems.complementary.weights import PairWeights
 from limner.training import checkpoint
 from limner.training.corpus import ArrayRows, corpus_of

@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.systems.complementary import SYSTEM
-from limner.systems.complementary.config import ComplementaryConfig
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.training.corpus import ArrayRows, corpus_of
 
 

@@ -29,7 +29,7 @@ from limner.runs.validation import read_pairwise, vectors
 from limner.storyboard.decoding import decode, max_marginals
 from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
-from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.settings import GsdaConfig
 from limner.training.batches import stories_of
 from limner.training.corpus import open_corpus, rows_of
 

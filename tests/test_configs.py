@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from limner.datasets.base import data_sets
+from limner.datasets.registry import data_sets
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
 from limner.systems import names, read_config

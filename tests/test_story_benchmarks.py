@@ -11,7 +11,7 @@ import torch
 from limner.config import build
 from limner.errors import DataError
 from limner.scenes.graphs import read_graphs
-from limner.systems.gsda.config import GsdaConfig
+from limner.systems.gsda.settings import GsdaConfig
 from limner.worlds.picturebook import world_graphs
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"

@@ -17,8 +17,8 @@ import numpy as np
 from embeddings import CachedText, files_of, open_set, picture_vectors, save
 
 from limner.arrays import FloatArray, ImageEncoder
-from limner.datasets.base import Source
 from limner.datasets.pairs import split_by_source, split_pairs
+from limner.datasets.registry import Source
 from limner.datasets.sets.captions import CaptionedPicture
 from limner.datasets.sets.stories import StorySet, read_story_pairs
 from limner.library.gallery import Gallery, Space

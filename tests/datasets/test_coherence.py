@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.datasets.base import Source
 from limner.datasets.pairs import Pair, PairSet, identities, pair_groups, split_pairs
+from limner.datasets.registry import Source
 from limner.datasets.sets import cite, clue
 from limner.datasets.splits import text_id
 from limner.errors import ConfigError, DataError, MissingError

@@ -7,8 +7,8 @@ import pytest
 from test_corpora import SETS, make
 
 from limner.cli.data import data, span
-from limner.datasets.base import data_sets
 from limner.datasets.fetch import LOCK_NAME
+from limner.datasets.registry import data_sets
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.errors import ConfigError, LimnerError, MissingError
 

@@ -9,10 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.datasets.base import Source, read_table
 from limner.datasets.recipes.builder import build_recipes
 from limner.datasets.recipes.saved_pages import read_page
 from limner.datasets.recipes.web import find_sources
+from limner.datasets.registry import Source, read_table
 from limner.datasets.sets.captions import read_captions
 from limner.datasets.sets.clue import wanted
 from limner.datasets.sets.coco import read_coco

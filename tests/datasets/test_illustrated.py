@@ -6,7 +6,7 @@ import json
 import pytest
 from PIL import Image
 
-from limner.datasets.base import Source
+from limner.datasets.registry import Source
 from limner.datasets.sets.captions import read_caption_pairs
 from limner.datasets.sets.stories import read_story_pairs
 from limner.errors import DataError

@@ -8,7 +8,7 @@ import released
 
 from limner.cli.data import data as command
 from limner.datasets import read_source
-from limner.datasets.base import SourceConfig, data_sets
+from limner.datasets.registry import SourceConfig, data_sets
 from limner.errors import DataError, LimnerError, MissingError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from limner.datasets.audit import audit, leaked, random_leak, render, shared_parts, split_leak
-from limner.datasets.base import Source
 from limner.datasets.pairs import Pair, PairSet, split_pairs
+from limner.datasets.registry import Source
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError, DataError
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.datasets.base import Source
 from limner.datasets.pairs import split_pairs
+from limner.datasets.registry import Source
 from limner.datasets.sets.coco import read_coco
 from limner.datasets.sets.conceptual import read_conceptual
 from limner.datasets.sets.goodnews import read_goodnews

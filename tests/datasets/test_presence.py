@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.datasets.base import Source
 from limner.datasets.manifest import picture_fault
 from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import Source
 from limner.errors import DataError
 
 

@@ -8,13 +8,13 @@ import pytest
 from limner.cli.data import data
 from limner.config import build
 from limner.datasets import load_dataset, sets
-from limner.datasets.base import _REGISTERED, data_set, data_sets
+from limner.datasets.registry import _REGISTERED, data_set, data_sets
 from limner.errors import ConfigError, MissingError
 from limner.training.corpus import open_corpus
 from limner.training.settings import DataConfig
 
 NEW = """
-from limner.datasets.base import DataSet, Source, register
+from limner.datasets.registry import DataSet, Source, register
 from limner.datasets.pairs import Pair, PairSet
 
 def read_proverbs(source: Source) -> PairSet:

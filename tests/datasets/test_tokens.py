@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.datasets.base import Source
+from limner.datasets.registry import Source
 from limner.datasets.sets import clue
 from limner.datasets.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
 from limner.errors import DataError

@@ -11,7 +11,7 @@ from limner.paper import cmcm, complementary
 from limner.paper.conditions import settings_of, uneven, unpublished
 from limner.paper.published import Tables
 from limner.paper.table import render
-from limner.systems.complementary.config import ComplementaryConfig
+from limner.systems.complementary.settings import ComplementaryConfig
 
 QUICK = {"resamples": 2000}
 PLAIN = {

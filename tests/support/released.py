@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from limner.datasets.base import Source
 from limner.datasets.recipes.builder import build_recipes
+from limner.datasets.registry import Source
 from limner.datasets.sets.cite import QUESTIONS
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.datasets.sets.clue import RELATIONS as CLUE

@@ -19,8 +19,8 @@ from limner.datasets.pairs import PairSet
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.validation import maximise, validation
 from limner.systems.complementary import SYSTEM
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import FOLDER
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.training import checkpoint
 from limner.training.checkpoint import RESUME
 from limner.training.corpus import ArrayRows, corpus_of

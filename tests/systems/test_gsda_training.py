@@ -17,8 +17,8 @@ from limner.runs.validation import maximise, validation
 from limner.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.systems import gsda, vse
 from limner.systems.base import Capabilities, Parts
-from limner.systems.gsda.config import GsdaConfig
 from limner.systems.gsda.model import Gsda, GsdaArchitecture
+from limner.systems.gsda.settings import GsdaConfig
 from limner.systems.gsda.task import rows_of_other_stories
 from limner.systems.vse import VseConfig
 from limner.training.corpus import corpus_of

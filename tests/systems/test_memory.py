@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from limner.errors import CheckpointError
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import FOLDER, EpochMemory
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.training import checkpoint
 
 PLAIN = ComplementaryConfig.model_validate({"data": {"set": "pairs"}})

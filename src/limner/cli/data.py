@@ -16,9 +16,9 @@ from limner.cli.terminal import emit_report, resumable, say
 from limner.datasets import load_dataset
 from limner.datasets.audit import audit as run_audit
 from limner.datasets.audit import render
-from limner.datasets.base import Source, data_sets
 from limner.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
 from limner.datasets.recipes import builder
+from limner.datasets.registry import Source, data_sets
 from limner.errors import ConfigError, LimnerError, unknown
 from limner.progress import Bar, IndexProgress
 from limner.scenes.detect import build_prior as count

@@ -4,9 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.datasets.base import Source, SourceConfig, data_set
 from limner.datasets.folders import has_pictures, whereabouts
 from limner.datasets.pairs import PairSet, SplitKind, split_by_source, split_pairs
+from limner.datasets.registry import Source, SourceConfig, data_set
 from limner.errors import ConfigError, MissingError
 
 USUAL = ("images", "images-qa")

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from limner.datasets.base import Source
 from limner.datasets.folders import walk, whereabouts
 from limner.datasets.manifest import Looked, Manifest
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
+from limner.datasets.registry import Source
 from limner.errors import DataError
 from limner.files import below, write_lines
 

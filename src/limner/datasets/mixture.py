@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import Field
 
 from limner.datasets import split_source
-from limner.datasets.base import SourceConfig
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
+from limner.datasets.registry import SourceConfig
 from limner.datasets.splits import text_id
 from limner.errors import ConfigError, DataError
 
@@ -30,7 +30,7 @@ def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = No
 
     Args:
         entries: name → set.
-        manifest: see `limner.datasets.base.Source`.
+        manifest: see `limner.datasets.registry.Source`.
     Raises:
         ConfigError: no set, or one whose folder is not named.
         MissingError, DataError: see the readers and `mixed`.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.datasets.base import refuse_pickle
+from limner.datasets.registry import refuse_pickle
 from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
 from limner.errors import DataError, MissingError
 

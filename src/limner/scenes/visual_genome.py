@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from limner.datasets.base import read_json, refuse_pickle
 from limner.datasets.folders import whereabouts
+from limner.datasets.registry import read_json, refuse_pickle
 from limner.errors import DataError, MissingError
 from limner.records import Record
 from limner.scenes.graphs import each_graph

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limner.config import build, merged, read_toml
-from limner.datasets.base import data_sets
+from limner.datasets.registry import data_sets
 from limner.errors import ConfigError, unknown
 
 if TYPE_CHECKING:

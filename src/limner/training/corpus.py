@@ -16,10 +16,10 @@ from PIL import Image
 
 from limner.arrays import ByteArray
 from limner.datasets import split_source
-from limner.datasets.base import data_set
 from limner.datasets.features import Features, Layer, block_features, picture_features
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
+from limner.datasets.registry import data_set
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.threads import ahead, cores

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from limner.config import Config, merged
-from limner.datasets.base import SourceConfig
 from limner.datasets.mixture import MixtureEntry
+from limner.datasets.registry import SourceConfig
 from limner.datasets.vocabulary import TokeniserName
 from limner.encoders.catalogue import TINY
 from limner.errors import unknown

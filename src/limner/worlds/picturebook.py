@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from limner.datasets.base import DataSet, register
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import DataSet, register
 from limner.datasets.splits import duplicate_groups
 from limner.errors import ConfigError
 from limner.scenes.graphs import SceneGraph, shuffled_graphs

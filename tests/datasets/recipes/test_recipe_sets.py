@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_recipe_builder import WORDS, picture
 
 from limner.datasets import read_source
-from limner.datasets.base import Source
+from limner.datasets.registry import Source
 from limner.datasets.sets.recipeqa import read_recipeqa
 from limner.datasets.sets.vist import read_vist
 from limner.errors import DataError, LimnerError, MissingError

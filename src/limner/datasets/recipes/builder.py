@@ -15,12 +15,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from limner.datasets.base import Source
 from limner.datasets.fetch import FetchProgress
 from limner.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
 from limner.datasets.recipes.saved_pages import Page, Piece, Segment, one_picture_each, read_page
 from limner.datasets.recipes.web import PageSource, Robots, bring, find_sources
+from limner.datasets.registry import Source
 from limner.datasets.sets.recipeqa import read_recipes
 from limner.datasets.sets.stories import FILE_NAME
 from limner.datasets.splits import SplitName, is_short, text_id

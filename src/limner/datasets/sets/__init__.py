@@ -1,1 +1,1 @@
-"""One file per data set; each registers what it declares, see `limner.datasets.base.DataSet`."""
+"""One file per data set; each registers what it declares, see `limner.datasets.registry.DataSet`."""

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from limner.datasets.base import DataSet, Source, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.registry import DataSet, Source, register
 from limner.files import below, is_there, json_rows, whole_path
 from limner.records import Record
 

@@ -7,9 +7,9 @@ because only a grouped split can deal with them.
 import re
 from collections.abc import Iterable, Iterator
 
-from limner.datasets.base import DataSet, Source, flag, read_table, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
+from limner.datasets.registry import DataSet, Source, flag, read_table, register
 
 QUESTIONS = ("q2", "q3", "q4", "q5", "q6", "q7", "q8")
 RELATIONS = (

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pydantic import StrictInt
 
-from limner.datasets.base import DataSet, Source, flag, read_json, read_table, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
+from limner.datasets.registry import DataSet, Source, flag, read_json, read_table, register
 from limner.errors import DataError
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")

@@ -13,9 +13,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from limner.datasets.base import DataSet, Source, read_json, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import DataSet, Source, read_json, register
 from limner.errors import DataError, MissingError
 
 HALVES = (("train2014", "val2014"), ("train2017", "val2017"))

@@ -7,9 +7,9 @@ and each such row is counted and listed.
 from collections.abc import Iterator
 from pathlib import Path
 
-from limner.datasets.base import DataSet, Source, read_table, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import DataSet, Source, read_table, register
 
 FILE_NAMES = ("Train_GCC-training.tsv", "Train-GCC-training.tsv")
 _COLUMNS = ("caption", "url")

@@ -11,9 +11,9 @@ from typing import NotRequired
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, refuse_pickle, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import DataSet, Source, refuse_pickle, register
 from limner.errors import DataError
 from limner.files import first_fault, shown
 

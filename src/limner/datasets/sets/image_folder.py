@@ -8,9 +8,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.datasets.base import DataSet, Source, register
 from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.registry import DataSet, Source, register
 from limner.errors import DataError
 from limner.pictures.decode import display
 from limner.pictures.find import METADATA_NAMES, FoundFile, OtherFile, source_path, walk

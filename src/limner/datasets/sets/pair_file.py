@@ -4,9 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.datasets.base import DataSet, Source, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import DataSet, Source, register
 from limner.files import json_rows
 
 

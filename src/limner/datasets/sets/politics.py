@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from limner.datasets.base import DataSet, Source, read_json, refuse_pickle, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.registry import DataSet, Source, read_json, refuse_pickle, register
 from limner.datasets.splits import text_id
 from limner.errors import DataError
 from limner.files import json_rows

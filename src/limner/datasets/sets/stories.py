@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from limner.datasets.base import DataSet, Source, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
+from limner.datasets.registry import DataSet, Source, register
 from limner.errors import DataError
 from limner.files import below, is_there, json_rows, whole_path
 from limner.records import PictureRef, Step, Story

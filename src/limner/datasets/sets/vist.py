@@ -11,9 +11,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from limner.datasets.base import DataSet, Source, files_by_split, read_json, register
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet, PairSplit
+from limner.datasets.registry import DataSet, Source, files_by_split, read_json, register
 from limner.datasets.splits import SPLITS
 from limner.errors import DataError
 from limner.files import shown

@@ -4,8 +4,8 @@ All rows of the tables are settings of it; the neighbour graph is of training te
 """
 
 from limner.systems.base import Capabilities, System
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.model import Pvse
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.systems.complementary.task import ComplementaryTask
 
 

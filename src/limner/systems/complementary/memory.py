@@ -18,8 +18,8 @@ from torch.nn.functional import normalize
 
 from limner.errors import CheckpointError
 from limner.losses.checks import product
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.model import Pvse
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.training import processes
 from limner.training.corpus import Corpus
 

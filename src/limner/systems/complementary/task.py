@@ -35,9 +35,9 @@ from limner.losses.reweighted import (
 )
 from limner.losses.weighting import weighted_hinge
 from limner.systems.base import Parts, Task
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.systems.complementary.model import Pvse, pair_scores
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.systems.complementary.weights import PairWeights, shares
 from limner.training.batches import Batch, Part
 from limner.training.corpus import Corpus

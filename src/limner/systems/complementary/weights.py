@@ -12,8 +12,8 @@ from torch import Tensor
 
 from limner.datasets.neighbours import PairScores
 from limner.losses import weighting
-from limner.systems.complementary.config import ComplementaryConfig
 from limner.systems.complementary.memory import IMAGE, TEXT, EpochMemory
+from limner.systems.complementary.settings import ComplementaryConfig
 
 SAMPLES = 1000
 HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"

@@ -12,7 +12,7 @@ import torch
 
 from limner.arrays import TextEncoder
 from limner.config import build
-from limner.datasets.base import data_set
+from limner.datasets.registry import data_set
 from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import read_glove
 from limner.errors import CheckpointError, ConfigError, DataError
@@ -21,7 +21,6 @@ from limner.scenes.graphs import SceneGraph, read_graphs
 from limner.systems import vse
 from limner.systems.base import Capabilities, Parts, System
 from limner.systems.gsda.captioner import Captioner
-from limner.systems.gsda.config import MADE_UP, GsdaConfig
 from limner.systems.gsda.graphs import (
     PictureGraphs,
     graph_words,
@@ -31,6 +30,7 @@ from limner.systems.gsda.graphs import (
     word_label_vectors,
 )
 from limner.systems.gsda.model import Gsda
+from limner.systems.gsda.settings import MADE_UP, GsdaConfig
 from limner.systems.gsda.task import GsdaTask
 from limner.training.corpus import Corpus
 from limner.training.settings import AS_SAVED

@@ -11,9 +11,9 @@ from limner.losses.graphs import contrastive_neighbours, neighbour_distance, str
 from limner.losses.ranking import sum_hinge
 from limner.systems.base import Parts, Task
 from limner.systems.gsda.captioner import Captioner
-from limner.systems.gsda.config import GsdaConfig
 from limner.systems.gsda.graphs import PictureGraphs
 from limner.systems.gsda.model import Gsda
+from limner.systems.gsda.settings import GsdaConfig
 from limner.training.batches import Batch
 from limner.training.corpus import Corpus
 
