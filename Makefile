@@ -1,7 +1,7 @@
 # From a bare machine (python3, make, git): `make studio` to use it, `make test` to check it.
 PYTHON ?= python3
 BIN := .venv/bin
-# Two workers, each of one thread: threads that wait for each other on busy cores cost a fifth of the time.
+# Each worker has one thread: threads that wait for each other on busy cores cost a fifth of the time.
 QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2
 
 .PHONY: help studio demo test lint types quick browser docs clean
@@ -33,8 +33,9 @@ demo/.drawn: | .venv/installed
 demo: .venv/installed
 	$(BIN)/limner demo demo
 
+# Three workers on two cores: one works while others wait for a browser or another process.
 test: lint types .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m "slow or not slow" -n 2 -rfEs
+	$(QUIETLY) $(BIN)/python -m pytest -m "slow or not slow" -n 3 -rfEs
 
 quick: .venv/installed
 	$(QUIETLY) $(BIN)/python -m pytest -m "not slow" -n 2

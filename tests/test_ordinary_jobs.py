@@ -272,7 +272,7 @@ def test_a_library_without_words_or_of_no_size_is_said(made):
 
 
 def test_boards_and_plain_search_are_those_of_limner(suite, made, sentences, place, monkeypatch):
-    monkeypatch.setattr(equipment, "text_encoder", lambda name="minilm": sentences)
+    monkeypatch.setattr(equipment, "text_encoder", lambda name="minilm", **_: sentences)
     jobs = made("unrelated", "shown", 24, limit=4)
     desk = suite["boards"].Desk((sentences, []), place / "cache", ["decoder=off", "min_probability=0"])
     found = list(desk.outcomes(jobs))
