@@ -21,8 +21,9 @@ def colours_follow(page, scheme: str) -> bool:
     return dark == (scheme == "dark")
 
 
-# Colours do not follow the width nor places the colours: each of both once, not all together.
-LOOKS = pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
+LOOKS = pytest.mark.parametrize(
+    ("width", "scheme"), [(360, "dark"), (360, "light"), (1280, "light"), (1280, "dark")]
+)
 
 
 @LOOKS

@@ -93,7 +93,7 @@ def fits(page, where: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width, where
 
 
-@pytest.mark.parametrize("look", [("light", 1280), ("dark", 360)], ids=str)
+@pytest.mark.parametrize("look", [("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)], ids=str)
 def test_every_page(opened, study, look):
     scheme, width = look
     page = opened(color_scheme=scheme, viewport={"width": width, "height": 740}, has_touch=width < 500)

@@ -213,10 +213,8 @@ def whole(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
-@pytest.mark.parametrize(
-    ("processes", "at", "number"),
-    [(1, 9, signal.SIGTERM), (1, 9, signal.SIGKILL), (2, 4, signal.SIGTERM)],
-)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(("processes", "at"), [(1, 9), (2, 4)])
 def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, at, number):
     """In the middle of the second of two epochs (12 steps in one process, 6 in two; saved every 4)."""
     code, said = stopped(tmp_path, LONGER, number, at=at, processes=processes)

@@ -9,7 +9,8 @@ from limner.export import export
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (800, "light"), (1400, "dark")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 800, 1400])
 @pytest.mark.parametrize("name", ["board", "arabic_board", "model_board"])
 def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme: str) -> None:
     out = export(request.getfixturevalue(name), tmp_path / "page.html").path

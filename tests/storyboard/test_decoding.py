@@ -331,11 +331,11 @@ def test_of_very_many_anchors_the_leading_ones_are_tried():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["anchor", "chain"])
-def test_many_steps_are_decoded_without_a_repeat(decoder):
-    problem = crowded(300, total=900, width=200)
+def test_a_thousand_steps_are_decoded_without_a_repeat(decoder):
+    problem = crowded(1000, total=3000, width=200)
     found = decode(problem, decoder)
     assert found.bound >= found.objective
-    shown = problem.group[np.arange(300), found.columns][found.columns != BLANK]
+    shown = problem.group[np.arange(1000), found.columns][found.columns != BLANK]
     assert len(set(shown)) == len(shown)
 
 

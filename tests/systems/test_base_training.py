@@ -222,7 +222,7 @@ def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
         folder = tmp_path / "data" / part
         (folder / "images").mkdir(parents=True)
         lines = []
-        for document in range(12):
+        for document in range(20):
             pages = []
             for _ in range(2):
                 number += 1
