@@ -88,7 +88,7 @@ def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
         open_corpus(config, files=True)
     rest = read_source(config.model_copy(update={"missing": "drop"}))
     assert (len(rest.pairs), len(rest.missing)) == (11, 1)
-    assert any("1 pairs left out: no such file" in note for note in rest.notes)
+    assert any("1 pair left out: no such file" in note for note in rest.notes)
 
 
 def test_sources_stay_whole_on_request(tmp_path):
@@ -107,7 +107,7 @@ def test_sources_stay_whole_on_request(tmp_path):
         for n in range(12)
     ]
     lines(tmp_path / "stories.jsonl", few)
-    with pytest.raises(DataError, match="groups"):
+    with pytest.raises(DataError, match="1 group for"):
         open_corpus(config, files=True)
 
 

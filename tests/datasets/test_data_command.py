@@ -6,11 +6,12 @@ import json
 import pytest
 from test_corpora import SETS, make
 
-from limner.cli.data import data, span
+from limner.cli.data import data
 from limner.datasets.fetch import LOCK_NAME
 from limner.datasets.registry import data_sets
 from limner.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.errors import ConfigError, LimnerError, MissingError
+from limner.progress import span
 
 
 def run(*words):

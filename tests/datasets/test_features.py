@@ -149,7 +149,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, pictures):
 
 def test_a_broken_picture_is_named_and_the_rows_before_it_stay(tmp_path, pictures):
     pictures["picture 9"].write_bytes(b"no picture")
-    with pytest.raises(DataError, match=r"made-up: picture 'picture 9' .*missing='drop'"):
+    with pytest.raises(DataError, match=r"made-up: picture 'picture 9' .*--set data.missing=drop"):
         run(tmp_path / "store", pictures)
     folder = tmp_path / "store" / SETTINGS.folder
     assert json.loads((folder / DONE).read_text())["rows"] == 8

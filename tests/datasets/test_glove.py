@@ -72,7 +72,7 @@ def test_a_vocabulary_starts_from_a_file(tmp_path):
     assert not np.array_equal(found[4], glove_vectors(path, vocabulary, width=3, seed=2)[4])
     with pytest.raises(DataError, match=r"vectors of 3 numbers, but model\.word_width is 4; set it to 3"):
         glove_vectors(path, vocabulary, width=4)
-    with pytest.raises(DataError, match="none of the 1 words of the training texts"):
+    with pytest.raises(DataError, match="none of the 1 word of the training texts"):
         glove_vectors(path, Vocabulary(("wug",)), width=3)
     with pytest.raises(MissingError, match=r"add --set data\.glove=FILE"):
         glove_vectors(tmp_path / "none.txt", vocabulary, width=3)

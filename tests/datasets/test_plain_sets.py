@@ -78,7 +78,7 @@ def test_karpathy_states_splits_and_restval_is_train(tmp_path):
         for half, name in (("val2014", "1.jpg"), ("train2014", "2.jpg"))
     ]
     assert [one.id for one in found.missing] == ["coco-3-0"]
-    assert found.notes == ("coco: 1 pairs left out: no such file",)
+    assert found.notes == ("coco: 1 pair left out: no such file",)
 
 
 @settings(max_examples=30, deadline=None)
@@ -286,7 +286,7 @@ def test_a_captioned_folder(tmp_path):
         ("fifth", ""),
     }
     assert [one.image for one in data.missing] == ["train/7.png"]
-    assert any("1 pictures without a caption" in note for note in data.notes)
+    assert any("1 picture without a caption" in note for note in data.notes)
     every = read_captioned_folder(Source(tmp_path, missing="drop", every=True))
     assert "also fifth" in {pair.text for pair in every.pairs}
 

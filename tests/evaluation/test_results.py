@@ -58,6 +58,9 @@ def test_refinement_sees_the_pool_and_is_ranked_on_the_same_one(scene):
         return -table
 
     found = measure(ABOUT, pairs, (), score=tabled(scores), refine=reversed_order, pool_size=4, pool_count=2)
+    assert found.refined_top == measure(ABOUT, pairs, (), score=tabled(-scores), pool_size=4).top
+    assert found.refined_top != found.top
+    assert Result.model_validate_json(found.model_dump_json()) == found
     opposite = measure(ABOUT, pairs, (), score=tabled(-scores), pool_size=4, pool_count=2)
     assert seen == [(len(pool.queries), pool.pictures) for pool in found.pools]
     assert [pool.refined for pool in found.pools] == [pool.plain for pool in opposite.pools]

@@ -146,7 +146,7 @@ def test_both_published_forms_and_own_graphs_give_the_same_counts(relations, tmp
         ("{", "after 0 pictures"),
         ('{"a": 1}', "no pictures"),
         ('[{"image_id": 1}]', "an entry has no 'relationships'"),
-        (json.dumps([ONE, {"image_id": 2, "relationships": [{"predicate": "on"}]}]), "after 1 pictures"),
+        (json.dumps([ONE, {"image_id": 2, "relationships": [{"predicate": "on"}]}]), "after 1 picture:"),
         (
             json.dumps(
                 [{"image_id": 2, "relationships": [{"predicate": 3, "subject": MAN, "object": HORSE}]}]

@@ -183,7 +183,13 @@ def test_batches_follow_from_seed_and_epoch():
     again = list(task.batches(1))
     assert [b.stories.ids for b in told] == [b.stories.ids for b in again]
     assert all(torch.equal(one.shuffled, other.shuffled) for one, other in zip(told, again, strict=True))
-    assert task.steps_per_epoch >= 1
+
+
+def test_the_steps_that_are_told_are_never_fewer_than_those_drawn():
+    task = prepare(config("sentence_epochs=1", "loop.epochs=7", "data.batch=8"), corpus()).task
+    drawn = sum(len(list(task.batches(epoch))) for epoch in range(7))
+    assert drawn % 7 in {1, 2, 3}  # rounded to the nearest, some would be missing
+    assert drawn <= 7 * task.steps_per_epoch < drawn + 7
 
 
 @pytest.mark.parametrize(("stop", "text"), [(3, "words"), (5, "words"), (8, "words"), (5, "sentences")])

@@ -10,6 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
+from limner.counts import counted
 from limner.datasets.pairs import Pair, PairSet, SplitKind, pair_groups, share_of_test, split_pairs
 from limner.datasets.splits import SPLITS, duplicate_groups, is_short, text_id
 from limner.errors import ConfigError, DataError
@@ -296,11 +297,11 @@ def render(found: SetAudit) -> str:
     """The audit as plain text."""
     positive = ", ".join(f"{name} {share:.3f}" for name, share in found.positives.items())
     lines = [
-        f"{found.name}: {found.rows:,} rows; distinct as written: {found.texts:,} texts, "
-        f"{found.images:,} images, {found.pairs:,} pairs "
-        f"({found.same_texts:,} texts, letter case and white space aside)",
+        f"{found.name}: {found.rows:,} rows; distinct as written: {counted(found.texts, 'text')}, "
+        f"{counted(found.images, 'image')}, {counted(found.pairs, 'pair')} "
+        f"({counted(found.same_texts, 'text')}, letter case and white space aside)",
         "repeats: "
-        + ", ".join(f"{number:,} pairs {times}x" for times, number in found.repeated.items())
+        + ", ".join(f"{counted(number, 'pair')} {times}x" for times, number in found.repeated.items())
         + (f"; copies of {found.disagreeing:,} disagree in a relation" if found.positives else ""),
         f"duplicate groups: {found.groups:,}, largest {found.largest_group:,} rows; "
         f"left out for want of their picture: {found.missing:,} rows",

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from limner.counts import counted
 from limner.datasets.pairs import PairSet
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
@@ -29,7 +30,8 @@ from limner.errors import (
     ShapeError,
 )
 from limner.files import locked, write_text
-from limner.pictures.decode import PictureError, decode, read_file
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.records import Record
 from limner.threads import ahead
 
@@ -203,7 +205,8 @@ def extract(
             return prepare(decode(data, side_px, path.suffix.lower()).rgb)
         except PictureError as error:
             raise DataError(
-                f"{key.data}: picture {name!r} ({path}): {error}; leave its pairs out (missing='drop')"
+                f"{key.data}: picture {name!r} ({path}): {error};"
+                " leave its pairs out with --set data.missing=drop"
             ) from error
 
     folder = Path(root) / key.folder
@@ -281,7 +284,7 @@ def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[
         raise CheckpointError(f"{folder}: the list of pictures is damaged; remove the folder")
     if ids is not None and tuple(ids) != held:
         raise CheckpointError(
-            f"{folder}: made for {len(held)} pictures, not for these {len(ids)};"
+            f"{folder}: made for {counted(len(held), 'picture')}, not for these {len(ids)};"
             " remove it or use another folder"
         )
     return held

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from limner.files import shown
-from limner.pictures.decode import PICTURE_SUFFIXES
+from limner.pictures.formats import PICTURE_SUFFIXES
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".7z", ".rar")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")

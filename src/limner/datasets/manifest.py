@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from limner.errors import DataError
-from limner.pictures.decode import PictureError, decode
+from limner.pictures.decode import decode
+from limner.pictures.formats import PictureError
 
 MANIFEST = "pictures.sqlite"
 _PROBE_PX = 32

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from limner.counts import counted
 from limner.datasets.folders import walk, whereabouts
 from limner.datasets.manifest import Looked, Manifest
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
@@ -96,15 +97,18 @@ def with_pictures(
     share = len(absent) / max(1, len(data.pairs))
     if (source.missing == "abort" and share > source.max_missing) or (absent and not kept):
         seen = sum(map(len, below_root().values()))
-        places = "" if named == "path" else f" (looked among {seen:,} files in {root} and below)"
+        places = "" if named == "path" else f" (looked among {counted(seen, 'file')} in {root} and below)"
         raise DataError(
-            f"{data.name}: {len(absent)} of {len(data.pairs)} pairs lack their picture "
+            f"{data.name}: {len(absent)} of {counted(len(data.pairs), 'pair')} lack their picture "
             f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
             f"{absent[0].reason}{places}; {_by_split(data.pairs, {one.id for one in absent})}"
-            f"{whereabouts(root)}; fetch them, pass missing='drop', or read the texts alone"
+            f"{whereabouts(root)}; fetch them, pass --missing drop (to limner train --set data.missing=drop),"
+            " or read the texts alone"
         )
-    counted = Counter(one.reason for one in absent)
-    notes = tuple(f"{data.name}: {number} pairs left out: {reason}" for reason, number in counted.items())
+    reasons = Counter(one.reason for one in absent)
+    notes = tuple(
+        f"{data.name}: {counted(number, 'pair')} left out: {reason}" for reason, number in reasons.items()
+    )
     return replace(data, pairs=tuple(kept), missing=data.missing + tuple(absent), notes=data.notes + notes)
 
 
@@ -167,7 +171,7 @@ def _look(
     if not found:
         return "", "", "no such file"
     if len({one.sha256 for one in found.values()}) > 1:
-        return "", "", f"{len(found)} different files of that name"
+        return "", "", f"{counted(len(found), 'different file')} of that name"
     path, (digest, fault) = next(iter(found.items()))
     return str(path), digest, fault
 
@@ -191,4 +195,5 @@ def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
     run.mkdir(parents=True, exist_ok=True)
     write_lines(target, (json.dumps(one.model_dump()) for one in missing))
     pictures = len({one.image for one in missing})
-    return f"{target}: {len(missing):,} pairs of {pictures:,} pictures left out, each with its reason"
+    left_out = f"{counted(len(missing), 'pair')} of {counted(pictures, 'picture')} left out"
+    return f"{target}: {left_out}, each with its reason"

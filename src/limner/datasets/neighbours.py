@@ -16,7 +16,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from limner.arrays import expect
-from limner.errors import CheckpointError, DataError, MissingError, NumericsError, ShapeError
+from limner.errors import (
+    RESEARCH,
+    CheckpointError,
+    DataError,
+    MissingError,
+    NumericsError,
+    ShapeError,
+    installed,
+)
 from limner.files import write_bytes
 
 Method = Literal["auto", "exact", "hnsw"]
@@ -94,7 +102,8 @@ def _compare_all(
 
 
 def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids) -> Table:
-    from usearch.index import Index
+    with installed("usearch", RESEARCH):
+        from usearch.index import Index
 
     # Many equal vectors would be linked to each other alone, so each is there once, with its rows.
     unique, place_of = np.unique(vectors, axis=0, return_inverse=True)

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.records import Story
 
@@ -110,7 +111,7 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
         members[group].append(item)
     if len(members) < len(sizes):
         raise DataError(
-            f"split: {len(members)} groups for {len(sizes)} splits, so that one would be empty;"
+            f"split: {counted(len(members), 'group')} for {len(sizes)} splits, so that one would be empty;"
             " use more data or fewer splits"
         )
     order = list(members)
@@ -147,7 +148,9 @@ def split_stories(stories: Sequence[Story]) -> tuple[Story, ...]:
         if story.split:
             raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
     if len(stories) <= len(SHARES):
-        raise DataError(f"split: {len(stories)} stories for {len(SHARES) + 1} splits; use more data")
+        raise DataError(
+            f"split: {counted(len(stories), 'story')} for {len(SHARES) + 1} splits; use more data"
+        )
     groups = duplicate_groups([story_keys(story) for story in stories])
     names = balanced_split(groups, split_sizes(len(stories), SHARES))
     return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))

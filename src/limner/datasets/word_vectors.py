@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.counts import counted
 from limner.datasets.registry import refuse_pickle
 from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
-from limner.errors import DataError, MissingError
+from limner.errors import RESEARCH, DataError, MissingError, installed
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 
@@ -43,7 +44,8 @@ def learn_vectors(
         DataError: no text holds a word of the vocabulary.
     Source: the release of CMCM 2022; docs/methods/data.md §5.2.
     """
-    from gensim.models import Word2Vec
+    with installed("gensim", RESEARCH):
+        from gensim.models import Word2Vec
 
     texts = [[word for word in vocabulary.tokens(text) if word in vocabulary] for text in train_texts]
     texts = [text for text in texts if text]
@@ -138,7 +140,7 @@ def glove_vectors(path: Path | str, vocabulary: Vocabulary, *, width: int, seed:
             matrix[number], known = vector, known + 1
     if not known:
         raise DataError(
-            f"{path}: none of the {len(vocabulary.words)} words of the training texts has a vector"
+            f"{path}: none of the {counted(len(vocabulary.words), 'word')} of the training texts has a vector"
         )
     return matrix
 
@@ -182,7 +184,8 @@ def document_vectors(
         leaves, not inferred ones, because gensim's inference starts from Python's hash of the text, which
         every process makes anew; one worker, because several make every run a different one.
     """
-    from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+    with installed("gensim", RESEARCH):
+        from gensim.models.doc2vec import Doc2Vec, TaggedDocument
 
     tokens = [tuple(words_of(text)) for text in texts]
     tags = {words: tag for tag, words in enumerate(dict.fromkeys(tokens))}  # equal texts are one document
@@ -207,7 +210,8 @@ def words_of(text: str) -> list[str]:
     Source: docs/methods/data.md §5.3. Departs: letters outside ASCII stay, or texts in many languages would
     have no word.
     """
-    from gensim.parsing import preprocessing
+    with installed("gensim", RESEARCH):
+        from gensim.parsing import preprocessing
 
     filters = [
         str.lower,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.evaluation.ranking import Score, host
 from limner.files import write_bytes
@@ -239,7 +240,7 @@ def _credits(scores: NDArray[np.float64], given: str) -> Credits:
     if len(wrong):
         raise NumericsError(
             f"choices: an option of pair {wrong[0]} ({given} given) has a score that is not finite"
-            f" ({len(wrong)} of {len(scores)} pairs); check the encoder's input for that row"
+            f" ({len(wrong)} of {counted(len(scores), 'pair')}); check the encoder's input for that row"
         )
     right = scores[:, :1]
     return np.where((scores > right).any(axis=1), 0.0, 1.0 / (scores == right).sum(axis=1))

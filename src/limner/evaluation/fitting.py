@@ -6,6 +6,7 @@ odds of the sample leaves a log-likelihood ratio. It fits numbers, it does not s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from limner.arrays import scores
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.language import languages_of
 from limner.library.channels import EncodedChannel, Evidence
@@ -132,7 +134,7 @@ TYPICAL = 5.0
 """Pictures that the typical mean and spread count for, as in the shipped calibration."""
 
 
-def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel:
+def fit_channel(library: Library, name: str, shipped: Calibration, weights: Sequence[str] = ()) -> OwnChannel:
     """Fit a channel on the captioned pictures of a library.
 
     The form is the one that costs least on every other picture when fitted on the rest; then it is fitted on
@@ -142,6 +144,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel
         library: an indexed library.
         name: of the channel.
         shipped: what the fit would replace.
+        weights: as of `limner.storyboard.equipment.channels_of`.
     Raises:
         ConfigError: the channel does not look at pixels.
         DataError: the library lacks its vectors, too few pictures have a caption, or captions and vectors
@@ -150,7 +153,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel
     """
     if name not in FITTED:
         raise ConfigError("--channel: " + unknown("channel to fit", name, FITTED))
-    (channel,) = (one for one in channels_of(library, [name], shipped) if one.name == name)
+    (channel,) = (one for one in channels_of(library, [name], shipped, weights=weights) if one.name == name)
     gallery = library.gallery([channel.space])
     space = gallery.space(channel.space)
     rows = np.flatnonzero(space.present)
@@ -168,7 +171,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration) -> OwnChannel
     rows = np.array(list(captions), dtype=np.int64)
     if len(rows) < LEAST:
         raise DataError(
-            f"{library.folder}: {len(rows)} pictures have a caption that channel {name} reads, expected at"
+            f"{library.folder}: channel {name} reads captions of {counted(len(rows), 'picture')}, expected at"
             f" least {LEAST} to fit on; the calibration that comes with limner stays"
         )
     rows = np.random.default_rng(0).permutation(rows)[:MOST]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from limner.counts import counted
 from limner.errors import DataError, MissingError
 from limner.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
@@ -162,8 +163,8 @@ class JudgedTask:
                 silent.append(topic)
         if not relevant:
             raise DataError(
-                f"judgements: of {len(judged)} topics none has a relevant picture in this library"
-                f" ({absent} judged pictures are not in it); was it made from another collection?"
+                f"judgements: of {counted(len(judged), 'topic')} none has a relevant picture in this library"
+                f" (not in it: {counted(absent, 'judged picture')}); was it made from another collection?"
             )
         table = np.array(pairs, dtype=np.int64).reshape(-1, 3)
         names, texts = tuple(relevant), tuple(topics[name] for name in relevant)
@@ -237,7 +238,7 @@ def evaluate_judged(
 
 
 def judged_search(
-    qrels: Path, topics: Path, library: Path, channel: Sequence[str] = ()
+    qrels: Path, topics: Path, library: Path, channel: Sequence[str] = (), weights: Sequence[str] = ()
 ) -> tuple[JudgedResult, JudgedResult]:
     """Rank all pictures of a library for every judged topic, by chance and by its channels.
 
@@ -246,12 +247,13 @@ def judged_search(
         topics: their words.
         library: folder of the library.
         channel: names; none for all that the library has.
+        weights: as of `channels_of`.
     Raises:
         LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `channels_of`.
     """
     judged, words = read_qrels(qrels), read_topics(topics)
     opened = Library.open(library)
-    channels = channels_of(opened, channel, calibrated(opened)[0])
+    channels = channels_of(opened, channel, calibrated(opened)[0], weights=weights)
     index = Index(opened.gallery(sorted({one.space for one in channels})))
     task = JudgedTask.of(judged, words, index.gallery.ids)
     rng, rows = np.random.default_rng(0), np.arange(task.size)

@@ -216,6 +216,7 @@ class Result(ResultFile):
         probabilities: relation → (N,) predicted for the pair itself; absent where not predicted.
         pools: ranks per pool, the full set among them; empty for a system that retrieves nothing.
         top: (N,) per row the `Pair.id` of the first row with each of the five best pictures of the full set.
+        refined_top: the same after refinement; empty where there is none, or an older file does not say.
     """
 
     FOLDER: ClassVar[str] = "results"
@@ -233,6 +234,7 @@ class Result(ResultFile):
     )
     pools: tuple[PoolRanks, ...] = ()
     top: tuple[tuple[str, ...], ...] = ()
+    refined_top: tuple[tuple[str, ...], ...] = ()
 
     @model_validator(mode="after")
     def _lengths(self) -> "Result":

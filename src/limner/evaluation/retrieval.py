@@ -6,7 +6,7 @@ It never asks who makes the scores, holds no table of all texts with all picture
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw, draw
 from limner.evaluation.ranking import ALL, Ranks, Score, Scores, host, leading, rank, rank_blocks
 from limner.evaluation.results import TOP, About, ChoiceResult, PoolRanks, Result
 
+Number = TypeVar("Number", bound=np.generic)
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
 """(Q, P) plain scores in a pool, their (Q,) rows and its (P,) columns → (Q, P) refined scores."""
 
@@ -60,6 +61,7 @@ def measure(
     copies, queries, columns, first = _different(about, pairs)
     pools: list[PoolRanks] = []
     top: list[tuple[str, ...]] = []
+    refined_top: list[tuple[str, ...]] = []
     if score is not None:
         legacy = about.protocol == "legacy"
         drawn = draw(columns, size=pool_size, count=pool_count) if len(first) >= pool_size else []
@@ -70,7 +72,10 @@ def measure(
         full = _scored(score, refine, *every, whole=True)
         pools += [] if legacy else [full.of(queries).ranks(queries, len(first), None)]
         names = [pairs[row].id for row in queries[first]]
-        top = [tuple(names[column] for column in row) for row in full.top.tolist()]
+        top, refined_top = (
+            [tuple(names[column] for column in row) for row in best.tolist()]
+            for best in (full.top, full.refined_top)
+        )
     return Result(
         about=about,
         ids=tuple(pair.id for pair in pairs),
@@ -80,6 +85,7 @@ def measure(
         probabilities={name: tuple(values.tolist()) for name, values in (probabilities or {}).items()},
         pools=tuple(pools),
         top=tuple(top),
+        refined_top=tuple(refined_top),
     )
 
 
@@ -110,19 +116,23 @@ class _Scored:
         refined: (Q,), or (0,) where nothing refines.
         gaps: (Q,) how far the best picture lies above the second, or (0,) in a pool of one.
         top: (Q, TOP or fewer) best columns.
+        refined_top: the same after refinement, or (0, 0).
     """
 
     plain: Ranks
     refined: Ranks
     gaps: Ranks
     top: NDArray[np.int64]
+    refined_top: NDArray[np.int64]
 
     def of(self, rows: NDArray[np.int64]) -> "_Scored":
         """Those of some queries."""
-        plain, refined, gaps = (
-            part[rows] if len(part) else part for part in (self.plain, self.refined, self.gaps)
-        )
-        return _Scored(plain, refined, gaps, self.top[rows])
+
+        def taken(part: NDArray[Number]) -> NDArray[Number]:
+            return part[rows] if len(part) else part
+
+        ranks = taken(self.plain), taken(self.refined), taken(self.gaps)
+        return _Scored(*ranks, taken(self.top), taken(self.refined_top))
 
     def ranks(self, queries: NDArray[np.int64], pictures: int, seed: int | None) -> PoolRanks:
         """As stored."""
@@ -156,7 +166,7 @@ def _scored(
         whole: whether these are all pictures.
     """
     right = np.searchsorted(pictures, columns)[:, None].tolist()
-    refined, values, top = [np.empty(0)], [np.empty((0, 2))], []
+    refined, values, top, refined_top = [np.empty(0)], [np.empty((0, 2))], [], []
 
     def block(start: int, stop: int) -> Any:  # noqa: ANN401  (see `Score`)
         some = rows[start:stop]
@@ -166,15 +176,19 @@ def _scored(
             top.append(best)
             values.append(best_scores[:, :2])
             if refine is not None:
-                fine = rank(refine(host(table), some, pictures), right[start:stop], first=start)
-                refined.append(fine.ranks())
+                finer = refine(host(table), some, pictures)
+                refined.append(rank(finer, right[start:stop], first=start).ranks())
+                if whole:
+                    refined_top.append(leading(finer, TOP)[0])
         return table
 
     plain = rank_blocks(block, (len(rows), len(pictures)), right).ranks()
-    if len(pictures) < 2:
-        return _Scored(plain, np.concatenate(refined), np.empty(0), np.concatenate(top))
-    first, second = np.concatenate(values).T
-    return _Scored(plain, np.concatenate(refined), first - second, np.concatenate(top))
+    gaps = np.empty(0)
+    if len(pictures) > 1:
+        first, second = np.concatenate(values).T
+        gaps = first - second
+    fine = np.concatenate(refined_top) if refined_top else np.empty((0, 0), np.int64)
+    return _Scored(plain, np.concatenate(refined), gaps, np.concatenate(top), fine)
 
 
 def measure_choices(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import DataError, NumericsError, ShapeError
+from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, installed
 from limner.evaluation.uncertainty import Values, group_numbers
 from limner.text.entity_grid import roles_of
 from limner.text.segment import split_sentences
@@ -213,6 +213,7 @@ def _singular(word: str) -> str:
     """A noun without its plural; endings that textblob takes for one are kept."""
     if word.endswith(("ss", "us", "is")) or len(word) <= _SHORTEST:
         return word
-    from textblob.en.inflect import singularize  # type: ignore[import-untyped, unused-ignore]
+    with installed("textblob", RESEARCH):
+        from textblob.en.inflect import singularize  # type: ignore[import-untyped, unused-ignore]
 
     return str(singularize(word))

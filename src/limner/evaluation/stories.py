@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from limner.arrays import FloatArray
+from limner.counts import counted
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
 from limner.evaluation.uncertainty import RESAMPLES, Interval
@@ -83,7 +84,8 @@ class StoryTask:
             relevant.append(tuple(of_story))
         if not numbers:
             raise DataError(
-                f"evaluation: {len(stories)} stories without a picture that is there and has a hash;"
+                f"evaluation: {counted(len(stories), 'story')} without a picture that is there"
+                " and has a hash;"
                 " there is nothing to find"
             )
         return cls(tuple(stories), tuple(numbers), tuple(paths), tuple(relevant), tuple(missing))
@@ -265,7 +267,7 @@ def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, 
             members.setdefault(story, []).append(row)
     asked = [row for row, own in enumerate(stories) if any(len(members[story]) > 1 for story in own)]
     if not asked:
-        raise ShapeError(f"worlds: none of {size} pictures has another one of its story")
+        raise ShapeError(f"worlds: none of {counted(size, 'picture')} has another one of its story")
     first, precision = [], []
     step = max(1, BLOCK_CELLS // size)
     for start in range(0, len(asked), step):

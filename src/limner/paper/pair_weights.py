@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
-from limner.errors import DataError, MissingError, NumericsError
+from limner.errors import RESEARCH, DataError, MissingError, NumericsError, installed
 from limner.evaluation.results import ChoiceResult
 from limner.losses.weighting import batch_weights, z_scores
 from limner.paper.complementary import MEASURES, questions_of
@@ -24,6 +23,9 @@ from limner.paper.sweeps import Point, by_setting, kind_of
 from limner.paper.table import reference
 from limner.runs.run import Run
 from limner.training.loop import HISTORY
+
+with installed("matplotlib", RESEARCH):
+    from matplotlib.figure import Figure
 
 _MOST_POINTS, _BINS = 5000, 40
 Scores = NDArray[np.floating]

@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import RESEARCH, ConfigError, DataError, MissingError, installed
 from limner.files import write_bytes
 from limner.paper.table import Table
+
+with installed("matplotlib", RESEARCH):
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FormatStrFormatter, NullFormatter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

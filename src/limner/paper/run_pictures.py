@@ -14,7 +14,8 @@ from PIL import Image
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import ConfigError, DataError
 from limner.paper.page import Example, Group, write_page
-from limner.pictures.decode import PictureError, decode, read_file
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.runs.run import Run
 from limner.runs.validation import vectors
 from limner.systems.base import Model

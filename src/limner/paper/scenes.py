@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from limner.errors import DataError
 from limner.paper.page import copy_of, write_page
-from limner.pictures.decode import PictureError, decode, display, read_file
+from limner.pictures.decode import decode, display, read_file
+from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import Copy
 from limner.scenes.graphs import SceneGraph, each_graph
 

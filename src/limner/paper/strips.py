@@ -53,7 +53,7 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
         if made is None or made.attention is None:
             raise ConfigError(
                 f"figure: {opened.name} does not attend to the steps of a story; name a run"
-                " of VRSS with model.context=true"
+                " of VRSS trained with --set model.context=true"
             )
         shown.append(Attended(name, texts, made.attention[0].float().cpu().numpy()))
     write(to, attention_maps, shown)

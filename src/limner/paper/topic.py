@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import RESEARCH, ConfigError, DataError, installed, unknown
 from limner.evaluation.ranking import rank
 from limner.evaluation.sequences import by_story, of_stories, steps_of
 from limner.losses.generative import gaussian_kl
@@ -30,6 +28,10 @@ from limner.storyboard.illustrate import step_texts
 from limner.systems.vrss import Vrss
 from limner.text.read import read_story_report
 from limner.training.corpus import rows_of
+
+with installed("matplotlib", RESEARCH):
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -212,7 +214,9 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
     opened = Run.open(run)
     model, config, name = opened.model, opened.config, opened.name
     if not opened.can.topics or not isinstance(model, Vrss):
-        raise ConfigError(f"figure: {name} has no latent topic; name a run of VRSS with model.latents=true")
+        raise ConfigError(
+            f"figure: {name} has no latent topic; train one of VRSS with --set model.latents=true"
+        )
     data, rows = opened.data(weights=weights)
     pairs = data.split("val")
     if not of_stories(pairs):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.counts import counted
 from limner.datasets.features import Features
 from limner.datasets.pairs import Pair
 from limner.encoders.colour import CellColours
@@ -54,7 +55,7 @@ class SequenceMeter:
         features, described, similar = fixed_features(pictures, ids)
         wanted = self._wanted if self._wanted is not None else len(ids) <= MOST_PICTURES
         if features is None or not wanted:
-            left_out = f"VSR of {len(ids)} pictures is left out; --saliency measures it"
+            left_out = f"VSR of {counted(len(ids), 'picture')} is left out; --saliency measures it"
             if features is None:
                 left_out = "no fixed features of its pictures are available; VSR and VFS are left out"
             warnings.warn(f"{about.system}: {left_out}", LimnerWarning, stacklevel=2)

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from limner.counts import counted
 from limner.datasets.features import Layer
 from limner.datasets.missing import write_left_out
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
@@ -139,7 +140,8 @@ def train(
             note(line)
     drawn = f" (drawn from {corpus.held_out}, data.validation_sample)" if corpus.held_out else ""
     note(
-        f"{corpus.name}: {len(corpus.train)} training and {len(corpus.val)} validation pairs{drawn};"
+        f"{corpus.name}: {len(corpus.train)} training and"
+        f" {counted(len(corpus.val), 'validation pair')}{drawn};"
         f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
     )
     position, finished = own.train(

@@ -18,7 +18,8 @@ from pydantic import Field
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.files import write_lines
-from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, display, read_file
+from limner.pictures.decode import FileBytes, decode, display, read_file
+from limner.pictures.formats import Decoded, PictureError
 from limner.progress import Progress
 from limner.records import Problem, Record
 from limner.scenes.detections import MIN_SCORE, Detections, Detector, keep

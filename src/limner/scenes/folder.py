@@ -15,6 +15,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from limner.counts import counted
 from limner.encoders.weight_files import find, named_places, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.files import readable, strangers, write_text
@@ -204,7 +205,7 @@ class Sources:
     def __post_init__(self) -> None:
         """Refuse a collection without a picture."""
         if not self.pictures:
-            lost = f", {len(self.problems)} files could not be reached" if self.problems else ""
+            lost = f", {counted(len(self.problems), 'file')} could not be reached" if self.problems else ""
             raise DataError(f"{self.name}: holds no picture{lost}; name a folder of pictures or a library")
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from limner.counts import counted
 from limner.datasets.folders import whereabouts
 from limner.datasets.registry import read_json, refuse_pickle
-from limner.errors import DataError, MissingError
+from limner.errors import RESEARCH, DataError, MissingError, installed
 from limner.records import Record
 from limner.scenes.graphs import each_graph
 from limner.scenes.prior import RelationPrior, overlapping
@@ -105,7 +106,8 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
         MissingError: no such file.
         DataError: of another form, naming the picture.
     """
-    import ijson
+    with installed("ijson", RESEARCH):
+        import ijson
 
     if path.suffix.lower() == ".jsonl":
         for graph in each_graph(path):
@@ -131,7 +133,9 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:80]}"
             if isinstance(error, KeyError):
                 reason = f"an entry has no {error}"
-            raise DataError(f"{path}: after {number} pictures: {reason}; expected {_EXPECTED}") from error
+            raise DataError(
+                f"{path}: after {counted(number, 'picture')}: {reason}; expected {_EXPECTED}"
+            ) from error
     if not number:
         raise DataError(f"{path}: no pictures; expected {_EXPECTED}")
 
@@ -188,9 +192,11 @@ def count_relations(
     if not relations:
         raise DataError(
             f"{', '.join(str(path) for path in files)}: no relation of the vocabulary"
-            f" in {pictures} pictures ({left_out} outside it); check the names"
+            f" in {counted(pictures, 'picture')} ({left_out} outside it); check the names"
         )
-    source = f"{', '.join(path.name for path in files)}: {relations} relations of {pictures} pictures"
+    source = (
+        f"{', '.join(path.name for path in files)}: {relations} relations of {counted(pictures, 'picture')}"
+    )
     return RelationPrior(chosen.classes, chosen.predicates, counts, source), PriorReport(
         pictures=pictures,
         relations=relations,

@@ -281,7 +281,7 @@ class Cmcm(Model):
         relations = tuple(str(name) for name in parts.about.get("relations", ()))
         if architecture.relations != "none" and not relations:
             raise ConfigError(
-                "cmcm: no relation to predict; name some in data.relations or set model.relations='none'"
+                "cmcm: no relation to predict; name some in data.relations or add --set model.relations=none"
             )
         self.relations = relations if architecture.relations != "none" else ()
         self.words = WordEncoder(
@@ -338,7 +338,7 @@ class Cmcm(Model):
             ConfigError: the model has no attention.
         """
         if self.words.attention is None:
-            raise ConfigError("cmcm: pooling 'none' has no attention; train with model.pooling='scaled'")
+            raise ConfigError("cmcm: pooling 'none' has no attention; train with --set model.pooling=scaled")
         found: list[list[tuple[str, float]]] = []
         with evaluating(self):
             for start in range(0, len(texts), ENCODE_BATCH):
@@ -392,7 +392,7 @@ class Cmcm(Model):
     def _coherence(self) -> CoherenceModule:
         if self.coherence is None:
             raise ConfigError(
-                "cmcm: this model predicts no relations; train one with model.relations='linear'"
+                "cmcm: this model predicts no relations; train one with --set model.relations=linear"
             )
         return self.coherence
 

@@ -4,6 +4,7 @@ CNSI also knows the story's entity grid: which of its entities are subject, obje
 sentence. Retrieval is by order energy, which is no product of vectors.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
@@ -244,10 +245,10 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of one process in an epoch, on average over both stages."""
+        """Whole batches of one process in an epoch, on average over both stages and rounded up."""
         first, epochs = self.config.sentence_epochs, self.config.loop.epochs
         total = first * self._pairs.steps_per_epoch + (epochs - first) * self._stories.steps_per_epoch
-        return max(1, round(total / epochs))
+        return max(1, math.ceil(total / epochs))
 
     def batches(self, epoch: int) -> Iterator[Batch | StoryBatch]:
         """Batches of an epoch: pairs in the first stage, stories in the second."""

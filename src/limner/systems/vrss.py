@@ -143,7 +143,7 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         """
         super().__init__(architecture, parts)
         if architecture.variance == "learned" and not architecture.latents:
-            raise ConfigError("vrss: variance 'learned' goes with latents; set model.variance='fixed'")
+            raise ConfigError("vrss: variance 'learned' goes with latents; add --set model.variance=fixed")
         own = architecture
         reader: WordReader | SentenceReader
         if parts.sentences is not None:

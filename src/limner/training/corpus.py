@@ -21,7 +21,8 @@ from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.datasets.registry import data_set
 from limner.errors import ConfigError, DataError, ShapeError, unknown
-from limner.pictures.decode import PictureError, decode, read_file
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.threads import ahead, cores
 from limner.training.framing import WHOLE, Framing
 from limner.training.settings import DataConfig
@@ -119,7 +120,7 @@ class FileRows:
             return decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb
         except PictureError as error:
             raise DataError(
-                f"pictures: {path}: {error}; leave its pairs out (data.missing='drop')"
+                f"pictures: {path}: {error}; leave its pairs out with --set data.missing=drop"
             ) from error
 
 
@@ -218,8 +219,8 @@ def open_corpus(
         what = "drawn pictures" if draw is not None else "stored features of whole pictures"
         raise ConfigError(
             f"{config.set}: data.crop {config.crop!r}, data.flip {config.flip} and data.picture_size"
-            f" {config.picture_size} are for files of pictures and backbone='finetune', not for {what};"
-            " leave them at 'none', false and 224"
+            f" {config.picture_size} are for files of pictures and --set data.backbone=finetune, not for"
+            f" {what}; leave them at 'none', false and 224"
         )
     if draw is not None:
         data, pixels = draw(config.stories, config.world_seed, config.picture_px)

@@ -154,7 +154,7 @@ def test_refusals_are_one_line(saved, tmp_path):
         build_recipes([str(saved)], mine, BOUNDS)
     assert (mine / "stories.jsonl").read_text() == "{}"
     (saved / "leeks.html").write_text("<p>words alone")
-    with pytest.raises(DataError, match="no recipe left of 1 pages"):
+    with pytest.raises(DataError, match="no recipe left of 1 page "):
         build_recipes([str(saved / "leeks.html")], tmp_path / "set", BOUNDS)
     assert rules(tmp_path / "set")
 

@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from limner.counts import counted
 from limner.datasets.fetch import FetchProgress
 from limner.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
@@ -162,7 +163,8 @@ def build_recipes(
     if not kept:
         lost = "; ".join(f"{rule}: {number}" for rule, number in dropped.most_common(3)) or "no page given"
         raise DataError(
-            f"{to}: no recipe left of {len(drafts) + len(failed)} pages ({lost}); see {DROPPED_NAME}"
+            f"{to}: no recipe left of {counted(len(drafts) + len(failed), 'page')}"
+            f" ({lost}); see {DROPPED_NAME}"
         )
     ids = [draft.id for draft in kept]
     authors = [author_key(one.page.author, one.page.source, one.id) for one in kept]
@@ -433,7 +435,8 @@ def summary(report: BuildReport, to: Path) -> list[str]:
     """The report as lines."""
     parts = ", ".join(f"{number:,} {name}" for name, number in report.splits.items())
     lines = [
-        f"{report.recipes:,} recipes with {report.segments:,} steps from {report.pages:,} pages in {to}",
+        f"{counted(report.recipes, 'recipe')} with {counted(report.segments, 'step')} from"
+        f" {counted(report.pages, 'page')} in {to}",
         f"  {parts}",
         *(f"  {number:>6,}  read by: {reader}" for reader, number in report.readers.items()),
         *(f"  {number:>6,}  pictures stand {order} their words" for order, number in report.orders.items()),

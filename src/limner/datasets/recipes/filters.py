@@ -18,7 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from limner.datasets.recipes.saved_pages import Segment
-from limner.pictures.decode import PictureError, decode, read_file
+from limner.errors import RESEARCH, installed
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
 from limner.text.document import LeftOut
 from limner.text.entity_grid import textblob
@@ -104,7 +106,8 @@ def fault_of(text: str, *, english: bool) -> str | None:
         return "unique-token ratio below 0.5"
     if english and noun_ratio(tokens) > 0.8:
         return "noun ratio above 0.8"
-    from gensim.parsing.preprocessing import STOPWORDS
+    with installed("gensim", RESEARCH):
+        from gensim.parsing.preprocessing import STOPWORDS
 
     counted = Counter(token for token in tokens if token not in STOPWORDS)
     most = max(counted.values(), default=0)

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from limner.datasets.missing import pair_set
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.registry import DataSet, Source, refuse_pickle, register
-from limner.errors import DataError
+from limner.errors import RESEARCH, DataError, installed
 from limner.files import first_fault, shown
 
 FILE_NAMES = ("captioning_dataset.json", "article_caption.json", "article+caption.json")
@@ -79,7 +79,8 @@ def read_goodnews(
 
 def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
     """(id, article) one by one; never more than one article in memory."""
-    import ijson  # type: ignore[import-untyped, unused-ignore]
+    with installed("ijson", RESEARCH):
+        import ijson  # type: ignore[import-untyped, unused-ignore]
 
     name = ""
     with file.open("rb") as stream:

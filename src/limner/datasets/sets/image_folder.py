@@ -8,12 +8,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from limner.counts import counted
 from limner.datasets.missing import with_pictures
 from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.registry import DataSet, Source, register
 from limner.errors import DataError
 from limner.pictures.decode import display
-from limner.pictures.find import METADATA_NAMES, FoundFile, OtherFile, source_path, walk
+from limner.pictures.find import TABLE_NAMES, FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
 from limner.pictures.metadata import read_sidecars
 
 CAPTION_SOURCES = ("metadata", "sidecar")
@@ -48,7 +49,7 @@ def read_captioned_folder(source: Source) -> PairSet:
     notes: list[str] = []
     bare = 0
     for entry in walk([os.fsencode(root)]):
-        if isinstance(entry, OtherFile):
+        if isinstance(entry, OtherFile | TablesRead | VideoFile):
             continue
         name = _name(root, entry.path)
         if isinstance(entry, FoundFile):
@@ -58,7 +59,7 @@ def read_captioned_folder(source: Source) -> PairSet:
                 one for one in (*entry.words.captions, *beside.captions) if one.source in CAPTION_SOURCES
             ]
             texts = list(dict.fromkeys(one.text for one in found))
-        elif entry.folder or os.fsencode(Path(name).name) in METADATA_NAMES:
+        elif entry.folder or os.fsencode(Path(name).name) in TABLE_NAMES:
             raise DataError(f"{display(entry.path)}: {entry.reason}")
         else:
             texts = [""]  # no picture, no words: listed as missing by the check of pictures
@@ -73,7 +74,7 @@ def read_captioned_folder(source: Source) -> PairSet:
             f"{root}: no picture has a caption; write metadata.jsonl or metadata.csv with file_name and text"
         )
     if bare:
-        notes.append(f"{root.name}: {bare} pictures without a caption left out")
+        notes.append(f"{root.name}: {counted(bare, 'picture')} without a caption left out")
     data = PairSet(root.name, (), tuple(pairs), notes=tuple(notes))
     return with_pictures(data, replace(source, pictures=root))
 

@@ -182,10 +182,10 @@ class ComplementaryConfig(RunConfig):
         plain = (own.own, own.nn) == ("keep", "multiset")
         if own.estimator != "exact" and not (plain and own.hops == 2 and own.kmode != "max"):
             raise ValueError(
-                "weights.estimator 'sampled1000' goes without own='drop', nn='unique', hops=1 and kmode='max'"
+                "weights.estimator 'sampled1000' goes without own drop, nn unique, hops 1 and kmode max"
             )
         if (own.kmode == "max" or own.hops == 1) and not plain:
-            raise ValueError("weights.kmode 'max' and hops 1 go with own='keep' and nn='multiset' only")
+            raise ValueError("weights.kmode 'max' and hops 1 go with own keep and nn multiset only")
         return self
 
     @property
