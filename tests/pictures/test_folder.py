@@ -8,7 +8,17 @@ import pytest
 from pyarrow import parquet
 
 from limner.errors import DataError, MissingError
-from limner.pictures.find import FoundFile, OtherFile, UnusableFile, count_files, list_rows, source_path, walk
+from limner.pictures.find import (
+    FoundFile,
+    OtherFile,
+    TablesRead,
+    UnusableFile,
+    VideoFile,
+    count_files,
+    list_rows,
+    source_path,
+    walk,
+)
 
 
 def entries(*sources, **options):
@@ -42,8 +52,9 @@ def test_suffixes_in_any_case_and_other_files(tmp_path):
     touch(
         tmp_path, "a.jpg", "B.JPeG", "c.TIF", "notes.docx", "film.mp4", "sub/deep/d.webp", "._a.jpg", "noend"
     )
-    assert set(found(tmp_path)) == {"a.jpg", "B.JPeG", "c.TIF", "d.webp"}
-    assert sum(isinstance(one, OtherFile) for one in entries(tmp_path)) == 4
+    assert set(found(tmp_path)) == {"a.jpg", "B.JPeG", "c.TIF", "d.webp", "film.mp4"}
+    assert [one.path[-8:] for one in entries(tmp_path) if isinstance(one, VideoFile)] == [b"film.mp4"]
+    assert sum(isinstance(one, OtherFile) for one in entries(tmp_path)) == 3
     assert count_files([source_path(tmp_path)]) >= 4
 
 
@@ -199,3 +210,29 @@ def test_a_single_picture_is_a_source(tmp_path):
     files = found(tmp_path / "a.jpg")
     assert set(files) == {"a.jpg"}
     assert len(files["a.jpg"].sidecars) == 1
+
+
+def test_captions_lying_in_a_folder_are_read_with_it(tmp_path):
+    touch(tmp_path, "pictures/a.jpg", "pictures/b.jpg", "pictures/notes.docx")
+    rows = [
+        {"file_name": "pictures/a.jpg", "split": "train", "captions": ["a goat", "a white goat"]},
+        {"file_name": "pictures/gone.jpg", "captions": ["nobody"]},
+        {"file_name": "pictures/notes.docx", "captions": ["no picture"]},
+    ]
+    write_table(tmp_path / "captions.jsonl", rows)
+    files = found(tmp_path)
+    assert [one.text for one in files["a.jpg"].words.captions] == ["a goat", "a white goat"]
+    assert files["b.jpg"].words.captions == ()
+    (told,) = (one for one in entries(tmp_path) if isinstance(one, TablesRead))
+    assert str(told) == f"{tmp_path}/captions.jsonl: read for 1 picture; 2 lines name no picture there"
+    reasons = unusable(tmp_path)
+    assert reasons["gone.jpg"].endswith("captions.jsonl line 2 but not there")
+    assert reasons["notes.docx"].endswith("line 3 but is no picture by its name")
+
+
+def test_metadata_and_captions_of_one_folder_add_up(tmp_path):
+    touch(tmp_path, "a.jpg")
+    write_table(tmp_path / "metadata.csv", [{"file_name": "a.jpg", "text": "a goat", "credit": "Ada"}])
+    write_table(tmp_path / "captions.csv", [{"file_name": "a.jpg", "caption": "on a roof"}])
+    words = found(tmp_path)["a.jpg"].words
+    assert ([one.text for one in words.captions], words.credit) == (["a goat", "on a roof"], "Ada")

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from limner.pictures import decode as images
-from limner.pictures.decode import PictureError, decode, noted, pillow_warnings, read_file
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError, noted, pillow_warnings
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
 
@@ -180,15 +181,14 @@ def test_no_picture_is_refused(data):
 @pytest.mark.parametrize(
     ("data", "suffix", "reason"),
     [
-        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", ".heic", "HEIC"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", ".svg", "svg"),
-        (b"II*\0\x10\0\0\0CR", ".cr2", "raw"),
+        (b"\xff\x0a" + b"\x07" * 20, ".jxl", "jxl"),
     ],
 )
 def test_what_is_not_read_says_what_to_do(data, suffix, reason):
     with pytest.raises(PictureError, match=reason) as caught:
         decode(data, suffix=suffix)
-    assert "convert" in str(caught.value) or "export" in str(caught.value)
+    assert "convert" in str(caught.value)
 
 
 def png_header(width, height):

@@ -19,13 +19,18 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
-from limner.pictures.decode import PICTURE_SUFFIXES, display, kind_of
+from limner.pictures.decode import display, kind_of
+from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, merge, words_of_row
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
+# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
 _SEP = os.fsencode(os.sep)
+_SUFFIXES = PICTURE_SUFFIXES | VIDEO_SUFFIXES
 METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
+CAPTIONS_NAMES = (b"captions.jsonl", b"captions.csv")
+TABLE_NAMES = METADATA_NAMES + CAPTIONS_NAMES
+"""Tables that are read with the folder they lie in: of each kind the first that is there."""
 LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
 
@@ -47,21 +52,22 @@ class Row:
     where: str
 
 
-def folder_rows(folder: bytes, name: bytes) -> tuple[dict[bytes, Row], list[str]]:
-    """Rows of a folder's metadata table by path, and what is wrong with the table.
+def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[bytes, str]]]:
+    """Rows of a folder's tables by path, and what is wrong with which table.
 
     Several lines for one picture add up.
     """
     rows: dict[bytes, Row] = {}
-    problems: list[str] = []
-    try:
-        for row in list_rows(os.path.join(folder, name)):
-            if isinstance(row, str):
-                problems.append(row)
-            else:
-                rows[row.path] = _joined(rows[row.path], row) if row.path in rows else row
-    except DataError as error:
-        problems.append(str(error))
+    problems: list[tuple[bytes, str]] = []
+    for table in tables:
+        try:
+            for row in list_rows(table):
+                if isinstance(row, str):
+                    problems.append((table, row))
+                else:
+                    rows[row.path] = _joined(rows[row.path], row) if row.path in rows else row
+        except DataError as error:
+            problems.append((table, str(error)))
     return rows, problems
 
 
@@ -187,6 +193,11 @@ class FoundFile:
 
 
 @dataclass(frozen=True)
+class VideoFile(FoundFile):
+    """A regular file with a video's suffix; its sidecars and its row say what its frames show."""
+
+
+@dataclass(frozen=True)
 class UnusableFile:
     """Something that should be a picture but cannot be read.
 
@@ -205,12 +216,33 @@ class UnusableFile:
 
 @dataclass(frozen=True)
 class OtherFile:
-    """A file that is no picture by its suffix."""
+    """A file that is neither picture nor video by its suffix."""
 
     path: bytes
 
 
-Entry = FoundFile | UnusableFile | OtherFile
+@dataclass(frozen=True)
+class TablesRead:
+    """The tables of one folder, after everything below it was met.
+
+    Attributes:
+        paths: of the tables.
+        used: pictures that a line of theirs describes.
+        unused: lines that name no picture there.
+    """
+
+    paths: tuple[bytes, ...]
+    used: int
+    unused: int
+
+    def __str__(self) -> str:
+        """One line."""
+        left = f"; {self.unused:,} {'line names' if self.unused == 1 else 'lines name'} no picture there"
+        pictures = f"{self.used:,} {'picture' if self.used == 1 else 'pictures'}"
+        return f"{', '.join(map(display, self.paths))}: read for {pictures}{left if self.unused else ''}"
+
+
+Entry = FoundFile | UnusableFile | OtherFile | TablesRead
 
 
 def source_path(source: str | os.PathLike[str]) -> bytes:
@@ -244,13 +276,23 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
             yield _look(source, source, _names(os.path.dirname(source)), None)
 
 
+def is_list(source: bytes) -> bool:
+    """Whether a source is a table that lists pictures, by its name; one that is gone counts as well."""
+    return _suffix(source) in LIST_SUFFIXES and not os.path.isdir(source)
+
+
+def is_video(path: bytes) -> bool:
+    """Whether a file is a video, by its name; one that is gone counts as well."""
+    return _suffix(path) in VIDEO_SUFFIXES and not os.path.isdir(path)
+
+
 def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
-    """Number of files with a picture's suffix, for a progress bar; cheap and approximate."""
+    """Number of files with a picture's or a video's suffix, for a progress bar; cheap and approximate."""
     total = 0
     for source in sources:
         if os.path.isdir(source):
             walked = os.walk(source, followlinks=follow_links)
-            total += sum(_suffix(name) in PICTURE_SUFFIXES for _, _, names in walked for name in names)
+            total += sum(_suffix(name) in _SUFFIXES for _, _, names in walked for name in names)
         elif _suffix(source) in LIST_SUFFIXES:
             total += sum(1 for _ in list_rows(source))
         else:
@@ -287,21 +329,23 @@ class _FolderWalk:
         names = {name for name, _ in entries}
         if {b"library.json", b"tables"} <= names:
             return
-        rows: dict[bytes, Row] = {}
-        table = next((name for name in METADATA_NAMES if name in names), None)
-        if table is not None:
-            rows, problems = folder_rows(folder, table)
-            yield from (UnusableFile(os.path.join(folder, table), self.source, one) for one in problems)
+        kinds = (
+            next((one for one in kind if one in names), b"") for kind in (METADATA_NAMES, CAPTIONS_NAMES)
+        )
+        tables = tuple(os.path.join(folder, name) for name in kinds if name)
+        rows, problems = folder_rows(tables)
+        yield from (UnusableFile(table, self.source, reason) for table, reason in problems)
+        named = len(rows)
         inner = (rows, *scopes)
         below: list[bytes] = []
         for name, is_folder in entries:
             path = os.path.join(folder, name)
-            linked = not is_folder and not _is_picture(name) and os.path.islink(path) and os.path.isdir(path)
+            linked = not is_folder and not _is_wanted(name) and os.path.islink(path) and os.path.isdir(path)
             if is_folder or (linked and self.follow_links):
                 below += [path] * (not name.startswith(b"."))
             elif linked:
                 yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
-            elif _is_picture(name):
+            elif _is_wanted(name):
                 row = next((scope.pop(path) for scope in inner if path in scope), None)
                 yield _look(path, self.source, names, row)
             else:
@@ -309,12 +353,15 @@ class _FolderWalk:
         for path in below:
             yield from self.folder(path, inner)
         for path, row in sorted(rows.items()):
-            yield UnusableFile(path, self.source, f"listed in {row.where} but not there")
+            there = "is no picture by its name" if os.path.isfile(path) else "not there"
+            yield UnusableFile(path, self.source, f"listed in {row.where} but {there}")
+        if tables:
+            yield TablesRead(tables, named - len(rows), len(rows))
 
 
-def _is_picture(name: bytes) -> bool:
-    """Whether a name has a picture's suffix; ``._x.jpg`` is what a Mac leaves on foreign disks."""
-    return _suffix(name) in PICTURE_SUFFIXES and not name.startswith(b"._")
+def _is_wanted(name: bytes) -> bool:
+    """Whether a name has such a suffix; ``._x.jpg`` is what a Mac leaves on foreign disks."""
+    return _suffix(name) in _SUFFIXES and not name.startswith(b"._")
 
 
 def _walk_list(source: bytes) -> Iterator[Entry]:
@@ -362,7 +409,8 @@ def _look(path: bytes, source: bytes, beside: set[bytes], row: Row | None) -> En
             key.update(one + f"\0{side.st_size} {side.st_mtime_ns}\0".encode())
     words_key = key.hexdigest()[:16] if sidecars or row else ""
     words = row.words if row else Words()
-    return FoundFile(path, status.st_size, status.st_mtime_ns, source, sidecars, words, words_key)
+    kind = VideoFile if _suffix(name) in VIDEO_SUFFIXES else FoundFile
+    return kind(path, status.st_size, status.st_mtime_ns, source, sidecars, words, words_key)
 
 
 def _suffix(name: bytes) -> bytes:

@@ -26,6 +26,7 @@ from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
 
 from limner.pictures.decode import display
+from limner.pictures.places import Place, exif_place, exported_place, xmp_place
 from limner.records import Caption
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Words:
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
         taken: capture time, without zone where none is stated.
+        place: where it was taken.
         warnings: one line per damaged piece of metadata.
     """
 
@@ -82,13 +84,19 @@ class Words:
     credit: str = ""
     license: str = ""
     taken: datetime | None = None
+    place: Place | None = None
     warnings: tuple[str, ...] = ()
 
 
-def clean(text: str) -> str:
-    """Words without control characters, surplus white space or what a camera wrote; "" if none are left."""
+def plain(text: str) -> str:
+    """Words without control characters and surplus white space."""
     text = "".join(" " if unicodedata.category(letter) in ("Cc", "Cs") else letter for letter in text)
-    text = " ".join(text.split())
+    return " ".join(text.split())
+
+
+def clean(text: str) -> str:
+    """`plain` words without what a camera wrote; "" if none are left."""
+    text = plain(text)
     if not any(letter.isalpha() for letter in text) or _RUBBISH.fullmatch(text):
         return ""
     return text[:MAX_CAPTION_CHARS]
@@ -111,7 +119,7 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """One `Words` from several, most trusted first.
 
-    Captions add up; the first credit, licence and time win.
+    Captions add up; the first credit, licence, time and place win.
     """
     every = list(parts)
     return Words(
@@ -119,6 +127,7 @@ def merge(parts: Iterable[Words]) -> Words:
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
         taken=next((part.taken for part in every if part.taken), None),
+        place=next((part.place for part in every if part.place), None),
         warnings=tuple(warning for part in every for warning in part.warnings),
     )
 
@@ -203,6 +212,7 @@ def read_xmp(packet: bytes) -> Words:
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
         taken=_xmp_time(texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated", f"{_XMP}CreateDate")),
+        place=xmp_place(" ".join(texts(f"{_EXIF}GPSLatitude")), " ".join(texts(f"{_EXIF}GPSLongitude"))),
     )
 
 
@@ -265,6 +275,7 @@ def _exif(image: Image) -> Words:
         credit=clean(_text(exif.get(Exif.Artist))),
         license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
         taken=exif_time(moment, _text(inner.get(Exif.OffsetTimeOriginal))),
+        place=exif_place(exif.get_ifd(ExifTags.IFD.GPSInfo)),
     )
 
 
@@ -438,6 +449,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
         credit=_first_line(values, CREDIT_KEYS),
         license=_first_line(values, LICENSE_KEYS),
         taken=_time(values),
+        place=exported_place(values.get("geodata")),
     )
 
 

@@ -8,18 +8,22 @@ import io
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from PIL import ImageCms, ImageOps
 from PIL.Image import Image, Resampling
 
 from limner.errors import DataError
-from limner.pictures.decode import Decoded, PictureError, decode, display, read_file
-from limner.records import Picture
+from limner.pictures.decode import decode, display, read_file
+from limner.pictures.formats import Decoded, PictureError
+from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000
-"""Longest side of any copy; only panoramas and scrolls meet it, others meet their area first."""
+"""Longest side of a copy that is scaled; only panoramas and scrolls meet it, others meet their area first."""
+
+MAX_WHOLE_PX = 16_383
+"""Longest side of a copy that is not: what WebP can hold."""
 
 
 @dataclass(frozen=True)
@@ -77,32 +81,67 @@ def changed(path: Path, where: str) -> str:
     return f"{where}: {display(os.fsencode(path))} has changed since it was indexed"
 
 
-def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", quality: int = 82) -> Copy:
+def shrink(
+    picture: Picture,
+    where: str,
+    *,
+    area_px: int | None,
+    kind: str = "WEBP",
+    quality: int = 82,
+    crop: Area | None = None,
+) -> Copy:
     """A copy of at most `area_px` pixels, upright, first frame, on white where it was transparent.
 
     Args:
         picture: whose file is read, once.
         where: the step, for messages.
-        area_px: pixels of the copy, > 0; smaller originals keep their size.
+        area_px: pixels of the copy, > 0; smaller originals keep their size. None: all that there are.
         kind: WEBP or JPEG.
         quality: encoder's quality, 1 to 100.
+        crop: the part of it that is copied; None for all of it.
     Raises:
         DataError: the file is not there or is no picture that can be read.
     """
     path = locate(picture, where)
-    wide, high = fitted(picture.width_px, picture.height_px, area_px)
+    part = crop or WHOLE
+    wide, tall = picture.width_px * part.width, picture.height_px * part.height
+    due = fitted(math.ceil(wide), math.ceil(tall), area_px)
+    due = max(1, round(due[0] / part.width)), max(1, round(due[1] / part.height))
+    copy, content = _scaled(path, where, area_px, (kind, quality), due, part=part)
+    return copy if content == picture.id else replace(copy, warnings=(changed(path, where),))
+
+
+def scaled(path: Path, where: str, *, area_px: int | None, kind: str = "WEBP", quality: int = 82) -> Copy:
+    """As `shrink`, of a file that is of no library.
+
+    Raises:
+        DataError: the file is not there or is no picture that can be read.
+    """
+    return _scaled(path, where, area_px, (kind, quality), None)[0]
+
+
+def _scaled(
+    path: Path,
+    where: str,
+    area_px: int | None,
+    form: tuple[str, int],
+    due: tuple[int, int] | None,
+    *,
+    part: Area = WHOLE,
+) -> tuple[Copy, str]:
+    """The copy of a file, decoded for a size where one is due, and the SHA-256 of the file."""
     try:
         file = read_file(os.fsencode(path))
         # Twice this is decoded at least: half as much again as is needed, for a clean resize.
-        decoded = decode(
-            file.data, side_px=max(1, math.ceil(0.75 * min(wide, high))), suffix=path.suffix.lower()
-        )
+        side = None if due is None else max(1, math.ceil(0.75 * min(due)))
+        decoded = decode(file.data, side_px=side, suffix=path.suffix.lower())
     except PictureError as error:
         raise DataError(
             f"export: {where}: {display(os.fsencode(path))}: {error};"
             " restore the file, or run 'limner index' and illustrate again"
         ) from error
-    image = _in_srgb(decoded)
+    kind, quality = form
+    image = _cropped(_in_srgb(decoded), part)
     size = fitted(image.width, image.height, area_px)
     if size != image.size:
         image = image.resize(size, Resampling.LANCZOS)
@@ -113,22 +152,35 @@ def shrink(picture: Picture, where: str, *, area_px: int, kind: str = "WEBP", qu
         image.save(out, kind, quality=quality, method=4)
     else:
         image.save(out, kind, quality=quality, optimize=True)
-    stale = () if file.sha256 == picture.id else (changed(path, where),)
-    return Copy(out.getvalue(), f"image/{kind.lower()}", *size, stale)
+    return Copy(out.getvalue(), f"image/{kind.lower()}", *size), file.sha256
 
 
-def fitted(width: int, height: int, area_px: int) -> tuple[int, int]:
-    """Size of a copy: same aspect, at most `area_px` pixels and `MAX_SIDE_PX` a side, never larger.
+def fitted(width: int, height: int, area_px: int | None) -> tuple[int, int]:
+    """Size of a copy: same aspect, at most `area_px` pixels and so many a side, never larger.
 
     Args:
         width: of the original in pixels, ≥ 1.
         height: likewise.
-        area_px: pixels, > 0.
+        area_px: pixels, > 0; None: all.
     Returns:
         width and height in pixels, each at least 1.
     """
-    scale = min(1.0, math.sqrt(area_px / (width * height)), MAX_SIDE_PX / max(width, height))
+    side = MAX_WHOLE_PX if area_px is None else MAX_SIDE_PX
+    area = width * height if area_px is None else area_px
+    scale = min(1.0, math.sqrt(area / (width * height)), side / max(width, height))
     return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+
+
+def _cropped(image: Image, part: Area) -> Image:
+    """A part of an upright picture, of one pixel at least."""
+    if part == WHOLE:
+        return image
+    left, top = (
+        min(math.floor(at * size), size - 1) for at, size in zip((part.x, part.y), image.size, strict=True)
+    )
+    right = max(left + 1, min(image.width, round((part.x + part.width) * image.width)))
+    lower = max(top + 1, min(image.height, round((part.y + part.height) * image.height)))
+    return image.crop((left, top, right, lower))
 
 
 def _in_srgb(decoded: Decoded) -> Image:

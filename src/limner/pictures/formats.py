@@ -1,0 +1,207 @@
+"""Formats of pictures: which are tried, how content tells them, and how a picture becomes upright RGB.
+
+What `limner.pictures.decode` and the reader of camera raw files share.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import PIL
+from PIL import ExifTags, features
+from PIL import Image as Pillow
+from PIL.Image import Image, Transpose
+
+from limner.errors import DataError
+
+
+class PictureError(DataError):
+    """A file that cannot be used as a picture, and why.
+
+    Attributes:
+        lasting: True where the same bytes will always fail, so that there is no use in trying again.
+    """
+
+    def __init__(self, reason: str, *, lasting: bool = True) -> None:
+        super().__init__(reason)
+        self.lasting = lasting
+
+
+_TURNS = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+
+
+def orientation(image: Image) -> Transpose | None:
+    """How to turn a picture upright by its EXIF orientation; None where it already is, or EXIF is damaged."""
+    # Damaged EXIF raises nearly anything; it is reported with the other metadata and the picture kept.
+    with suppress(Exception):
+        return _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    return None
+
+
+def to_rgb(image: Image) -> Image:
+    """Any mode → RGB: alpha on white, deep grey scaled, not clipped."""
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return Pillow.fromarray(_deep_grey(np.asarray(image))).convert("RGB")
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        white = Pillow.new("RGBA", layer.size, (255, 255, 255, 255))
+        return Pillow.alpha_composite(white, layer).convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.uint8]:
+    """Grey of more than 8 bits → 8 bits.
+
+    Unsigned 16 bit maps 0…65535 to 0…255. Wider integers and floats state no range: 0…255, 0…65535 or 0…1
+    is taken where all values lie in it, else their own minimum and maximum are.
+    """
+    wide = values.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise PictureError("a pixel is not a finite number")
+    low, high = float(wide.min()), float(wide.max())
+    if values.dtype.kind == "u" and values.dtype.itemsize == 2:
+        low, high = 0.0, 65535.0
+    elif low >= 0 and values.dtype.kind == "f" and high <= 1:
+        low, high = 0.0, 1.0
+    elif low >= 0 and high <= 65535:
+        low, high = 0.0, 255.0 if high <= 255 else 65535.0
+    return np.rint((wide - low) * (255.0 / max(high - low, 1e-12))).astype(np.uint8)
+
+
+MAX_HEADER_PIXELS = 2**28
+MAX_DECODED_PIXELS = 90_000_000
+FORMATS = re.findall(r"\w+", "JPEG PNG WEBP GIF TIFF AVIF HEIF BMP DIB JPEG2000 PPM ICO QOI PSD PCX")
+"""Tried by content in this order. Formats that start another program (EPS, WMF) are not in it."""
+
+RAW_SUFFIXES = frozenset(b".dng .cr2 .cr3 .nef .arw .orf .rw2 .raf .pef .srw".split())
+PICTURE_SUFFIXES = RAW_SUFFIXES.union(
+    b".jpg .jpeg .jpe .jfif .mpo .png .apng .webp .gif .tif .tiff .avif .avifs .bmp .dib .jp2 .j2k .jpx .jpf"
+    b" .ppm .pgm .pbm .pnm .ico .qoi .psd .pcx .heic .heics .heif .heifs .hif .svg .tga .jxl".split()
+)
+
+VIDEO_SUFFIXES = frozenset(
+    b".mp4 .m4v .mov .mkv .webm .avi .mpg .mpeg .wmv .3gp .3g2 .mts .m2ts .ogv .flv".split()
+)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A decoded picture.
+
+    Attributes:
+        rgb: upright, mode RGB; for JPEG possibly scaled down (see `decode`).
+        loaded: the picture as stored, loaded, with its metadata; not upright.
+        width_px, height_px: upright full size.
+        format: Pillow's format name.
+    """
+
+    rgb: Image
+    loaded: Image
+    width_px: int
+    height_px: int
+    format: str
+
+
+def reader_version() -> str:
+    """What decides which files open: Pillow's version, the codecs it was built with, and other readers."""
+    codecs = [name for name in ("avif", "webp", "jpg_2000", "libtiff") if features.check(name)]
+    others = []
+    for name in ("pillow-heif", "rawpy", "av"):
+        with suppress(PackageNotFoundError):
+            others.append(f"{name}-{version(name)}")
+    return " ".join((f"pillow-{PIL.__version__}", *codecs, *others))
+
+
+def identify(data: bytes, suffix: str) -> Image:
+    """Open by content, as `PIL.Image.open` does, but with limits of our own; nothing is decoded yet.
+
+    Pillow's function warns or raises by a global limit on the full size, which would refuse large
+    photographs that are decoded at an eighth of it.
+
+    Args:
+        data: the whole file.
+        suffix: as of `decode`.
+    Raises:
+        PictureError: not a picture, or its header is damaged.
+    """
+    Pillow.init()
+    brands = _brands(data)
+    if brands and "HEIF" not in Pillow.OPEN:
+        from pillow_heif import register_heif_opener
+
+        register_heif_opener()
+    # Both begin alike, and may name neither codec first.
+    other = "HEIF" if brands & {b"avif", b"avis"} else "AVIF"
+    for name in FORMATS:
+        if name not in Pillow.OPEN or (brands and name == other):
+            continue
+        factory, accept = Pillow.OPEN[name]
+        if accept is not None:
+            accepted = accept(data[:16])
+            if not accepted or isinstance(accepted, str):
+                continue
+        try:
+            return factory(io.BytesIO(data), "")
+        except (SyntaxError, IndexError, TypeError, KeyError, EOFError, ValueError) as error:
+            raise PictureError(f"damaged {name} header: {error or type(error).__name__}") from error
+    if suffix in (".svg", ".tga", ".jxl"):
+        raise PictureError(f"{suffix} files are not read; convert it to PNG or JPEG")
+    raise PictureError("not a picture, or of an unknown format")
+
+
+def _brands(data: bytes) -> frozenset[bytes]:
+    """What a file of the family of HEIF and AVIF says it can be read as; empty for any other file."""
+    if data[4:8] != b"ftyp":
+        return frozenset()
+    box = data[8 : min(max(int.from_bytes(data[:4]), 12), 512)]
+    return frozenset(box[at : at + 4] for at in range(0, len(box), 4) if at != 4)
+
+
+class _Noted(threading.local):
+    """Warnings kept in one thread."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+
+_noted = _Noted()
+
+
+@contextmanager
+def pillow_warnings() -> Iterator[None]:
+    """Within, Pillow's warnings are kept for `noted` in place of being shown."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", module=r"PIL\b")
+        shown = warnings.showwarning
+
+        def keep(message: Warning | str, category: type[Warning], filename: str, *more: Any) -> None:  # noqa: ANN401
+            if "PIL" in filename:
+                _noted.lines.append(" ".join(str(message).split()))
+            else:
+                shown(message, category, filename, *more)
+
+        warnings.showwarning = keep  # type: ignore[assignment]
+        yield
+
+
+def noted() -> tuple[str, ...]:
+    """Warnings kept in this thread since the last call, each once."""
+    kept, _noted.lines = tuple(dict.fromkeys(_noted.lines)), []
+    return kept

@@ -1,0 +1,322 @@
+"""Frames of videos as pictures: drawn once into a folder of the library, and then read like any other.
+
+The extra ``video`` brings FFmpeg. Key frames alone are decoded, within bounds, and no file but the video is
+opened, whatever it names. The video is only read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+import numpy as np
+from PIL.Image import Image
+from pydantic import ValidationError
+
+from limner.errors import MissingError, installed
+from limner.files import write_text
+from limner.pictures.decode import display, opened
+from limner.pictures.find import FoundFile, VideoFile
+from limner.pictures.formats import MAX_DECODED_PIXELS, PictureError
+from limner.pictures.metadata import Words, captions, clean, exif_time, merge, read_sidecars, words_of_name
+from limner.records import Record
+
+RULE = 1
+"""Number of the rule by which frames are chosen; another one draws all frames anew."""
+FRAMES, ABOUT = "frames", "video.json"
+MAX_FRAMES = 100
+"""Frames of one video."""
+GAP_S = 2.0
+"""Seconds between two frames at least; of a video longer than `MAX_FRAMES` of them, its share."""
+LOOKS_PER_GAP = 4
+CHANGE = 20.0
+"""Mean difference of two frames, of 255, from which they show different scenes."""
+BLANK = 6.0
+"""Standard deviation, of 255, below which a frame shows nothing: black, white, or one colour."""
+MAX_VIDEO_BYTES, MAX_VIDEO_S = 2**35, 6 * 3600
+MAX_SIDE_PX = 3840
+_SMALL_PX = 32
+_CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mpegvideo,ogg"
+"""What FFmpeg may take a file for: nothing that lists other files or addresses."""
+
+
+class Drawn(Record):
+    """What is kept beside the frames of a video.
+
+    Attributes:
+        video: path, to read.
+        size, mtime_ns: of the file when it was read.
+        rule: as `RULE`.
+        times_s: of the frames, in order.
+        title, description, credit, license: as the file states them, or "".
+        taken: when the video begins.
+        fault: what could not be read of it, or "".
+    """
+
+    video: str
+    size: int
+    mtime_ns: int
+    rule: int = RULE
+    times_s: tuple[float, ...]
+    title: str = ""
+    description: str = ""
+    credit: str = ""
+    license: str = ""
+    taken: datetime | None = None
+    fault: str = ""
+
+
+def frames(video: VideoFile, library: Path, stopped: Callable[[], bool]) -> tuple[FoundFile, ...]:
+    """The frames of a video as files of pictures; drawn where that was not done before.
+
+    The first key frame and those after a change of scene are taken, two seconds apart at least and a hundred
+    at most, spread over the length that the file states; blank ones are passed by.
+
+    Args:
+        video: as the walk met it.
+        library: absolute path of its folder.
+        stopped: asked between frames; True ends the work, which leaves nothing behind.
+    Returns:
+        None of them where it was stopped; else their `source` is the path of the video.
+    Raises:
+        PictureError: the extra is not installed, or the file is damaged, unknown or larger than the limits.
+    """
+    folder = library / FRAMES / _folder_name(video.path)
+    drawn = _known(folder, video) or _draw(video, folder, stopped)
+    if drawn is None:
+        return ()
+    inside = Words(
+        captions=captions((drawn.title, drawn.description), "metadata"),
+        credit=drawn.credit,
+        license=drawn.license,
+        taken=drawn.taken,
+        warnings=(f"{drawn.video}: {drawn.fault}",) if drawn.fault else (),
+    )
+    said = merge((video.words, read_sidecars(video.sidecars), inside, words_of_name(video.path)))
+    return tuple(
+        _frame(video, folder / frame_name(time_s), time_s, said if place == 0 else replace(said, warnings=()))
+        for place, time_s in enumerate(drawn.times_s)
+    )
+
+
+def frame_name(time_s: float) -> str:
+    """File of the frame at a time."""
+    return f"{time_s:08.1f}s.jpg"
+
+
+def discard(frame: bytes, library: Path) -> None:
+    """Remove a frame that its library holds no more; any other file is left alone.
+
+    Args:
+        frame: path of the file.
+        library: absolute path of its folder.
+    """
+    path = Path(os.fsdecode(frame))
+    if path.parent.parent != library / FRAMES:
+        return
+    path.unlink(missing_ok=True)
+    if not any(path.parent.glob("*.jpg")):
+        shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def _folder_name(video: bytes) -> str:
+    """Name by which a person knows the video, and digits that tell it from others of that name."""
+    stem = re.sub(r"[^\w-]+", "-", PurePath(os.fsdecode(video)).stem.encode("utf-8", "ignore").decode())
+    return f"{stem[:40].strip('-') or 'video'}-{hashlib.blake2b(video, digest_size=8).hexdigest()}"
+
+
+def _frame(video: VideoFile, path: Path, time_s: float, said: Words) -> FoundFile:
+    """One frame, with what is said about its video and where in it the frame is."""
+    status = path.stat()
+    origin = f"{display(os.path.basename(video.path))} at {time_s:.1f} s"  # noqa: PTH119  (bytes)
+    taken = said.taken
+    with suppress(OverflowError):  # a clock set to the last day of the calendar
+        taken = taken and taken + timedelta(seconds=time_s)
+    words = replace(said, credit=f"{said.credit}, {origin}" if said.credit else origin, taken=taken)
+    file = os.fsencode(path)
+    return FoundFile(
+        file, status.st_size, status.st_mtime_ns, video.path, words=words, words_key=video.words_key
+    )
+
+
+def _known(folder: Path, video: VideoFile) -> Drawn | None:
+    """What was drawn of a video before, where it has not changed since and all is there."""
+    try:
+        drawn = Drawn.model_validate_json((folder / ABOUT).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    same = (drawn.size, drawn.mtime_ns, drawn.rule) == (video.size, video.mtime_ns, RULE)
+    return drawn if same and all((folder / frame_name(one)).is_file() for one in drawn.times_s) else None
+
+
+def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> Drawn | None:
+    """Draw the frames of a video into a folder, which they enter together; None where it was stopped."""
+    draft = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        with opened(video.path) as (stream, status):
+            if status.st_size > MAX_VIDEO_BYTES:
+                raise PictureError(
+                    f"the video has {status.st_size} bytes; at most {MAX_VIDEO_BYTES} are read"
+                )
+            reading = _Reading(stream, video.path)
+            times_s = []
+            draft.mkdir(parents=True)
+            for time_s, image in reading.scenes():
+                if stopped():
+                    return None
+                if image is not None:
+                    image.save(draft / frame_name(time_s), "JPEG", quality=90)
+                    times_s.append(time_s)
+        if not times_s:
+            raise PictureError(reading.fault or "the video holds no frame that shows anything")
+        drawn = Drawn(
+            video=display(video.path),
+            size=status.st_size,
+            mtime_ns=status.st_mtime_ns,
+            times_s=tuple(times_s),
+            fault=reading.fault,
+            **reading.stated,
+        )
+        write_text(draft / ABOUT, drawn.model_dump_json(indent=1))
+        shutil.rmtree(folder, ignore_errors=True)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return drawn
+
+
+class _Reading:
+    """A video that is being read.
+
+    Attributes:
+        stated: what the file says about itself, as fields of `Drawn`.
+        fault: what could not be read so far, or "".
+    """
+
+    def __init__(self, stream: BinaryIO, path: bytes) -> None:
+        suffix = os.path.splitext(path)[1].lower().decode("ascii", "replace")  # noqa: PTH122  (bytes)
+        try:
+            with installed(f"frames of videos ({suffix}) need av, which", "'limner[video]'"):
+                import av
+        except MissingError as error:
+            raise PictureError(str(error)) from error
+        self.stated: dict[str, Any] = {}
+        self.fault = ""
+        self._due_s = 0.0  # before it no frame is looked at
+        self._open: Callable[[], Any] = lambda: av.open(
+            stream,
+            container_options={"format_whitelist": _CONTAINERS},
+            io_open=_refuse,
+            metadata_errors="replace",
+        )
+        self._broken = (av.FFmpegError, ValueError, OverflowError)
+
+    def scenes(self) -> Iterator[tuple[float, Image | None]]:
+        """Time of every frame that is looked at, and the upright frame where it is taken.
+
+        Raises:
+            PictureError: the file is no video, or larger than the limits.
+        """
+        try:
+            with self._open() as container:
+                yield from self._scenes(container)
+        except PictureError:
+            raise
+        except MemoryError as error:
+            raise PictureError("not enough memory to decode the video", lasting=False) from error
+        # FFmpeg's wrapper raises nearly anything over a damaged header; the frames so far are good.
+        except Exception as error:
+            self._note(error)
+
+    def _scenes(self, container: Any) -> Iterator[tuple[float, Image | None]]:  # noqa: ANN401  (av is untyped)
+        stream = container.streams.best("video")
+        if stream is None:
+            raise PictureError("the file holds no video, or one of an unknown codec")
+        width, height = stream.codec_context.width, stream.codec_context.height
+        if width * height > MAX_DECODED_PIXELS:
+            raise PictureError(f"{width} × {height} pixels; at most {MAX_DECODED_PIXELS} can be decoded")
+        length_s = (container.duration or 0) / 1e6
+        if length_s > MAX_VIDEO_S:
+            raise PictureError(f"{length_s:.0f} s long; of at most {MAX_VIDEO_S} s frames are taken")
+        self.stated = _stated(container.metadata)
+        begin_s = (container.start_time or 0) / 1e6
+        gap_s = max(GAP_S, length_s / MAX_FRAMES)
+        # A codec may change its size on the way; FFmpeg is told the limit too.
+        stream.codec_context.options = {"max_pixels": str(MAX_DECODED_PIXELS)}
+        stream.codec_context.skip_frame = "NONKEY"
+        kept: list[float] = []
+        last = np.zeros(0, dtype=np.float32)
+        looked = 0
+        for frame in self._key_frames(container, stream, begin_s):
+            time_s = round(max(float(frame.time or 0.0) - begin_s, 0.0), 1)
+            if time_s < self._due_s:
+                continue
+            looked += 1
+            self._due_s = time_s + gap_s / LOOKS_PER_GAP
+            small = frame.reformat(width=_SMALL_PX, height=_SMALL_PX, format="rgb24").to_ndarray()
+            now = small.astype(np.float32)
+            blank = float(now.std(axis=(0, 1)).max()) < BLANK
+            if blank or (kept and float(np.abs(now - last).mean()) < CHANGE):
+                yield time_s, None
+            else:
+                yield time_s, _upright(frame, stream.sample_aspect_ratio)
+                kept.append(time_s)
+                last, self._due_s = now, time_s + gap_s
+            if len(kept) == MAX_FRAMES or looked == 2 * LOOKS_PER_GAP * MAX_FRAMES:
+                return
+
+    def _key_frames(self, container: Any, stream: Any, begin_s: float) -> Iterator[Any]:  # noqa: ANN401
+        """Key frames not before the time that is due next; those that cannot be decoded are a fault."""
+        for packet in container.demux(stream):
+            if packet.size:
+                stamp = packet.pts if packet.pts is not None else packet.dts
+                early = stamp is not None and float(stamp * packet.time_base) < self._due_s + begin_s - 0.05
+                if not packet.is_keyframe or early:
+                    continue
+            try:
+                some = packet.decode()
+            except self._broken as error:
+                self._note(error)
+                continue
+            yield from some
+
+    def _note(self, error: Exception) -> None:
+        told = error.strerror if isinstance(error, OSError) else " ".join(map(str, error.args[1:2]))
+        self.fault = self.fault or f"damaged or unknown video: {told or str(error) or type(error).__name__}"
+
+
+def _refuse(*_: object) -> BinaryIO:
+    raise OSError("a video may not open other files")
+
+
+def _upright(frame: Any, aspect: Any) -> Image:  # noqa: ANN401
+    """A frame in RGB as it is shown: turned, with square pixels, its longer side bounded."""
+    image: Image = frame.to_image()
+    if aspect and 0.25 <= aspect <= 4 and aspect != 1:
+        image = image.resize((max(round(image.width * float(aspect)), 1), image.height))
+    turn = 90 * round(frame.rotation / 90)
+    if turn:
+        image = image.rotate(turn, expand=True)
+    image.thumbnail((MAX_SIDE_PX, MAX_SIDE_PX))
+    return image
+
+
+def _stated(metadata: dict[str, str]) -> dict[str, Any]:
+    """What a container says about itself, as fields of `Drawn`."""
+    lower = {key.lower(): value for key, value in metadata.items()}
+    return {
+        "title": clean(lower.get("title", "")),
+        "description": clean(lower.get("description", "")),
+        "credit": clean(lower.get("artist", "") or lower.get("author", "")),
+        "license": clean(lower.get("copyright", "")),
+        "taken": exif_time(lower.get("creation_time", ""), "+00:00"),
+    }
