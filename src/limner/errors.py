@@ -16,6 +16,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+RESEARCH = "'limner[research]'"
+"""What pip is asked for where a command of research lacks a package."""
+
 
 class LimnerError(Exception):
     """Root of the errors a caller of limner may want to catch."""

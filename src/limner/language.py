@@ -6,12 +6,12 @@ languages are estimated over all texts together and then weigh in on each. It en
 
 from __future__ import annotations
 
+import gzip
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -71,8 +71,6 @@ _SAMPLE = 2000  # texts from which shares are estimated
 _LETTERS = 600  # of each text that are read
 # Log odds of English that a known word adds and an unknown one takes off, and the most that words may add.
 _KNOWN, _STRANGE, _MOST = 1.5, 0.5, 8.0
-# A word this rare in the list of English words may as well be a quotation ("der", "une").
-_COUNTED = 10
 _FOREIGN = "al da das de del della den der des die du el en et il la le les mi no se su un une van"
 _QUOTED = frozenset(_FOREIGN.split())
 
@@ -274,17 +272,9 @@ def _english_words_of(text: str) -> tuple[int, int]:
 
 @cache
 def _english_words() -> frozenset[str]:
-    """Words that English books use often, and those of a lexicon that are no names, both of textblob."""
-    folder = Path(str(distribution("textblob").locate_file("textblob/en")))
-
-    def lines(name: str) -> Iterator[list[str]]:
-        for line in (folder / name).read_text(encoding="utf-8").splitlines():
-            if line and not line.startswith(";"):
-                yield line.split()
-
-    books = {word for word, count in lines("en-spelling.txt") if int(count) >= _COUNTED}
-    lexicon = {word for word, *tags in lines("en-lexicon.txt") if tags[0] not in ("FW", "NNP", "NNPS")}
-    return frozenset(books | lexicon)
+    """Words that English books use often, and those of a lexicon that are no names; see NOTICE."""
+    packed = Path(__file__).with_name("english_words.txt.gz").read_bytes()
+    return frozenset(gzip.decompress(packed).decode("utf-8").split())
 
 
 def _detected(text: str, codes: Sequence[str]) -> Float64Array:

@@ -1,11 +1,12 @@
 """Bars for long jobs: what is done, how fast, and how long it will still take.
 
-In a terminal a bar is drawn and redrawn on stderr, and in a notebook below its cell; in a pipe or a log only
-notes are written.
+In a terminal a bar is drawn and redrawn on stderr, and in a notebook below its cell; in a pipe or a log a
+line is written every ten seconds.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from html import escape
 from typing import Self
@@ -26,10 +27,12 @@ from rich.progress import Progress as RichBars
 from rich.text import Text
 
 REDRAW_S = 0.2
+LINE_S = 10.0
+"""Seconds between two lines where nothing can be redrawn."""
 
 
 class Progress:
-    """Receives how far a long job is; this one ignores it."""
+    """Receives how far a long job is; this one ignores it. One that raises an error ends the job."""
 
     def stage(self, name: str, total: int | None) -> None:
         """A new part of the job begins, of `total` units where that is known."""
@@ -57,7 +60,7 @@ class Bar:
     """What all bars share; use it in a ``with`` statement."""
 
     def __init__(self, *columns: ProgressColumn, transient: bool = False) -> None:
-        """Make a bar that is drawn in a terminal only.
+        """Make a bar; where there is no terminal it is a line now and then.
 
         Args:
             columns: what follows description and bar.
@@ -73,19 +76,46 @@ class Bar:
             transient=transient,
             speed_estimate_period=60,
         )
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         """Start to draw."""
         self.bar.start()
+        if not self.console.is_terminal:
+            threading.Thread(target=self._write_lines, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Draw for the last time."""
+        self._ended.set()
         self.bar.stop()
+
+    def _write_lines(self) -> None:
+        """Say now and then how far the part is that is under way, until the end."""
+        while not self._ended.wait(LINE_S):
+            under_way = [task for task in self.bar.tasks if not task.finished]
+            if under_way:
+                self.note(self.line(under_way[-1]))
+
+    def line(self, task: Task) -> str:
+        """How far a task is, in words."""
+        total = f" of {task.total:,.0f}" if task.total else ""
+        left = f", {span(task.time_remaining)}" if task.time_remaining else ""
+        speed = f", {task.speed:,.1f}/s" if task.speed else ""
+        return f"{task.description}: {task.completed:,.0f}{total}{speed}{left}"
 
     def note(self, line: str) -> None:
         """Print a line above the bar, also where no bar is drawn."""
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def span(seconds: float | None) -> str:
+    """A time left as a person says it: ``3 min left``."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.0f} s left"
+    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
 
 
 class IndexProgress(Bar, Progress):
@@ -178,6 +208,12 @@ class BytesProgress(Bar):
     def __init__(self, name: str) -> None:
         super().__init__(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
         self._task = self.bar.add_task(name, total=None)
+
+    def line(self, task: Task) -> str:
+        """How far the download is, in words."""
+        total = f" of {task.total / 1e6:,.1f}" if task.total else ""
+        left = f", {span(task.time_remaining)}" if task.time_remaining else ""
+        return f"{task.description}: {task.completed / 1e6:,.1f}{total} MB{left}"
 
     def __call__(self, done: int, total: int) -> None:
         """Show how far it is; a total of 0 is unknown."""

@@ -7,9 +7,11 @@ from collections import Counter
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from limner.counts import counted
 
 Segmentation = Literal["step", "paragraph", "sentence", "heading"]
 
@@ -49,6 +51,67 @@ class PictureRef(Record):
     sha256: str | None = None
 
 
+class Mark(Record):
+    """Words inside a text that stand out from it, or that lead elsewhere.
+
+    Attributes:
+        start, end: where they begin and end, counted in characters.
+        kind: how they stand out; `above` and `below` are raised and lowered letters.
+        target: of a link, its address as written.
+    """
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    kind: Literal["strong", "emphasis", "code", "struck", "above", "below", "link"]
+    target: str = ""
+
+
+class Passage(Record):
+    """Words and what stands out of them.
+
+    Attributes:
+        text: the words; line ends are meant.
+        marks: in the order of their beginnings.
+    """
+
+    text: str = ""
+    marks: tuple[Mark, ...] = ()
+
+
+class Part(Passage):
+    """One heading, paragraph, item of a list, table, piece of code or break, as the author set it.
+
+    Attributes:
+        kind: what it is.
+        level: 1 to 6 of a heading.
+        depth: how many lists it stands in.
+        number: of an item of a numbered list.
+        quoted: it stands in a quotation.
+        rows: cells of a table, row by row.
+        head: how many rows of a table are its head.
+        pictures: pictures that the text shows here, outside its steps.
+    """
+
+    kind: Literal["heading", "paragraph", "item", "code", "table", "break"] = "paragraph"
+    level: int = Field(default=0, ge=0, le=6)
+    depth: int = Field(default=0, ge=0)
+    number: int | None = None
+    quoted: bool = False
+    rows: tuple[tuple[Passage, ...], ...] = ()
+    head: int = Field(default=0, ge=0)
+    pictures: tuple[PictureRef, ...] = ()
+
+
+class Between(Part):
+    """A part of the text that is in no step.
+
+    Attributes:
+        before: number of the step that it stands before, from 0; that of all steps where it stands last.
+    """
+
+    before: int = Field(ge=0)
+
+
 class Step(Record):
     """One unit of text that gets one picture.
 
@@ -56,11 +119,13 @@ class Step(Record):
         text: the words, Unicode, as written apart from markup and surrounding white space.
         title: the heading above it, if any.
         pictures: pictures the text itself shows here, in order.
+        parts: the same words with their markup; empty where they are one plain paragraph.
     """
 
     text: str = Field(min_length=1)
     title: str = ""
     pictures: tuple[PictureRef, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 class Story(Record):
@@ -70,6 +135,7 @@ class Story(Record):
         id: stable name inside its source (file stem or data set id).
         title: its title, or "".
         steps: at least one.
+        between: what of the text is in no step, in its order: introduction, ingredients, headings, notes.
         by: how the text was cut.
         language: BCP 47 tag where the source states one.
         direction: writing direction of most of its letters.
@@ -80,6 +146,7 @@ class Story(Record):
     id: str
     title: str = ""
     steps: tuple[Step, ...] = Field(min_length=1)
+    between: tuple[Between, ...] = ()
     by: Segmentation = "step"
     language: str = ""
     direction: Literal["ltr", "rtl"] = "ltr"
@@ -95,11 +162,12 @@ class Caption(Record):
 
     Attributes:
         text: the words.
-        source: where they come from: exif, iptc, xmp, keywords, sidecar, metadata, filename.
+        source: where they come from: exif, iptc, xmp, keywords, sidecar, metadata, filename, or library
+            for what the user wrote there.
     """
 
     text: str = Field(min_length=1)
-    source: Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename"]
+    source: Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename", "library"]
 
 
 class Picture(Record):
@@ -152,6 +220,9 @@ class Picture(Record):
 
 SCHEMA_VERSION: Literal[1] = 1
 
+MOST_PICTURES = 4
+"""Pictures that a step may show."""
+
 Blank = Literal["asked for", "nothing fits", "all used", "ruled out"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -164,6 +235,7 @@ class Candidate(Record):
         score: evidence that it fits the step: the sum of `channels`.
         channels: channel → its part of the score; a channel absent for this picture is not listed.
         pairwise: what the pictures of the other steps add to this one.
+        probability: that it fits the step, 0 to 1, by a calibration; None without one.
         matched: words of the step met in the picture's captions or labels.
     """
 
@@ -172,6 +244,7 @@ class Candidate(Record):
     channels: dict[str, float] = Field(default_factory=dict)
     # the older name is still read
     pairwise: float = Field(default=0.0, validation_alias=AliasChoices("pairwise", "pull"))
+    probability: float | None = Field(default=None, ge=0, le=1)
     matched: tuple[str, ...] = ()
 
     @property
@@ -188,12 +261,55 @@ class Candidate(Record):
         return (", ".join(parts) or "no evidence") + shared
 
 
+class Area(Record):
+    """A part of a picture, in fractions of its upright width and height.
+
+    Attributes:
+        x, y: its upper left corner.
+        width, height: its size; it does not reach beyond the picture.
+    """
+
+    x: Share
+    y: Share
+    width: float = Field(ge=0.01, le=1)
+    height: float = Field(ge=0.01, le=1)
+
+    @model_validator(mode="after")
+    def _inside(self) -> Self:
+        if max(self.x + self.width, self.y + self.height) > 1 + 1e-6:
+            raise ValueError("the area reaches beyond the picture; x + width and y + height are at most 1")
+        return self
+
+
+WHOLE = Area(x=0, y=0, width=1, height=1)
+"""All of a picture."""
+
+
+class Framing(Record):
+    """How a picture is shown at a step, and what the author says of it there.
+
+    Attributes:
+        crop: the part that is shown; None for all of it.
+        focus: (x, y) of what must stay in sight where a place on a page has another shape, in fractions of
+            the upright picture; None for the middle of what is shown.
+        caption: words below it; None for what is known of its source.
+        alt: words for who cannot see it; None for its description.
+    """
+
+    crop: Area | None = None
+    focus: tuple[Share, Share] | None = None
+    caption: str | None = Field(default=None, max_length=2000)
+    alt: str | None = Field(default=None, max_length=2000)
+
+
 class BoardStep(Record):
     """One step and what was decided for it.
 
     Attributes:
         position: 0-based step number in the story.
         chosen: the picture, or None for a blank.
+        more: further pictures that the user added, shown after it.
+        framing: id of a shown picture → how it is shown; those that are not named are shown whole.
         origin: who decided: the decoder, a pin of the user, the text itself, or nobody (blank).
         reason: one plain sentence.
         blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
@@ -212,6 +328,8 @@ class BoardStep(Record):
 
     position: int = Field(ge=0)
     chosen: Candidate | None = None
+    more: tuple[Picture, ...] = Field(default=(), max_length=MOST_PICTURES - 1)
+    framing: dict[str, Framing] = Field(default_factory=dict)
     origin: Literal["decoded", "pinned", "given", "blank"]
     reason: str = ""
     blank: Blank | None = None
@@ -224,8 +342,13 @@ class BoardStep(Record):
 
     @property
     def picture(self) -> Picture | None:
-        """The picture shown; None for a blank."""
+        """The picture shown, the first of several; None for a blank."""
         return None if self.chosen is None else self.chosen.picture
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """All pictures shown, in order; none for a blank."""
+        return () if self.chosen is None else (self.chosen.picture, *self.more)
 
 
 class Storyboard(Record):
@@ -255,6 +378,11 @@ class Storyboard(Record):
     objective: float = 0.0
     version: str = ""
 
+    @property
+    def shown(self) -> dict[int, str | None]:
+        """0-based step → id of the picture it shows, or None for a blank."""
+        return {step.position: None if step.picture is None else step.picture.id for step in self.steps}
+
     def __str__(self) -> str:
         """One line per step: number, how it came to be, and its picture; then a count of the blanks."""
         rows = [(step.position + 1, step.origin, step.picture) for step in self.steps]
@@ -262,8 +390,7 @@ class Storyboard(Record):
         blanks = self.blanks()
         why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
         left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
-        count = f"{len(self.steps)} step{'s' if len(self.steps) != 1 else ''}"
-        return "\n".join([*lines, f"{count}, {left}; decoder {self.decoder}"])
+        return "\n".join([*lines, f"{counted(len(self.steps), 'step')}, {left}; decoder {self.decoder}"])
 
     def blanks(self) -> dict[Blank, int]:
         """Why steps show no picture → how many, in the order of `Blank`; only what occurs."""

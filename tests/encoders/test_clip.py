@@ -2,15 +2,20 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
+import limner
+from limner.cli.main import run
 from limner.encoders import catalogue
 from limner.encoders.clip import ClipEncoder, _published
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
+from limner.studio.engine import Engine
 
 NAME = "limner-tiny"
 CONFIG = {
@@ -191,10 +196,13 @@ def test_fetching_brings_weights_and_tokenizer_to_one_place(monkeypatch, tmp_pat
     assert asked[0]["hf_hub"] == "timm/ViT-B-16-SigLIP2/"
     repository = "timm/ViT-B-16-SigLIP2"
     assert asked[1:] == [(repository, "tokenizer.json"), (repository, "tokenizer_config.json")]
-    with pytest.raises(ConfigError, match="has several weights; name one: clip:ViT-B-32@"):
-        catalogue.fetch_weights("clip:ViT-B-32")
+    with pytest.raises(ConfigError, match="has several weights; name one: clip:MobileCLIP-B@"):
+        catalogue.fetch_weights("clip:MobileCLIP-B")
     with pytest.raises(ConfigError, match="unknown weights 'laion2b'"):
         catalogue.fetch_weights("clip:ViT-B-32@laion2b")
+
+    with pytest.raises(ConfigError, match="no weights of RN50 are published under its name"):
+        catalogue.fetch_weights("clip:RN50")
 
     def refuse(_):
         raise OSError("no route\nto host")
@@ -202,3 +210,81 @@ def test_fetching_brings_weights_and_tokenizer_to_one_place(monkeypatch, tmp_pat
     monkeypatch.setattr(open_clip, "download_pretrained", refuse)
     with pytest.raises(MissingError, match=r"could not be fetched \(no route to host\)"):
         catalogue.fetch_weights("clip:ViT-B-16-SigLIP2")
+
+
+def test_a_name_alone_takes_the_usual_weights_and_says_first_what_they_are(monkeypatch, tmp_path, capsys):
+    open_clip = pytest.importorskip("open_clip")
+    repository = "laion/CLIP-ViT-B-32-DataComp.XL-s13B-b90K"
+    said = []
+
+    def info(name, *, files_metadata):
+        assert (name, files_metadata) == (repository, True)
+        files = {"README.md": 9, "open_clip_pytorch_model.bin": 7, "open_clip_model.safetensors": 605_143_316}
+        siblings = [SimpleNamespace(rfilename=name, size=size) for name, size in files.items()]
+        return SimpleNamespace(siblings=siblings, card_data={"license": "mit"})
+
+    def download(settings):
+        said.append(capsys.readouterr().err)
+        assert settings["hf_hub"].rstrip("/") == repository
+        return tmp_path / "file"
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.model_info", info)
+    monkeypatch.setattr(open_clip, "download_pretrained", download)
+    assert run(["models", "get", "clip:ViT-B-32"]) == 0
+    assert said == [
+        f"clip:ViT-B-32@datacomp_xl_s13b_b90k: 605 MB from huggingface.co/{repository} (licence: mit),"
+        f" into {tmp_path}\n"
+    ]
+    assert str(tmp_path / "file") in capsys.readouterr().err
+    monkeypatch.setattr("huggingface_hub.model_info", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(open_clip, "download_pretrained", lambda _: pytest.fail("downloaded unannounced"))
+    assert run(["models", "get", "clip:ViT-B-32"]) == 1
+    assert "could not be fetched" in capsys.readouterr().err
+    assert run(["models", "get", "clip:ViT-B-32", "--to", "here"]) == 2
+    assert "leave --to out" in capsys.readouterr().err
+
+
+def test_what_comes_from_torchvision_is_said_first(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("limner.transfer.fetch_file", lambda address, folder, report: folder / "file")
+    assert run(["models", "get", "resnet50", "--to", str(tmp_path)]) == 0
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("resnet50: 103 MB from download.pytorch.org (licence: BSD 3-Clause")
+    assert first.endswith(f"into {tmp_path}")
+    assert str(tmp_path / "file") in second
+
+
+def test_every_command_that_compares_words_takes_the_weights_of_clip(model, tmp_path, capsys, monkeypatch):
+    """Weights that lie nowhere in particular serve wherever a library of theirs is asked."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    file, name = tmp_path / "mine.safetensors", f"clip:{NAME}"
+    save_file({key: value.contiguous() for key, value in model.state_dict().items()}, file)
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number in range(51):
+        noise = np.random.default_rng(number).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(pictures / f"{number}.png")
+        (pictures / f"{number}.txt").write_text(f"A surface with {number} dots.")
+    (tmp_path / "a.txt").write_text("A red surface.")
+    lib, weights = ["--library", str(tmp_path / "lib")], ["--weights", f"{name}={file}"]
+    assert run(["index", str(pictures), *lib, "--encoder", name, *weights]) == 0
+    commands = [
+        ["search", "red", *lib],
+        ["illustrate", str(tmp_path / "a.txt"), *lib, "-o", str(tmp_path / "a.json")],
+        ["calibrate", *lib],
+    ]
+    for words in commands:
+        capsys.readouterr()
+        assert run([*words]) == 1
+        assert (
+            f"no weights of {name}; run 'limner models get {name}' or pass --weights"
+            in capsys.readouterr().err
+        )
+        code = run([*words, *weights])
+        said = capsys.readouterr()
+        # A model that was never trained gives no calibration; it is loaded all the same.
+        assert code == 0 or (words[0] == "calibrate" and "say nothing of each other" in said.err), said.err
+    opened = limner.Library(tmp_path / "lib", weights=[f"{name}={file}"])
+    assert len(opened.search("red", 3)) == 3
+    assert len(Engine(tmp_path / "lib", weights=(f"{name}={file}",)).illustrator().search("red", 3)) == 3

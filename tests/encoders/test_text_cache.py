@@ -1,7 +1,10 @@
+import threading
+
 import numpy as np
 import pytest
 
-from limner.encoders.text_cache import LETTERS, STORIES, KeptTexts, RecentTexts, StoredTexts
+from limner.encoders import text_cache
+from limner.encoders.text_cache import KeptTexts, RecentTexts, StoredTexts, Turns
 from limner.errors import CheckpointError
 
 
@@ -18,24 +21,58 @@ class Counting:
         return np.ones((len(texts), 2), dtype=np.float32)
 
 
-def test_texts_are_encoded_once_and_the_oldest_forgotten():
+def test_texts_are_encoded_once_and_the_oldest_forgotten(monkeypatch):
+    monkeypatch.setattr(text_cache, "ROWS", 4)
     counting = Counting()
     encoder = RecentTexts(counting)
     assert (encoder.name, encoder.fingerprint, encoder.dim) == ("counting", "1", 2)
     first = encoder.encode_text(["a", "b"])
     assert encoder.encode_text(["a", "b"]) is first
     assert not first.flags.writeable
-    encoder.encode_text(["b", "a"])  # another story
+    encoder.encode_text(["b", "a"])  # another portion
     assert counting.calls == [["a", "b"], ["b", "a"]]
-    for number in range(STORIES - 1):
-        encoder.encode_text([str(number)])
-    encoder.encode_text(["b", "a"])
-    assert len(counting.calls) == STORIES + 1
+    encoder.encode_text(["a", "b"])  # now the other one is older
+    encoder.encode_text(["c"])
     encoder.encode_text(["a", "b"])
-    assert counting.calls[-1] == ["a", "b"]
-    for _ in range(2):
-        encoder.encode_text(["x" * (LETTERS + 1)])
-    assert [len(one[0]) for one in counting.calls[-2:]] == [LETTERS + 1] * 2
+    assert len(counting.calls) == 3
+    encoder.encode_text(["b", "a"])
+    assert counting.calls[3:] == [["b", "a"]]
+
+
+def test_however_long_a_text_is_it_is_encoded_once(monkeypatch):
+    monkeypatch.setattr(text_cache, "ROWS", 2)
+    counting = Counting()
+    encoder = RecentTexts(counting)
+    for texts in (["x" * 1_000_000], list("abcde")):
+        assert encoder.encode_text(texts) is encoder.encode_text(texts)
+    assert len(counting.calls) == 2
+
+
+def test_a_short_text_has_its_turn_between_the_portions_of_a_long_one():
+    order, turns = [], Turns()
+    begun, asked = threading.Event(), threading.Event()
+
+    def long():
+        for number in range(3):
+            with turns:
+                order.append(f"long {number}")
+                begun.set()
+                asked.wait(10)
+
+    def short():
+        with turns:
+            order.append("short")
+
+    threads = [threading.Thread(target=long), threading.Thread(target=short)]
+    threads[0].start()
+    begun.wait(10)
+    threads[1].start()
+    while len(turns) < 2:
+        threads[1].join(0.001)
+    asked.set()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["long 0", "short", "long 1", "long 2"]
 
 
 def test_texts_of_validation_are_kept_in_their_portions_and_no_others():

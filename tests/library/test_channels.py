@@ -1,9 +1,12 @@
 """Channels: evidence as an affine function, context, and what overlaps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from limner.arrays import unit_rows
+from limner.library import channels
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
@@ -123,3 +126,16 @@ def test_a_text_that_a_channel_does_not_read_gets_nothing_from_it():
     hits = index.search(encoded, 3)
     assert np.take_along_axis(scored.scores, hits.rows, axis=1) == pytest.approx(hits.scores, abs=1e-6)
     assert hits.rows[1, 0] == 0
+
+
+def test_a_long_text_is_encoded_in_portions_and_a_story_that_is_read_as_one_is_not(monkeypatch):
+    monkeypatch.setattr(channels, "PORTION_LETTERS", 4)
+    texts, languages = ["aa", "bb", "zz", "cccccc", "d", "e"], ["en", "en", "es", "en", "en", "en"]
+    own = Channel("captions", Letters(), "captions", EVEN, reads=frozenset({"en"}))
+    assert own.portions(texts, languages) == [["aa", "bb"], ["cccccc"], ["d", "e"]]
+    assert own.portions(["zz"], ["es"]) == []
+    together = replace(own, whole=True)
+    assert together.portions(texts, languages) == [["aa", "bb", "cccccc", "d", "e"]]
+    apart = EncodedChannel.encode(own, texts, languages).texts
+    assert apart.tolist() == EncodedChannel.encode(together, texts, languages).texts.tolist()
+    assert not apart[2].any()

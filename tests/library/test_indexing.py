@@ -206,6 +206,25 @@ def test_a_changed_row_of_a_table_is_noticed(pictures, library):
     assert ([one.text for one in picture.captions], picture.credit) == (["a hen"], "Ada")
 
 
+def test_captions_in_the_folder_are_read_and_a_table_that_is_named_wins(pictures, library):
+    folder = pictures / "captions.jsonl"
+    folder.write_text(
+        json.dumps({"file_name": "p1.png", "captions": ["a goat"]})
+        + "\n"
+        + json.dumps({"file_name": "nobody.png", "captions": ["gone"]})
+    )
+    report = run(pictures, library)
+    assert report.tables == (f"{folder}: read for 1 picture; 1 line names no picture there",)
+    assert report.tables[0] in report.lines()
+    assert [one.path for one in report.skipped] == [str(pictures / "nobody.png")]
+    assert [one.text for one in library.find("p1.png").captions] == ["a goat"]
+    named = pictures.parent / "mine.csv"
+    named.write_text(f"path,caption\n{pictures / 'p1.png'},a hen\n")
+    for sources in ([pictures, named], [named, pictures]):
+        index(sources, library, text_encoder=FakeTexts())
+        assert [one.text for one in library.find("p1.png").captions] == ["a hen"]
+
+
 def test_several_captions_are_one_mean_vector(pictures, library):
     (pictures / "p1.json").write_text(json.dumps({"captions": ["goat", "roof hill"]}))
     run(pictures, library)

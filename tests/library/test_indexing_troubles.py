@@ -67,7 +67,7 @@ def test_bad_files_are_skipped_with_a_reason(pictures, library):
     assert "not a picture" in reasons["text.png"]
     assert "truncated" in reasons["short.png"] or "damaged" in reasons["short.png"]
     assert reasons["broken.jpg"] == "broken link"
-    assert "HEIC" in reasons["phone.heic"]
+    assert "damaged HEIF" in reasons["phone.heic"]
     assert "pipe" in reasons["pipe.jpg"]
     assert report.pictures == 6
     picture = library.find("p0.png")

@@ -17,8 +17,8 @@ from limner.storyboard import calibration
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.lattice import Decoding
-from limner.studio.edits import Constraints
 from limner.studio.engine import made
+from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
 from limner.worlds import PictureBook
 from limner.worlds.book_files import write

@@ -134,7 +134,7 @@ def test_only_the_steps_that_nothing_reads_are_blank(opened):
     mixed = story([TEXTS["en"][0], "איש רוכב על אופניים בהרים.", TEXTS["en"][2]])
     board = opened.board(mixed)
     assert chosen(board) == ["dog", None, "train"]
-    assert "1 of 3 steps are in a language" in opened.language_note(mixed)
+    assert "1 of 3 steps is in a language" in opened.language_note(mixed)
 
 
 def test_a_stated_language_is_kept(opened):

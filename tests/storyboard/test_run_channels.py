@@ -123,9 +123,9 @@ def test_pictures_without_a_vector_are_counted(library, book, drawings_run, tmp_
 
     Image.effect_noise((64, 64), 90).convert("RGB").save(pictures / "new.png")
     assert limner(["index", str(pictures), "--library", str(copy), "--encoder", "colour"]) == 0
-    assert "model: 1 pictures lack a vector" in capsys.readouterr().out
+    assert "model: no vector of 1 picture yet" in capsys.readouterr().out
     (line,) = Illustrator(Library.open(copy), model=Run.for_library(drawings_run)).notes
-    assert "1 of 10 pictures have no vector of this run" in line
+    assert "no vector of this run for 1 of 10 pictures" in line
     assert book.is_dir()
 
 
@@ -141,9 +141,7 @@ def test_the_board_tells_relations_and_attention(library, text, drawings_run, tm
         assert step.probability is None
         assert set(step.chosen.channels) == {"model"}
         assert step.chosen.matched == ()
-        assert step.reason.startswith(
-            ("The best evidence is the trained model (match strength ", "It does not match well")
-        )
+        assert step.reason.startswith(("The best evidence is the trained model", "It does not match well"))
         vector = np.asarray(gallery.space(MODEL).matrix[list(gallery.ids).index(step.chosen.picture.id)])
         due = run.model.relation_probabilities(
             run.model.encode_text([words]), vector[None].astype(np.float32)
@@ -176,7 +174,7 @@ def test_a_relation_moves_the_choice_towards_it(library, text, drawings_run, tmp
 
 def test_the_page_shows_relations_and_marks_the_words(library, text, drawings_run, tmp_path, capsys):
     out = tmp_path / "tale.html"
-    assert illustrated(library, text, out, "--model", str(drawings_run)) == 0
+    assert illustrated(library, text, out, "--model", str(drawings_run), "--with-reasons") == 0
     soup = BeautifulSoup(out.read_text(encoding="utf-8"), "lxml")
     board = board_of(library, text, tmp_path, "--model", str(drawings_run))
     for step in board.steps:
@@ -205,7 +203,10 @@ def test_search_with_a_run(library, drawings_run, capsys):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--model", "RUN", "--min-score", "0"], "(--min-score) is calibrated for other channels"),
+        (
+            ["--model", "RUN", "--min-score", "0"],
+            "--min-score (min_probability) is calibrated for other channels",
+        ),
         (["--model", "RUN", "--channel", "captions"], "--channel: a trained run takes the place"),
         (["--model", "RUN", "--relation", "acton"], "did you mean 'action'"),
         (["--model", "RUN", "--set", "min_probability=0.5"], "calibrated for other channels"),

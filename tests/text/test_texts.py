@@ -75,6 +75,59 @@ def test_a_markdown_recipe_is_its_numbered_list():
     assert any("ingredients" in line for line in reading.summary())
 
 
+def test_what_is_in_no_step_keeps_its_place_and_its_markup():
+    source = RECIPE.replace(
+        "A short introduction.", "A *short* introduction, see [this](https://example.org/)."
+    )
+    reading = parse_story_report(source, format="markdown")
+    told = [(part.before, part.kind, part.text) for part in reading.story.between]
+    assert told == [
+        (0, "paragraph", "A short introduction, see this."),
+        (0, "paragraph", ""),
+        (0, "heading", "Ingredients"),
+        (0, "item", "flour"),
+        (0, "item", "egg"),
+        (0, "heading", "Method"),
+        (3, "heading", "Notes"),
+        (3, "paragraph", "Keep cool."),
+    ]
+    first, picture = reading.story.between[:2]
+    assert [(first.text[one.start : one.end], one.kind, one.target) for one in first.marks] == [
+        ("short", "emphasis", ""),
+        ("this", "link", "https://example.org/"),
+    ]
+    assert picture.pictures[0].target == "h.jpg"
+    mixed, baked, _ = reading.story.steps
+    assert [(part.kind, part.depth, part.number) for part in mixed.parts] == [
+        ("item", 1, 1),
+        ("paragraph", 1, None),
+        ("item", 2, None),
+        ("item", 2, None),
+    ]
+    assert [(mark.start, mark.end, mark.kind) for mark in mixed.parts[0].marks] == [(4, 7, "strong")]
+    assert (baked.parts[1].kind, baked.parts[1].text) == ("code", "x = 1\n  y = 2")
+    assert all("kept in its place" in line for line in reading.summary())
+    assert parse_story(reading.story.model_dump_json(), format="json") == reading.story
+
+
+def test_tables_keep_their_cells_and_quotations_are_known():
+    text = "Words.\n\n| a | **b** |\n|---|---|\n| 1 | 2 |\n\n> Said.\n"
+    (_, table, said) = parse_story(text, format="markdown", by="paragraph").steps
+    assert [[cell.text for cell in row] for row in table.parts[0].rows] == [["a", "b"], ["1", "2"]]
+    assert table.parts[0].head == 1
+    assert table.parts[0].rows[0][1].marks[0].kind == "strong"
+    assert said.parts[0].quoted
+
+
+def test_lines_of_plain_text_are_kept_where_the_author_broke_them():
+    verse, wrapped = parse_story(
+        "Roses are red,\nviolets blue.\n\n"
+        "This paragraph has been wrapped by a program at some width\nand so its lines mean nothing at all.\n"
+    ).steps
+    assert verse.parts[0].text == "Roses are red,\nviolets blue."
+    assert wrapped.parts == ()
+
+
 def test_by_paragraph_keeps_even_the_ingredients():
     story = parse_story(RECIPE, format="markdown", by="paragraph")
     assert story.by == "paragraph"
@@ -292,6 +345,11 @@ def test_declared_recipe_steps_win():
     ]
     assert reading.story.steps[0].pictures[0].target == "1.jpg"
     assert reading.left_out[0].text == "water\nleaves"
+    assert [(part.before, part.kind, part.text) for part in reading.story.between] == [
+        (0, "heading", "Ingredients"),
+        (0, "item", "water"),
+        (0, "item", "leaves"),
+    ]
 
 
 def test_a_page_with_control_characters_beside_its_navigation():

@@ -11,6 +11,7 @@ from limner import records
 from limner.api.arguments import AnyPath, as_path
 from limner.export import Exported, export, load
 from limner.export.fragment import board_fragment, hits_fragment
+from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.records import Candidate
 
 
@@ -33,20 +34,39 @@ class Storyboard(records.Storyboard):
         """
         return cls(**dict(load(as_path(path, "load"))))
 
-    def save(self, out: AnyPath, *, overwrite: bool = False) -> Exported:
+    def save(
+        self,
+        out: AnyPath,
+        *,
+        overwrite: bool = False,
+        include: Include = "everything",
+        with_reasons: bool = False,
+        layout: Layout | None = None,
+        page_size: PageSize | None = None,
+        originals: bool = False,
+    ) -> Exported:
         """Write the storyboard, whole or not at all.
 
         Args:
-            out: a file; its suffix says what is written: .html (one page), .md (with copies of the pictures),
-                .json, .pptx or .pdf.
+            out: a file; its suffix says what is written: .html (one page), .pdf, .docx, .epub, .pptx, .md
+                (with copies of the pictures) or .json.
             overwrite: whether a file that is there may be replaced.
+            include: the whole text, or its steps alone.
+            with_reasons: whether it tells why each picture was chosen, and how the storyboard was made.
+            layout: book, recipe, article, slides or contact; None: as suits the text.
+            page_size: a4, a5, letter or square; None: A4, and for slides a wide screen.
+            originals: whether pictures keep all their pixels; in Markdown, their files as they are.
+
         Returns:
             What was written, with what the reader of the file should know.
+
         Raises:
-            ConfigError: an unknown suffix.
+            ConfigError: an unknown suffix, or a layout or page size that the format does not have.
             LimnerError: as `limner.export.export`.
         """
-        return export(records.Storyboard(**self._fields()), as_path(out, "save"), overwrite=overwrite)
+        plan = Plan(include, with_reasons, layout, page_size, originals)
+        board = records.Storyboard(**self._fields())
+        return export(board, as_path(out, "save"), overwrite=overwrite, plan=plan)
 
     def _fields(self) -> dict[str, Any]:
         return {name: value for name, value in self if name != "notes"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from limner.api.answers import Hits, Storyboard
 from limner.api.arguments import AnyPath, as_path, several, wrong_type
 from limner.config import read_toml
+from limner.counts import counted
 from limner.devices import Precision, device_of
 from limner.errors import ConfigError
 from limner.library import library
@@ -41,6 +42,7 @@ class Library(library.Library):
 
     Args:
         folder: of the library; an empty one is made where there is none. Pictures stay where they are.
+        weights: of encoders, ``NAME=FILE`` or folders to look in, for searching and illustrating.
         device: what computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are
             read on the CPU, and a run that is open already stays where it is.
 
@@ -51,22 +53,22 @@ class Library(library.Library):
         >>> board.save("recipe.html")
     """
 
-    def __init__(self, folder: AnyPath, *, device: str = "auto") -> None:
+    def __init__(self, folder: AnyPath, *, weights: Sequence[str] = (), device: str = "auto") -> None:
         super().__init__(as_path(folder, "Library"))
-        self._device = device
+        self._weights, self._device = several(weights), device
         self._opened: dict[tuple[object, ...], Illustrator] = {}
         self._version = self.version()
 
     @classmethod
-    def open(cls, folder: AnyPath, *, device: str = "auto") -> Self:
+    def open(cls, folder: AnyPath, *, weights: Sequence[str] = (), device: str = "auto") -> Self:
         """A library that exists; errors as `limner.library.library.Library.open`."""
         opened = super().open(folder)
-        opened._device = device
+        opened._weights, opened._device = several(weights), device
         return opened
 
     def __repr__(self) -> str:
         """Folder and number of pictures."""
-        return f"Library({str(self.folder)!r}): {len(self):,} pictures"
+        return f"Library({str(self.folder)!r}): {counted(len(self), 'picture')}"
 
     def add(
         self,
@@ -91,7 +93,7 @@ class Library(library.Library):
             metric: a trained same-document metric, likewise.
             encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
                 is installed with its weights.
-            weights: ``NAME=FILE``, or folders to look in.
+            weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, which is
                 faster on graphics cards and on CPUs that multiply in it.
             engine: what runs the backbone; openvino needs the extra ``fast``.
@@ -113,7 +115,7 @@ class Library(library.Library):
                     self,
                     places,
                     encoders=several(encoders),
-                    weights=several(weights),
+                    weights=several(weights) or self._weights,
                     runs=partial(opened_runs, model, metric),
                     precision=precision,
                     engine=engine,
@@ -256,7 +258,12 @@ class Library(library.Library):
             device = device_of(self._device)
             asked, compared = opened_runs(model, metric, device)
             self._opened[key] = Illustrator(
-                self, model=asked, metric=compared, channels=channels, device=device
+                self,
+                model=asked,
+                metric=compared,
+                channels=channels,
+                weights=self._weights,
+                device=device,
             )
         return self._opened[key]
 

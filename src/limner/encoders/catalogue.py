@@ -22,6 +22,7 @@ from limner.encoders.weight_files import (
     clip_names,
     find,
     find_clip,
+    hf_folder,
     hub_folder,
     of_clip,
     read_sentence_files,
@@ -53,6 +54,7 @@ BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
 CLIP = "clip:"
+TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on ImageNet, whose own terms may apply"
 Engine = Literal["torch", "openvino"]
 
 
@@ -72,6 +74,7 @@ def text_encoder(
     sentences: TextEncoder | None = None,
     multilingual: TextEncoder | None = None,
     foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
+    weights: Path | None = None,
     device: str = "cpu",
 ) -> TextEncoder:
     """A ready text encoder.
@@ -82,13 +85,14 @@ def text_encoder(
         sentences: MiniLM where it is loaded already; the shipped files' text side stands upon it.
         multilingual: takes part in the shipped files' text side, for what is not English.
         foreign: texts → which of them it reads.
+        weights: of a CLIP model, as in `image_encoder`.
         device: torch device of a CLIP model; all others compute on the CPU.
     Raises:
         ConfigError: unknown name.
         MissingError: its package or weights are not there.
     """
     if name.startswith(CLIP):
-        return clip_encoder(name, device=device)
+        return clip_encoder(name, weights=weights, device=device)
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
 
@@ -288,14 +292,66 @@ def available() -> list[Available]:
     return rows
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Published weights, before they are downloaded.
+
+    Attributes:
+        name: as `fetch_weights` takes it, with the tag that was chosen where there are several.
+        source: where they come from.
+        megabytes: of the file; 0 where nobody says.
+        licence: as stated, or "".
+        folder: where they go.
+    """
+
+    name: str
+    source: str
+    megabytes: float
+    licence: str
+    folder: Path
+
+    def __str__(self) -> str:
+        """All of it in one line."""
+        size = f"{self.megabytes:,.0f} MB" if self.megabytes else "a file of unknown size"
+        terms = f"licence: {self.licence or 'not stated'}"
+        return f"{self.name}: {size} from {self.source} ({terms}), into {self.folder}"
+
+
+def offered(name: str, folder: Path | None = None) -> Offer:
+    """What `fetch_weights` would download; for CLIP, Hugging Face is asked.
+
+    Args:
+        name: as of `fetch_weights`.
+        folder: likewise.
+    Raises:
+        ConfigError: as `fetch_weights`.
+        MissingError: the extra is not installed, or the network refuses.
+    """
+    if name.startswith(CLIP):
+        from limner.encoders.clip import clip_terms, published_clip
+
+        if folder is not None:
+            raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); leave --to out")
+        architecture, _, tag = name.removeprefix(CLIP).partition("@")
+        tag, repository = published_clip(architecture, tag)
+        megabytes, licence = clip_terms(repository)
+        source = f"huggingface.co/{repository}"
+        return Offer(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, hf_folder())
+    if name not in TORCHVISION:
+        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, f"{CLIP}ViT-B-32")))
+    mebibytes = float(_published(name).meta["_file_size"])
+    source = official_url(name).removeprefix("https://").partition("/")[0]
+    return Offer(name, source, mebibytes * 1.048576, TORCHVISION_TERMS, folder or hub_folder())
+
+
 def fetch_weights(
     name: str, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> Path:
     """Download the published weights of an architecture; only ever called on a user's request.
 
     Args:
-        name: one of torchvision's in `image_encoders`, or ``clip:ARCHITECTURE``, with ``@TAG`` where
-            open_clip knows several weights of it.
+        name: one of torchvision's in `image_encoders`, or ``clip:ARCHITECTURE``, with ``@TAG`` for others
+            than the usual weights.
         folder: by default the torch hub cache, where every encoder looks; CLIP goes to the cache of
             Hugging Face.
         progress: see `limner.transfer.fetch_file`.
@@ -308,7 +364,7 @@ def fetch_weights(
         from limner.encoders.clip import fetch_clip
 
         if folder is not None:
-            raise ConfigError("CLIP goes to the cache of Hugging Face (HF_HOME); name no folder for it")
+            raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); leave --to out")
         architecture, _, tag = name.removeprefix(CLIP).partition("@")
         return fetch_clip(architecture, tag)
     if name not in TORCHVISION:

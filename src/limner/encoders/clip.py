@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,10 @@ _METHOD = "clip/1"
 _BATCH = 64
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 """What a tokenizer of its own consists of, in the layout of Hugging Face."""
+WEIGHT_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+"""Names of a repository's weights, the one that open_clip takes first."""
+USUAL = ("datacomp_xl", "laion2b", "webli")
+"""How the tags of an architecture's usual weights begin, the most accurate on ImageNet first."""
 
 
 @dataclass(frozen=True)
@@ -134,41 +139,82 @@ def _pretrained(architecture: str) -> list[tuple[str, dict[str, Any]]]:
     return [(tag, dict(module.get_pretrained_cfg(architecture, tag))) for tag in tags]
 
 
-def fetch_clip(architecture: str, tag: str = "") -> Path:
-    """Download published weights and their tokenizer into the cache of Hugging Face, where `find_clip` looks.
+def published_clip(architecture: str, tag: str = "") -> tuple[str, str]:
+    """Tag and repository on Hugging Face of published weights.
 
     Args:
         architecture: open_clip's name.
-        tag: which of its weights; "" where there is only one choice.
+        tag: which of its weights; "" for the usual ones.
     Raises:
-        ConfigError: unknown architecture or tag, or several and none is named.
-        MissingError: the extra is not installed, or the network refuses.
+        ConfigError: unknown architecture or tag, or several, none of which is usual, and none is named.
+        MissingError: the extra is not installed.
     """
-    module, known = _open_clip(), architectures(architecture)
+    known = architectures(architecture)
     choices = {
         one: settings["hf_hub"].rstrip("/")
         for one, settings in _pretrained(architecture)
         if of_clip(settings.get("hf_hub", "").rstrip("/").rpartition("/")[2], architecture, known)
     }
-    if not tag and len(choices) > 1:
+    if not choices:
+        raise ConfigError(
+            f"clip: no weights of {architecture} are published under its name; get open_clip's file of it and"
+            f" pass --weights clip:{architecture}=FILE"
+        )
+    usual = [one for start in USUAL for one in choices if one.startswith(start)]
+    if not tag and len(choices) > 1 and not usual:
         names = ", ".join(f"clip:{architecture}@{one}" for one in choices)
         raise ConfigError(f"clip: {architecture} has several weights; name one: {names}")
-    tag = tag or next(iter(choices), "")
+    tag = tag or next(iter((*usual, *choices)))
     if tag not in choices:
         raise ConfigError(f"clip: {architecture}: " + unknown("weights", tag, choices))
+    return tag, choices[tag]
+
+
+def clip_terms(repository: str) -> tuple[float, str]:
+    """Megabytes of a repository's weights, and the licence that it states or "".
+
+    Raises:
+        MissingError: the extra is not installed, or the network refuses.
+    """
+    with _fetching(repository):
+        from huggingface_hub import model_info
+
+        found = model_info(repository, files_metadata=True)
+        sizes = {one.rfilename: one.size or 0 for one in found.siblings or ()}
+        size = next((sizes[name] for name in WEIGHT_FILES if name in sizes), 0)
+        stated = found.card_data.get("license") if found.card_data else None
+        return size / 1e6, str(stated or "")
+
+
+def fetch_clip(architecture: str, tag: str = "") -> Path:
+    """Download published weights and their tokenizer into the cache of Hugging Face, where `find_clip` looks.
+
+    Args:
+        architecture: open_clip's name.
+        tag: as of `published_clip`.
+    Raises:
+        ConfigError: as `published_clip`.
+        MissingError: the extra is not installed, or the network refuses.
+    """
+    module, (tag, repository) = _open_clip(), published_clip(architecture, tag)
     own = module.get_model_config(architecture)["text_cfg"].get("hf_tokenizer_name")
-    try:
+    with _fetching(architecture):
         from huggingface_hub import hf_hub_download
 
         path = Path(module.download_pretrained(module.get_pretrained_cfg(architecture, tag)))
         for name in TOKENIZER_FILES if own else ():
-            hf_hub_download(choices[tag], name)
+            hf_hub_download(repository, name)
+    return path
+
+
+@contextmanager
+def _fetching(what: str) -> Iterator[None]:
+    """Turn trouble with the network into one line."""
+    try:
+        yield
     except Exception as error:  # of whatever library stands between here and the network
         reason = " ".join(str(error).split())[:120]
-        raise MissingError(
-            f"clip: {architecture} could not be fetched ({reason}); try again later"
-        ) from error
-    return path
+        raise MissingError(f"clip: {what} could not be fetched ({reason}); try again later") from error
 
 
 class ClipEncoder:

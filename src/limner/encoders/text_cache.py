@@ -6,8 +6,9 @@ A storyboard asks for the same steps after every change, a continued training ru
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,8 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.errors import CheckpointError
 from limner.files import replacing
 
-STORIES = 16
-LETTERS = 200_000
-"""Stories kept in memory, and the letters of the longest; a longer one is encoded anew."""
+ROWS = 16_384
+"""Vectors kept in memory: 25 MB where a vector has 384 numbers."""
 _BLOCK = 512
 
 
@@ -44,27 +44,78 @@ class _Cached:
         return self._encoder.dim
 
 
+class Turns:
+    """A lock that goes to whoever has waited longest: a loop over a long text lets others in between."""
+
+    def __init__(self) -> None:
+        """Free, with nobody waiting."""
+        self._queue: deque[threading.Lock] = deque()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many hold it or wait for it."""
+        return len(self._queue)
+
+    def __enter__(self) -> None:
+        """Wait until it is one's turn."""
+        turn = threading.Lock()
+        turn.acquire()
+        with self._lock:
+            self._queue.append(turn)
+            if self._queue[0] is turn:
+                turn.release()
+        turn.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        """Let the next one in."""
+        with self._lock:
+            self._queue.popleft()
+            if self._queue:
+                self._queue[0].release()
+
+
 class RecentTexts(_Cached):
-    """Keeps the vectors of the last stories in memory, each story as a whole; may be called by threads."""
+    """Keeps the vectors of the last portions of text in memory, each as a whole; may be called by threads.
+
+    Only vectors are kept, up to `ROWS` of them, or those of one longer portion; the oldest go first.
+    """
 
     def __init__(self, encoder: TextEncoder) -> None:
         """Take the encoder.
 
         Args:
-            encoder: what encodes.
+            encoder: what encodes; by one thread at a time.
         """
         super().__init__(encoder)
-        self._recent = lru_cache(maxsize=STORIES)(self._encode)
+        self._recent: dict[bytes, FloatArray] = {}
+        self._lock, self._turns = threading.Lock(), Turns()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Texts → (N, D) float32 rows of unit length, not to be written to."""
-        encode = self._recent if sum(map(len, texts)) <= LETTERS else self._encode
-        return encode(tuple(texts))
-
-    def _encode(self, texts: tuple[str, ...]) -> FloatArray:
-        rows = self._encoder.encode_text(list(texts))
-        rows.flags.writeable = False
+        key = hashlib.sha256(repr(list(texts)).encode("utf-8", "surrogatepass")).digest()
+        rows = self._kept(key)
+        if rows is not None:
+            return rows
+        with self._turns:
+            rows = self._kept(key)  # another thread may have encoded it meanwhile
+            if rows is None:
+                rows = self._encoder.encode_text(list(texts))
+                rows.flags.writeable = False
+                self._keep(key, rows)
         return rows
+
+    def _kept(self, key: bytes) -> FloatArray | None:
+        with self._lock:
+            rows = self._recent.pop(key, None)
+            if rows is not None:
+                self._recent[key] = rows  # the last that goes
+        return rows
+
+    def _keep(self, key: bytes, rows: FloatArray) -> None:
+        with self._lock:
+            self._recent[key] = rows
+            while len(self._recent) > 1 and sum(map(len, self._recent.values())) > ROWS:
+                del self._recent[next(iter(self._recent))]
 
 
 class KeptTexts(_Cached):

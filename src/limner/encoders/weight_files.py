@@ -166,8 +166,8 @@ def find_clip(architecture: str, given: Path | None = None, known: Sequence[str]
         if given is None and cached:
             return WeightFile(_one_snapshot(architecture, cached), "open_clip cache")
     raise MissingError(
-        f"no weights of clip:{architecture}; get open_clip's file of this architecture "
-        f"and pass --weights clip:{architecture}=FILE"
+        f"no weights of clip:{architecture}; run 'limner models get clip:{architecture}'"
+        f" or pass --weights clip:{architecture}=FILE"
     )
 
 

@@ -16,6 +16,9 @@ from pydantic import Field
 from limner.arrays import FloatArray, TextEncoder, unit_rows
 from limner.records import Record
 
+PORTION_LETTERS = 16_000
+"""Letters encoded at a time: some seconds of work, after which others have their turn."""
+
 
 class Evidence(Record):
     """log-likelihood ratio = slope · s + z_slope · (s − mean) / std + offset, in nats.
@@ -83,6 +86,7 @@ class Channel:
         beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
             say of one picture overlaps, and must not count twice.
         reads: ISO 639 codes of the languages its encoder reads; None for all.
+        whole: whether its encoder reads all steps as one story, so that they go to it together.
     """
 
     name: str
@@ -92,6 +96,33 @@ class Channel:
     context: float = 0.0
     beside: float = 1.0
     reads: frozenset[str] | None = None
+    whole: bool = False
+
+    def readable(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[bool]:
+        """Which texts it reads; `languages` as of `EncodedChannel.encode`."""
+        codes = self.reads
+        return [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
+
+    def portions(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[list[str]]:
+        """The texts that it reads, in the portions in which its encoder gets them.
+
+        The last bits of a vector depend on what is encoded with it, so a text is always cut alike.
+
+        Args:
+            texts: steps of one text.
+            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+        """
+        found: list[list[str]] = []
+        letters = 0
+        for text, read in zip(texts, self.readable(texts, languages), strict=True):
+            if not read:
+                continue
+            if not found or (not self.whole and letters + len(text) > PORTION_LETTERS):
+                found.append([])
+                letters = 0
+            found[-1].append(text)
+            letters += len(text)
+        return found
 
 
 @dataclass(frozen=True)
@@ -123,14 +154,12 @@ class EncodedChannel:
             texts: steps.
             languages: ISO 639 code of each; None takes all for languages that the channel reads.
         """
-        codes = channel.reads
-        read = [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
+        read = channel.readable(texts, languages)
         vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)
         context = None
         if any(read):
-            own = channel.encoder.encode_text(
-                [text for text, known in zip(texts, read, strict=True) if known]
-            )
+            portions = channel.portions(texts, languages)
+            own = np.concatenate([channel.encoder.encode_text(portion) for portion in portions])
             vectors[read] = own
             if channel.context and len(own) > 1:
                 whole = own.mean(axis=0, dtype=np.float32)

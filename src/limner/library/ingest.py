@@ -12,9 +12,11 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from types import FrameType
 
 import numpy as np
@@ -22,14 +24,16 @@ import pyarrow as pa
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder, expect, unit_rows
 from limner.errors import ConfigError, DataError
-from limner.language import ENGLISH, language_name
+from limner.language import language_name
 from limner.library import write
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
 from limner.library.library import Library
 from limner.library.reader import Reader, ReadFile
 from limner.library.store import FILES, SpaceInfo, chunks, vectors_name, vectors_schema
-from limner.pictures import find
-from limner.pictures.decode import display, pillow_warnings, reader_version
+from limner.library.words import mend
+from limner.pictures import find, videos
+from limner.pictures.decode import display
+from limner.pictures.formats import PictureError, pillow_warnings, reader_version
 from limner.pictures.metadata import CAPTION_SOURCES
 from limner.progress import Progress
 from limner.records import Problem
@@ -43,6 +47,8 @@ COMMIT_S = 10.0
 """Seconds after which fewer are written."""
 COMPACT_COMMITS = 128
 _SEP = os.fsencode(os.sep)
+VIDEO = "video"
+"""Status of a video of which frames are in the library."""
 RESUME = "stopped; what was read is kept. Give the same command again to continue."
 
 
@@ -152,7 +158,8 @@ class Batches:
         pixels = {one.sha256: one.pixels for one in self._files if one.pixels is not None}
         rows = [*self._rows.values(), *map(self._row, self._files)]
         vectors = {space: pa.concat_tables(tables) for space, tables in self._tables.items()}
-        write.write_batch(self.library.store, rows, pixels, self._labels, vectors)
+        places = {one.sha256: one.words.place for one in self._files if one.pixels and one.words.place}
+        write.write_batch(self.library.store, rows, pixels, self._labels, vectors, places=places)
         for space, table in vectors.items():
             self._vectors[space].update(table.column("id").to_pylist())
         self._files, self._rows, self._tables, self._labels = [], {}, {}, {}
@@ -224,11 +231,7 @@ def index(
         roots = tuple(find.source_path(source) for source in library.settings.sources)
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
-    sentences: dict[str, tuple[TextEncoder, frozenset[str] | None]] = {}
-    if captions and text_encoder is not None:
-        sentences[write.CAPTIONS] = (text_encoder, None if multilingual is None else frozenset((ENGLISH,)))
-    if captions and multilingual is not None:
-        sentences[write.MULTILINGUAL] = (multilingual, multilingual.reads)
+    sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         run = _Run(
             library,
@@ -274,13 +277,16 @@ class _Run:
     library: Library
     roots: tuple[bytes, ...]
     encoders: Sequence[ImageEncoder]
-    sentences: dict[str, tuple[TextEncoder, frozenset[str] | None]]
+    sentences: write.Sentences
     captions: bool
     follow_links: bool
     progress: Progress
     stopped: Callable[[], bool]
     count: Counter[str] = field(default_factory=Counter)
     unlisted: list[bytes] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    videos: set[str] = field(default_factory=set)
+    counted: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def agree(self) -> None:
@@ -344,14 +350,21 @@ class _Run:
     def _count(self) -> None:
         # The find.walk meets the same trouble and reports it; the bar merely goes without an end.
         with suppress(OSError, DataError):
-            self.progress.total(find.count_files(self.roots, follow_links=self.follow_links))
+            self.counted += find.count_files(self.roots, follow_links=self.follow_links)
+            self.progress.total(self.counted)
 
     def _todo(self) -> Iterator[find.FoundFile]:
         """Files to read; everything else is counted or noted on the way."""
         met: set[str] = set()
-        for entry in find.walk(self.roots, follow_links=self.follow_links):
+        # A table that was named says more than one that lies in a folder: what it lists is met first.
+        roots = sorted(self.roots, key=lambda root: not find.is_list(root))
+        walked = find.walk(roots, follow_links=self.follow_links)
+        for entry in chain.from_iterable(map(self._with_frames, walked)):
             if self.stopped():
                 return
+            if isinstance(entry, find.TablesRead):
+                self.tables.append(str(entry))
+                continue
             if isinstance(entry, find.OtherFile):
                 self.count["other_files"] += 1
                 continue
@@ -378,6 +391,35 @@ class _Run:
             else:
                 yield entry
 
+    def _with_frames(self, entry: find.Entry) -> Iterable[find.Entry]:
+        """What the walk met; in place of a video its frames, if there are any and it was not met before."""
+        if not isinstance(entry, find.VideoFile):
+            return (entry,)
+        key = write.file_key(entry.path)
+        if key in self.videos or self.stopped():
+            return ()
+        self.videos.add(key)
+        known = self.known.meet(key)
+        same = known is not None and (known.size, known.mtime_ns) == (entry.size, entry.mtime_ns)
+        refused = known is not None and known.status == "skipped" and same and not self.retry
+        row = partial(write.file_row, entry.path, entry.source, size=entry.size)
+        try:
+            frames = () if refused else videos.frames(entry, self.library.folder.resolve(), self.stopped)
+        except PictureError as error:
+            mtime_ns = entry.mtime_ns if error.lasting else -1
+            self.batches.skip(row(status="skipped", mtime_ns=mtime_ns, reason=str(error)))
+            frames, refused = (), True
+        if refused:
+            self.count["found"] += 1
+            self.progress.advance(1)
+        elif frames:
+            self.count["videos"] += 1
+            self.counted += len(frames) - 1
+            self.progress.total(self.counted)
+            if not same or (known is not None and known.status != VIDEO):
+                self.batches.skip(row(status=VIDEO, mtime_ns=entry.mtime_ns))
+        return frames
+
     def _reason(self, entry: find.FoundFile, known: KnownFile | None) -> str:
         """Why a file must be read, or that it is "unchanged", or still "refused"."""
         if known is None or known.status == "deleted":
@@ -394,6 +436,7 @@ class _Run:
         library, batches = self.library, self.batches
         if not self.stopped():
             self._mark_deleted()
+        mend(library.store)
         encoded = self._captions() if self.sentences and not self.stopped() else 0
         if not library.settings.grouped and not self.stopped():
             write.link_near(library)
@@ -415,6 +458,7 @@ class _Run:
         del self.count["refused"]  # they are among those skipped
         return IndexReport(
             **self.count,
+            tables=tuple(self.tables),
             skipped=tuple(skipped),
             warnings=tuple(batches.warnings),
             exact_duplicates=summary.duplicates,
@@ -458,11 +502,17 @@ class _Run:
         """Mark the files of these sources that the find.walk did not meet."""
         for some in chunks(self.known.unmet(), COMMIT_FILES):
             rows = self.library.store.lookup(FILES, "key", some)
-            for row in rows:
-                if self._was_looked_for(row):
-                    self.count["deleted"] += row["sha256"] != ""
-                    self.batches.skip({**row, "status": "deleted"})
+            # A frame is looked for where its video is.
+            origins = {write.file_key(row["source"]) for row in rows if find.is_video(row["source"])}
+            videos_of = {row["path_bytes"]: row for row in self.library.store.lookup(FILES, "key", origins)}
+            gone = [row for row in rows if self._was_looked_for(videos_of.get(row["source"], row))]
+            for row in gone:
+                self.count["deleted"] += row["sha256"] != ""
+                self.batches.skip({**row, "status": "deleted"})
             self.batches.commit()
+            for row in gone:
+                if row["source"] in videos_of:
+                    videos.discard(row["path_bytes"], self.library.folder.resolve())
 
     def _was_looked_for(self, row: write.FileRow) -> bool:
         """Whether this run would have met a file, were it still there."""
@@ -470,7 +520,9 @@ class _Run:
         if any(path.startswith(folder + _SEP) for folder in self.unlisted):
             return False
         source: bytes = row["source"]
-        listed = os.path.splitext(source)[1].lower() in find.LIST_SUFFIXES and not os.path.isdir(source)  # noqa: PTH112, PTH122
-        if listed:
+        if find.is_list(source):
             return source in self.roots
-        return any(path == root or path.startswith(root.rstrip(_SEP) + _SEP) for root in self.roots)
+        # A walk passes by the library's own folder, and so by the pictures that were brought into it.
+        home = os.fsencode(self.library.folder.resolve()) + _SEP
+        roots = (root for root in self.roots if root.startswith(home) or not path.startswith(home))
+        return any(path == root or path.startswith(root.rstrip(_SEP) + _SEP) for root in roots)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from limner.counts import counted
 from limner.language import ENGLISH, MORE_LANGUAGES, language_name
 from limner.library.store import FILES
 from limner.records import Problem, Record
@@ -117,13 +118,15 @@ class IndexReport(Record):
     """What one run of indexing did.
 
     Attributes:
-        found: files with a picture's suffix, links and unreadable ones included.
-        other_files: files that are no pictures by suffix.
+        found: files with a picture's suffix, links and unreadable ones included; of a video its frames.
+        videos: those of which frames are in the library.
+        other_files: files that are neither pictures nor videos by suffix.
         new: read for the first time, or back after having been deleted.
         changed: read again because the file, its sidecars or its row of a table changed.
         unchanged: left alone.
         completed: unchanged files read for a vector that was missing.
         deleted: marked as gone.
+        tables: what was read from tables that lie in the folders, a line each.
         skipped: not usable, whether found now or by an earlier run.
         warnings: usable pictures with damaged metadata, met in this run.
         exact_duplicates: present files beyond the first of each picture, in the whole library.
@@ -142,12 +145,14 @@ class IndexReport(Record):
     """
 
     found: int = 0
+    videos: int = 0
     other_files: int = 0
     new: int = 0
     changed: int = 0
     unchanged: int = 0
     completed: int = 0
     deleted: int = 0
+    tables: tuple[str, ...] = ()
     skipped: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
     exact_duplicates: int = 0
@@ -174,12 +179,20 @@ class IndexReport(Record):
             f"pictures in the library: {self.pictures:,}",
             f"files: {self.found:,} ({self.new:,} new, {self.changed:,} changed,"
             f" {self.unchanged:,} unchanged, {len(self.skipped):,} skipped), {self.deleted:,} deleted",
-            f"{self.exact_duplicates:,} exact duplicates; {self.near_pictures:,} pictures"
-            f" in {self.near_groups:,} near-duplicate groups",
-            f"{self.other_files:,} other files; {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
+            f"{counted(self.exact_duplicates, 'exact duplicate')}; {counted(self.near_pictures, 'picture')}"
+            f" in {counted(self.near_groups, 'near-duplicate group')}",
+            f"{counted(self.other_files, 'other file')};"
+            f" {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
         ]
+        if self.videos:
+            lines.append(f"frames of {counted(self.videos, 'video')} are among the pictures")
+        lines += self.tables[:listed]
+        if len(self.tables) > listed:
+            lines.append(f"and {len(self.tables) - listed:,} more tables of captions in the folders")
         lines += [
-            f"{space}: {count:,} pictures lack a vector" for space, count in self.incomplete.items() if count
+            f"{space}: no vector of {counted(count, 'picture')} yet"
+            for space, count in self.incomplete.items()
+            if count
         ]
         if self.languages and set(self.languages) != {ENGLISH}:
             shares = ", ".join(
@@ -190,8 +203,8 @@ class IndexReport(Record):
             lines.append(f"languages of the captions: {shares}")
         if self.unread:
             lines.append(
-                f"{len(self.unread):,} pictures have captions in languages that no installed encoder reads,"
-                f" and are found by their pixels alone; {MORE_LANGUAGES}"
+                f"no installed encoder reads the captions of {counted(len(self.unread), 'picture')},"
+                f" to be found by pixels alone; {MORE_LANGUAGES}"
             )
         kinds = (("skipped", self.skipped), ("metadata damaged", self.warnings), ("not read", self.unread))
         for title, problems in kinds:

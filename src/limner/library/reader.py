@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from limner.arrays import ByteArray, ImageEncoder
-from limner.pictures.decode import PictureError, decode, noted, read_file
+from limner.pictures.decode import decode, read_file
 from limner.pictures.find import FoundFile
+from limner.pictures.formats import PictureError, noted
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, read_sidecars, words_of_name
 

@@ -87,6 +87,7 @@ def read_settings(folder: Path) -> Settings:
 
 
 FILES, PICTURES = "files", "pictures"
+WORDS, PLACES = "words", "places"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
 _LOOKUP_VALUES = 1000
@@ -134,7 +135,15 @@ PICTURES_SCHEMA = pa.schema(
 )
 """Columns of `pictures`: one row per content, the fields of `records.Picture`."""
 
+WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
+"""Columns of `words`: what the user wrote about a picture, in place of what its files say."""
+
+PLACES_SCHEMA = pa.schema([("id", pa.string()), ("latitude", pa.float64()), ("longitude", pa.float64())])
+"""Columns of `places`: where a picture was taken."""
+
 SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
+LATER_SCHEMAS = {WORDS: WORDS_SCHEMA, PLACES: PLACES_SCHEMA}
+"""Tables that are made with their first row; libraries of older versions gain them then."""
 PRESENT = "array_length(paths) > 0"
 """Pictures that some file still holds."""
 CAPTIONED = f"{PRESENT} AND array_length(captions) > 0"
@@ -215,6 +224,8 @@ class Store:
     def upsert(self, name: str, rows: pa.Table) -> None:
         """Write rows, replacing those of equal key: doing it twice is doing it once."""
         if rows.num_rows:
+            if name in LATER_SCHEMAS:
+                self.ensure(name, LATER_SCHEMAS[name])
             merge = self._table(name).merge_insert(_indexed(name)[0])
             merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
@@ -251,12 +262,15 @@ class Store:
             name: the table.
             column: an indexed text column that holds hexadecimal digits.
             values: hexadecimal digits.
-            columns: what to return; by default all of `files` or `pictures`.
+            columns: what to return; by default all.
         """
+        if name in LATER_SCHEMAS and not self.has(name):
+            return []
+        schema = SCHEMAS.get(name) or LATER_SCHEMAS[name]
         return [
             row
             for some in chunks(sorted(set(values)), _LOOKUP_VALUES)
-            for batch in self.scan(name, columns or SCHEMAS[name].names, _among(column, some))
+            for batch in self.scan(name, columns or schema.names, _among(column, some))
             for row in batch.to_pylist()
         ]
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from limner.arrays import FloatArray, TextEncoder, unit_rows
+from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows
 from limner.errors import DataError
-from limner.language import language_of, languages_of
+from limner.language import ENGLISH, language_of, languages_of
 from limner.library.known import DIGEST, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
 from limner.library.store import (
@@ -26,7 +26,10 @@ from limner.library.store import (
     FILES_SCHEMA,
     PICTURES,
     PICTURES_SCHEMA,
+    PLACES,
+    PLACES_SCHEMA,
     PRESENT,
+    WORDS,
     Store,
     chunks,
     vectors_name,
@@ -34,6 +37,7 @@ from limner.library.store import (
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
+from limner.pictures.places import Place
 from limner.records import Caption
 
 if TYPE_CHECKING:
@@ -114,6 +118,8 @@ def write_batch(
     pixels: Mapping[str, Pixels],
     labels: Mapping[str, Labels],
     vectors: Mapping[str, pa.Table],
+    *,
+    places: Mapping[str, Place],
 ) -> None:
     """Write a batch.
 
@@ -123,6 +129,7 @@ def write_batch(
         pixels: content hash → what it shows, at least for contents new to the library.
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
+        places: content hash → where it was taken, as far as that is stated.
     """
     rows = {row["key"]: row for row in files}
     pictures = _pictures(store, rows, pixels, labels)
@@ -130,6 +137,8 @@ def write_batch(
     store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA))
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table)
+    located = [{"id": sha, "latitude": north, "longitude": east} for sha, (north, east) in places.items()]
+    store.upsert(PLACES, pa.Table.from_pylist(located, schema=PLACES_SCHEMA))
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA))
 
 
@@ -150,8 +159,9 @@ def _pictures(
         if row["status"] == "ok":
             holders[row["sha256"]].append(row)
     known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected)}
+    own = own_captions(store, affected)
     return [
-        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha))
+        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), own=own.get(sha))
         for sha, holding in sorted(holders.items())
     ]
 
@@ -162,8 +172,12 @@ def _picture(
     pixels: Pixels | None,
     labels: Labels | None,
     known: dict[str, Any] | None,
+    *,
+    own: list[dict[str, str]] | None,
 ) -> dict[str, Any]:
-    """One row of `pictures` from its files, its pixels where they were read, and its row so far."""
+    """One row of `pictures` from its files, its pixels where they were read, its row so far, and the
+    captions that the user wrote for it.
+    """
     holding = sorted(holding, key=lambda row: (row["path"], row["path_bytes"]))
     if known is None and pixels is None:
         raise DataError(f"library: picture {sha} has files but no row; delete the library and index again")
@@ -173,10 +187,8 @@ def _picture(
         row |= {"format": pixels.format, "phash": pixels.phash}
     if labels is not None:
         row["labels"] = [{"name": name, "probability": float(value)} for name, value in labels]
-    said = unique_captions(Caption(**caption) for file in holding for caption in file["captions"])
-    ordered = sorted(said, key=lambda caption: caption.source == "keywords")
     row["paths"] = [file["path"] for file in holding]
-    row["captions"] = [caption.model_dump() for caption in ordered]
+    row["captions"] = stated_captions(holding) if own is None else own
     for name in ("credit", "license"):
         row[name] = next((file[name] for file in holding if file[name]), "")
     row["taken"] = next((file["taken"] for file in holding if file["taken"]), None)
@@ -185,12 +197,42 @@ def _picture(
     return row
 
 
+def stated_captions(files: Iterable[FileRow]) -> list[dict[str, str]]:
+    """What the files of one picture say about it, as rows of `captions`: keywords last."""
+    said = unique_captions(Caption(**caption) for file in files for caption in file["captions"])
+    return [one.model_dump() for one in sorted(said, key=lambda caption: caption.source == "keywords")]
+
+
+def own_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+    """What the user wrote about some of these pictures, by id; an empty list is a wish for no words."""
+    return {row["id"]: row["captions"] for row in store.lookup(WORDS, "id", pictures)}
+
+
 CAPTIONS, MULTILINGUAL = "captions", "multilingual"
 CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
 """Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
 _SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
 _TEXTS_AT_ONCE = 512
 _GROUP_ROWS = 8192
+
+
+Sentences = dict[str, tuple[TextEncoder, frozenset[str] | None]]
+"""Space of captions → their encoder, and the languages of those that it is given; None for all."""
+
+
+def sentences_of(english: TextEncoder | None, multilingual: SentenceEncoder | None) -> Sentences:
+    """Which encoder is given which captions.
+
+    Args:
+        english: makes the space "captions", of all languages where there is no other.
+        multilingual: makes the space "multilingual" of captions in all languages that it reads.
+    """
+    found: Sentences = {}
+    if english is not None:
+        found[CAPTIONS] = (english, None if multilingual is None else frozenset((ENGLISH,)))
+    if multilingual is not None:
+        found[MULTILINGUAL] = (multilingual, multilingual.reads)
+    return found
 
 
 def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:

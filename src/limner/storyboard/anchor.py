@@ -30,9 +30,7 @@ RUN = 24
 
 def anchors_of(problem: Lattice) -> IntArray:
     """Candidate numbers that may be the anchor: the pinned pictures, or without pins every candidate."""
-    if len(problem.pinned):
-        return problem.pinned
-    return np.unique(problem.items[problem.unary > -np.inf])
+    return problem.pinned if len(problem.pinned) else problem.anchors
 
 
 def leading(problem: Lattice, most: int) -> IntArray:

@@ -296,6 +296,10 @@ class Calibration(Record):
         found = (self.suitability.get("+".join(one)) for one in (names, alike))
         return next((one for one in found if one is not None), self.suitability["*"])
 
+    def covers(self, channels: Collection[str]) -> bool:
+        """Whether chances were fitted for these channels, and are no guess from others."""
+        return bool(channels) and self.suitable(channels) is not self.suitability["*"]
+
 
 @cache
 def load() -> Calibration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,11 +65,13 @@ def pool_of(
     readings: Sequence[EncodedChannel],
     hits: Hits,
     *,
-    pinned: Sequence[int],
+    fixed: Mapping[int, int],
+    guided: bool,
     pair_space: str | None,
     pair_evidence: Evidence,
     count: int,
     barred: BoolArray,
+    near: IntArray | None = None,
 ) -> Pool:
     """Each step's list: what either reading found, the fixed pictures, and what looks most like them.
 
@@ -77,22 +79,25 @@ def pool_of(
         index: of the gallery.
         readings: channels with the S steps read alone and then in context.
         hits: what they found.
-        pinned: gallery rows of the fixed pictures.
+        fixed: step → gallery row of the picture fixed there.
+        guided: whether some of them guide the others, who may then be like one that no channel knows.
         pair_space: gallery space that compares pictures; None where they say nothing of each other.
         pair_evidence: how its cosine becomes nats.
         count: pictures like the fixed ones to add.
         barred: (M,) True for pictures that must not be shown.
+        near: (2S, K) gallery rows to consider as well, per step and reading.
     """
+    found = hits.rows if near is None else np.concatenate([hits.rows, near], axis=1)
     steps = len(hits.rows) // 2
-    extra = np.unique(np.array(pinned, dtype=np.int64))
-    if pair_space is not None and pinned:
+    extra = np.unique(np.array(list(fixed.values()), dtype=np.int64))
+    if pair_space is not None and fixed:
         space = index.gallery.space(pair_space)
         seen = extra[space.present[extra]]
         if len(seen):
             vectors = np.asarray(space.matrix[seen], dtype=np.float32)
             look = EncodedChannel("look", pair_space, pair_evidence, vectors)
             extra = np.union1d(extra, index.search([look], count, exclude=barred).rows)
-    lists = [np.unique(np.concatenate([hits.rows[s], hits.rows[steps + s], extra])) for s in range(steps)]
+    lists = [np.unique(np.concatenate([found[s], found[steps + s], extra])) for s in range(steps)]
     rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
     items = np.zeros((steps, max(map(len, lists), default=0)), dtype=np.int64)
     unary = np.full(items.shape, -np.inf)
@@ -100,10 +105,12 @@ def pool_of(
     for s, own in enumerate(lists):
         items[s, : len(own)] = np.searchsorted(rows, own)
         unary[s, : len(own)] = scored.scores[s, items[s, : len(own)]]
-    if not pinned:  # a picture that no channel knows is never chosen for want of a better one
+    if not guided:  # a picture that no channel knows is never chosen for want of a better one
         known = np.zeros((steps, len(rows)), dtype=bool)
         for channel in readings:
             known |= np.outer(channel.texts[:steps].any(axis=1), scored.present[channel.name])
+        for step, row in fixed.items():
+            known[step, np.searchsorted(rows, row)] = True
         unary[~np.take_along_axis(known, items, axis=1)] = -np.inf
     pair: CosinePairwise | Indifferent = Indifferent()
     if pair_space is not None:

@@ -229,7 +229,11 @@ def add_pictures(
 
 
 def channels_of(
-    library: Library, names: Sequence[str], calibration: Calibration, device: str = "cpu"
+    library: Library,
+    names: Sequence[str],
+    calibration: Calibration,
+    device: str = "cpu",
+    weights: Sequence[str] = (),
 ) -> list[Channel]:
     """The channels to ask a library with.
 
@@ -238,8 +242,9 @@ def channels_of(
         names: channel names; none means every channel that some picture of the library has.
         calibration: how cosines become nats.
         device: torch device of the text side of clip; encoders of sentences stay on the CPU.
+        weights: of clip, as given to ``--weights``; none for the usual places.
     Raises:
-        ConfigError: unknown channel.
+        ConfigError: unknown channel, or weights of an unknown encoder.
         DataError: the library has no vectors for a channel that was asked for, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
@@ -266,12 +271,13 @@ def channels_of(
         )
     from limner.encoders.base_encoder import made_by as shipped_now
 
+    places = weights_by_name(weights)
     encoders: dict[str, TextEncoder] = {}
     channels = []
     for name in chosen:
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
-        encoder = _loaded(kind, encoders, device)
+        encoder = _loaded(kind, encoders, device, places.get(kind, places.get("")))
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
@@ -289,7 +295,9 @@ def channels_of(
     return channels
 
 
-def _loaded(kind: str, encoders: dict[str, TextEncoder], device: str) -> TextEncoder:
+def _loaded(
+    kind: str, encoders: dict[str, TextEncoder], device: str, weights: Path | None = None
+) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
         encoders[kind] = RecentTexts(
@@ -300,7 +308,7 @@ def _loaded(kind: str, encoders: dict[str, TextEncoder], device: str) -> TextEnc
                 foreign=foreign,
             )
             if kind in SHIPPED
-            else text_encoder(kind, device=device)
+            else text_encoder(kind, weights=weights, device=device)
         )
     return encoders[kind]
 

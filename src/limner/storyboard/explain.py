@@ -79,6 +79,9 @@ NOTICEABLE = 0.05
 TELLING = 0.5
 """Nats by which a channel must lift its best candidate above its median one to say anything."""
 
+EQUAL, LITTLE, MUCH = 0.1, 1.0, 3.0
+"""Nats of a gap: below the first, two are about equal; below the second, close; from the last, far apart."""
+
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
@@ -108,6 +111,7 @@ class Considered:
         ruled_out: (S,) whether a picture that the user banned would have fitted.
         pinned: steps the user fixed.
         given: steps the text itself illustrates.
+        held: steps that stay as they are and were not chosen for this time.
         allow_repeats: whether runners-up may be used elsewhere.
         runners_up: how many to name.
     """
@@ -121,6 +125,7 @@ class Considered:
     ruled_out: NDArray[np.bool_]
     pinned: frozenset[int]
     given: frozenset[int]
+    held: frozenset[int]
     allow_repeats: bool
     runners_up: int
 
@@ -221,6 +226,7 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
         score=float(board.pool.unary[s, column]),
         channels=channels,
         pairwise=float(board.pairwise[s, column]),
+        probability=None if board.chances is None else board.chances.probability(s, column),
         matched=matched(board.texts[s], chain(*_words_of(picture, channels))),
     )
 
@@ -238,7 +244,7 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
 
 
 def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent: tuple[str, ...]) -> str:
-    """A sentence such as: Caption words “kite”, “beach” match; the runner-up is weaker by 1.3."""
+    """A sentence such as: Caption words “kite”, “beach” match; the runner-up is a little weaker."""
     found = _words_of(chosen.picture, chosen.channels)
     in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
@@ -253,21 +259,31 @@ def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent
             parts.append("all pictures match this step about equally")
         elif telling[strongest] > 0:
             named = PLAIN.get(strongest, f"the channel {strongest}")
-            parts.append(f"the best evidence is {named} (match strength {telling[strongest]:.1f})")
+            parts.append(f"the best evidence is {named}")
         else:
-            parts.append("it does not match well, but every other picture matches less")
+            better = s in board.held and gap is not None and gap < 0
+            parts.append(
+                f"it does not match well{'' if better else ', but every other picture matches less'}"
+            )
     if chosen.pairwise > NOTICEABLE:
         parts.append("it looks like the pictures of the other steps")
     elif chosen.pairwise < -NOTICEABLE:
         parts.append("it does not look like the pictures of the other steps")
     if gap is not None:
-        parts.append(
-            f"the runner-up is weaker by {gap:.1f}"
-            if gap >= 0
-            else f"the runner-up is stronger by {-gap:.1f} here, but weaker for the text as a whole"
-        )
+        whole = "" if gap >= 0 or s in board.held else " here, but weaker for the text as a whole"
+        parts.append(f"the runner-up is {_compared(gap)}{whole}")
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
+
+
+def _compared(gap: float) -> str:
+    """How a runner-up stands to the choice, by nats that the choice is ahead."""
+    size = abs(gap)
+    if size < EQUAL:
+        return "about as strong"
+    return ("a little " if size < LITTLE else "much " if size >= MUCH else "") + (
+        "weaker" if gap > 0 else "stronger"
+    )
 
 
 def _quoted(found: tuple[str, ...]) -> str:

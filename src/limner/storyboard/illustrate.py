@@ -13,6 +13,7 @@ from pydantic import Field
 from limner.errors import ConfigError, DataError
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery
+from limner.library.scan import BoolArray
 from limner.library.search import Index
 from limner.records import Picture, Record, Story, Storyboard, limner_version
 from limner.storyboard.calibration import UNAVOIDABLE, Chances, Found, Suitability
@@ -22,7 +23,8 @@ from limner.storyboard.decoding import Decoder, decode, pairwise_terms
 from limner.storyboard.explain import Considered, explain
 from limner.storyboard.lattice import BLANK, Float64Array, IntArray, lattice
 
-CANDIDATES = 200
+CANDIDATES, OF_OCCASION = 200, 20
+"""Pictures considered per step and reading, and of the occasion of a fixed picture as well."""
 Pictures = Callable[[Sequence[str]], list[Picture]]
 
 
@@ -39,6 +41,7 @@ class BoardOptions(Record):
         pinned_weight: in place of an inferred pair weight that is smaller, where a picture is fixed.
         pair_space: gallery space in which pictures are compared.
         pair_evidence: how their cosine becomes nats.
+        occasion_weight: nats for a picture that was taken on the same occasion as one that is fixed.
         allow_repeats: whether a picture, or a near-duplicate of it, may be shown twice.
         pins: 0-based step → picture id, or None to keep the step blank.
         bans: picture ids that must not be shown.
@@ -54,6 +57,7 @@ class BoardOptions(Record):
     pinned_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     pair_space: str = "visual"
     pair_evidence: Evidence = Evidence(slope=0.0, z_slope=0.5, offset=0.0)
+    occasion_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     allow_repeats: bool = False
     pins: dict[int, str | None] = Field(default_factory=dict)
     bans: tuple[str, ...] = ()
@@ -94,7 +98,9 @@ def choose_pictures(
     suitability: Suitability | None = None,
     coherence: Coherence | None = None,
     given: Mapping[int, str] | None = None,
+    held: Mapping[int, str | None] | None = None,
     languages: Sequence[str] | None = None,
+    occasions: Callable[[Sequence[str]], IntArray] | None = None,
     library: str = "",
 ) -> Storyboard:
     """Choose a picture for every step of a story and say why.
@@ -108,8 +114,13 @@ def choose_pictures(
         suitability: calibration of blanks; None leaves a step blank only when nothing is left.
         coherence: calibration of how much context and agreement count; None takes both in full.
         given: 0-based step → id of the picture the text itself shows there; a pin goes first.
+        held: 0-based step → picture id, or None for a blank, that stays as it is while the other steps are
+            chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
+            first.
         languages: ISO 639 code of each step; a step in one that no channel reads is left blank, where no
             picture is fixed elsewhere that others may be like. None takes all for readable.
+        occasions: ids → the number of the occasion of each, negative where none is known; None where no
+            occasion is.
         library: name to note on the board.
     Raises:
         ConfigError: min_probability without a calibration.
@@ -118,10 +129,15 @@ def choose_pictures(
     """
     options = options or BoardOptions()
     if options.min_probability is not None and suitability is None:
-        raise ConfigError("min_probability is set, but there is no calibration of suitability to apply it to")
+        raise ConfigError(
+            "--min-score (min_probability) needs a calibration of suitability, and there is none"
+        )
     index = gallery if isinstance(gallery, Index) else Index(gallery)
-    fixed, banned = _fixed(story, index.gallery.ids, options, given or {})
+    given, held = given or {}, {step: one for step, one in (held or {}).items() if step not in options.pins}
+    fixed, banned = _fixed(story, index.gallery.ids, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
+    staying = {step for step, one in held.items() if one is None or given.get(step) != one}
+    guides = [row for step, row in shown.items() if step not in staying]
     texts = step_texts(story)
     encoded = [EncodedChannel.encode(channel, texts, languages) for channel in channels]
     encoded = [one for one in encoded if one.texts.any()] or encoded
@@ -130,11 +146,15 @@ def choose_pictures(
     readings = [one.both_readings() for one in encoded]
     hits = index.search(readings, options.considered, exclude=barred)
     pair_space = options.pair_space if options.decoder != "off" and options.pair_weight != 0 else None
+    related = _related(index, guides, options, occasions)
+    near = index.search(readings, OF_OCCASION, exclude=barred | ~related).rows if related.any() else None
     pool = pool_of(
         index,
         readings,
         hits,
-        pinned=list(shown.values()),
+        near=near,
+        fixed=shown,
+        guided=bool(guides),
         pair_space=pair_space,
         pair_evidence=options.pair_evidence,
         count=options.considered,
@@ -142,27 +162,30 @@ def choose_pictures(
     )
     available = int(np.count_nonzero(~barred))
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
-    context, weight = _weights(reading, options, coherence, pinned=bool(shown))
+    context, weight = _weights(reading, options, coherence, pinned=bool(guides))
     pool = pool.weighing(context, weight)
     columns = {step: pool.column(step, row) for step, row in shown.items()}
+    bonus = options.occasion_weight * related[pool.rows][pool.items].astype(np.float64)
+    bonus[list(fixed)] = 0.0
     chances = None
     prices: Float64Array = np.full(len(texts), UNAVOIDABLE)
     unary = pool.unary
     if suitability is not None:
         searched = Found(hits.evidence[: len(texts)], pool.unary, available, weight)
         chances = Chances(suitability, searched, threshold=options.min_probability)
-        admitted = chances.admitted(pool.support(list(shown.values())))
+        admitted = chances.admitted(pool.support(guides) + bonus)
         admitted[list(columns), list(columns.values())] = True
         unary = np.where(admitted, pool.unary, -np.inf)
         neighbours = 2 if options.decoder in ("chain", "greedy", "beam") else 1
         prices = chances.blank_prices(neighbours * pool.pair.lowest)
     problem = lattice(
-        unary,
+        unary + bonus,
         pool.groups,
         pool.pair,
         items=pool.items,
         blank=prices,
         locks={step: columns.get(step) for step in fixed},
+        held=staying,
         allow_repeats=options.allow_repeats,
     )
     choice = decode(problem, options.decoder, beam_width=options.beam_width)
@@ -171,12 +194,13 @@ def choose_pictures(
         texts=texts,
         ids=[index.gallery.ids[row] for row in pool.rows],
         pool=pool,
-        pairwise=pairwise_terms(problem, options.decoder, choice),
+        pairwise=pairwise_terms(problem, options.decoder, choice) + bonus,
         columns=choice.columns,
         chances=chances,
         ruled_out=_ruled_out(index, readings, banned, context, chances),
         pinned=frozenset(options.pins),
-        given=frozenset(given or {}) - frozenset(options.pins),
+        given=frozenset(given) - frozenset(options.pins) - staying,
+        held=frozenset(staying),
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
     )
@@ -196,8 +220,21 @@ def choose_pictures(
     )
 
 
+def _related(
+    index: Index,
+    guides: Sequence[int],
+    options: BoardOptions,
+    occasions: Callable[[Sequence[str]], IntArray] | None,
+) -> BoolArray:
+    """(M,) pictures of the occasion of one that is fixed, where that counts."""
+    if not options.occasion_weight or occasions is None or not guides:
+        return np.zeros(len(index.gallery), dtype=bool)
+    own = occasions(index.gallery.ids)
+    return np.isin(own, own[guides]) & (own >= 0)
+
+
 def _fixed(
-    story: Story, ids: Sequence[str], options: BoardOptions, given: Mapping[int, str]
+    story: Story, ids: Sequence[str], options: BoardOptions, given: Mapping[int, str | None]
 ) -> tuple[dict[int, int | None], IntArray]:
     """Step → gallery row that is not up for choice, or None for a blank the user wants; and banned rows."""
     wanted, steps = {**given, **options.pins}, len(story.steps)

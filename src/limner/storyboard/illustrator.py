@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,12 +23,13 @@ from limner.library.browse import Catalogue
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.library import Library, LibrarySummary
 from limner.library.search import Index
+from limner.progress import Progress
 from limner.records import Candidate, Problem, Story, Storyboard
 from limner.storyboard.calibration import Calibration, Suitability, calibrated
 from limner.storyboard.coherence import Coherence
 from limner.storyboard.equipment import PAIR_SPACES, channels_of, pair_space
 from limner.storyboard.explain import matched
-from limner.storyboard.illustrate import BoardOptions, choose_pictures
+from limner.storyboard.illustrate import BoardOptions, choose_pictures, step_texts
 from limner.storyboard.languages import language_of_query, languages_of_story, unread, unread_note
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import (
@@ -42,6 +44,7 @@ from limner.storyboard.trained import (
 )
 
 NONE, LOOKS = "none", "visual"
+READING, CHOOSING = "text", "choosing"
 OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
 Value = TypeVar("Value")
 
@@ -76,6 +79,7 @@ class Illustrator:
         model: TrainedRun | None = None,
         metric: TrainedRun | None = None,
         channels: Sequence[str] = (),
+        weights: Sequence[str] = (),
         device: str = "cpu",
     ) -> None:
         """Take an opened library.
@@ -87,6 +91,7 @@ class Illustrator:
                 blank.
             metric: a trained same-document metric by which pictures are compared in place of all else.
             channels: those that take part; none for all that the library has.
+            weights: of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
             device: torch device of the text side of clip; runs lie on theirs already.
         Raises:
             ConfigError: channels beside a run.
@@ -99,7 +104,7 @@ class Illustrator:
         self.library, self.model, self.metric = library, model, metric
         self.name = library.folder.resolve().name
         self.catalogue = Catalogue.read(library.store)
-        self._named, self._device = tuple(channels), device
+        self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
 
     @kept
@@ -128,7 +133,9 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            return tuple(channels_of(self.library, self._named, self._calibration, self._device))
+            return tuple(
+                channels_of(self.library, self._named, self._calibration, self._device, self._weights)
+            )
         own = run_channel(self.model, self.library)
         return (replace(own, encoder=RecentTexts(own.encoder)),)
 
@@ -154,6 +161,11 @@ class Illustrator:
             return tuple(one.name for one in self.channels)
         except LimnerError:
             return ()
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the chance that a picture fits was fitted for the channels here."""
+        return self.model is None and self._calibration.covers(self.channel_names)
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -204,7 +216,7 @@ class Illustrator:
         chosen = build(BoardOptions, dict(values or {}), where, overrides)
         if chosen.min_probability is not None and self.model is not None:
             raise ConfigError(
-                f"{where}: min_probability (--min-score) is calibrated for other channels and does not go"
+                f"{where}: --min-score (min_probability) is calibrated for other channels and does not go"
                 " with a trained run; drop one of the two"
             )
         named = chosen.pins | dict(pins or {})
@@ -224,16 +236,22 @@ class Illustrator:
         options: BoardOptions | None = None,
         *,
         shown: Shown | None = None,
+        held: Mapping[int, str | None] | None = None,
         relations: str | Mapping[int, str] | None = None,
+        progress: Progress | None = None,
     ) -> Storyboard:
         """Illustrate a story.
+
+        The text is encoded first, portion by portion, and others are answered meanwhile.
 
         Args:
             story: the text.
             options: see `options`; None for what the calibration says.
             shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
+            held: 0-based step → picture id, or None for a blank, that stays as it is, see `choose_pictures`.
             relations: that the pictures should have, as `limner.storyboard.trained.asked` reads them: one for
                 all steps, or 0-based step → relation.
+            progress: learns how many letters the encoders have read; an error that it raises ends the work.
         Raises:
             ConfigError: a relation without a trained run, or one that it does not know.
             LimnerError: as `index`, `channels` and `limner.storyboard.illustrate.choose_pictures`.
@@ -252,6 +270,9 @@ class Illustrator:
         if not story.language:
             side = story.direction if story.direction == "rtl" else direction(languages.main)
             story = story.model_copy(update={"language": languages.main, "direction": side})
+        progress = progress or Progress()
+        _encode(channels, step_texts(story), codes, progress)
+        progress.stage(CHOOSING, None)
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
             board = choose_pictures(
                 story,
@@ -262,7 +283,9 @@ class Illustrator:
                 suitability=self._suitability(codes),
                 coherence=self.coherence(options),
                 given=shown.inside,
+                held=held,
                 languages=codes,
+                occasions=self.catalogue.occasions_of,
                 library=self.name,
             )
             found = list(board.steps)
@@ -311,9 +334,8 @@ class Illustrator:
             None of them where nothing here reads the language of the words; see `language_note`.
         """
         channels = [*self.channels, *self._relation([relation])]
-        with self.lock:
-            code = language_of_query(text, self.library.settings)
-            encoded = [EncodedChannel.encode(one, [text], [code]) for one in channels]
+        code = language_of_query(text, self.library.settings)
+        encoded = [EncodedChannel.encode(one, [text], [code]) for one in channels]
         encoded = [one for one in encoded if one.texts.any()]
         return self._found(encoded, limit, text=text) if encoded else []
 
@@ -416,6 +438,22 @@ class Illustrator:
         if self.model is None:
             raise ConfigError("--relation: only a trained run knows relations; give one with --model")
         return [relation_channel(self.model, relations)]
+
+
+def _encode(
+    channels: Sequence[Channel], texts: Sequence[str], languages: Sequence[str], progress: Progress
+) -> None:
+    """Let every encoder read a text; all of them remember it.
+
+    All read a portion before any reads the next, since several go by the same vectors: so time goes evenly.
+    """
+    portions = [[(one.encoder, part) for part in one.portions(texts, languages)] for one in channels]
+    letters = sum(len(text) for own in portions for _, part in own for text in part)
+    progress.stage(READING, letters)
+    for row in zip_longest(*portions):
+        for encoder, part in filter(None, row):
+            encoder.encode_text(part)
+            progress.advance(sum(map(len, part)))
 
 
 def _written(relations: str | Mapping[int, str] | None) -> str | None:

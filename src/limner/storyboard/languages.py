@@ -51,5 +51,6 @@ def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None
     if not steps:
         return None
     names = ", ".join(dict.fromkeys(language_name(codes[n]) for n in steps))
-    part = "the text is" if len(steps) == len(codes) else f"{len(steps)} of {len(codes)} steps are"
+    some = f"{len(steps)} of {len(codes)} steps {'is' if len(steps) == 1 else 'are'}"
+    part = "the text is" if len(steps) == len(codes) else some
     return f"{part} in a language that no installed encoder reads: {names}; {MORE_LANGUAGES}"

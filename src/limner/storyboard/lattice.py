@@ -6,7 +6,7 @@ scores and groups. It chooses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import expect
+from limner.counts import counted
 from limner.errors import DataError, NumericsError
 from limner.library.scan import BoolArray
 
@@ -62,6 +63,7 @@ class Lattice:
         blank: (S,) nats of showing nothing; −inf where that is not allowed.
         pair: what candidates say for each other.
         pinned: candidate numbers the user fixed.
+        anchors: candidate numbers that may be the latent picture where none is pinned.
     """
 
     unary: Float64Array
@@ -70,6 +72,7 @@ class Lattice:
     blank: Float64Array
     pair: Pairwise
     pinned: IntArray
+    anchors: IntArray
 
     @cached_property
     def numbered(self) -> tuple[IntArray, IntArray]:
@@ -127,11 +130,13 @@ def lattice(
     items: IntArray | None = None,
     blank: Float64Array | None = None,
     locks: Mapping[int, int | None] | None = None,
+    held: Collection[int] = (),
     allow_repeats: bool = False,
 ) -> Lattice:
     """Fold pins and the rule against repeats into one problem.
 
     A pinned picture stays whatever else happens, even twice; no other step may then show its group.
+    A held one stays likewise, but guides the others no more than any picture that the decoder chose.
 
     Args:
         unary: (S, K) nats; −inf where a step may not show a candidate.
@@ -140,6 +145,7 @@ def lattice(
         items: (S, K) candidate numbers; None when every step's list is 0..K−1.
         blank: (S,) nats of showing nothing; None or −inf forbids it.
         locks: step of the S → column it must show, or None to keep it blank.
+        held: those of the locked steps that nobody pinned: they only stay as they are.
         allow_repeats: whether steps may share a group.
     Raises:
         DataError: a step is left with nothing.
@@ -158,12 +164,16 @@ def lattice(
     locks = locks or {}
     group = np.asarray(groups, dtype=np.int64)[items] if items.size else np.zeros((steps, width), np.int64)
     fixed = {step: column for step, column in locks.items() if column is not None}
-    pinned = np.array([items[step, column] for step, column in fixed.items()], dtype=np.int64)
+    taken = np.array([items[step, column] for step, column in fixed.items()], dtype=np.int64)
+    pinned = np.array(
+        [items[step, column] for step, column in fixed.items() if step not in held], dtype=np.int64
+    )
     if allow_repeats:
         group = np.arange(values.size).reshape(values.shape)
-    elif len(pinned):
+    elif len(taken):
         free = ~np.isin(np.arange(steps), list(fixed))[:, None]
-        values[np.isin(group, np.asarray(groups)[pinned]) & free] = -np.inf
+        values[np.isin(group, np.asarray(groups)[taken]) & free] = -np.inf
+    possible = values > -np.inf  # what a held step could have shown may still be the latent picture
     for step, column in locks.items():
         kept = -np.inf if column is None else values[step, column]
         values[step] = -np.inf
@@ -172,13 +182,16 @@ def lattice(
             group[step] = -1 - step  # a pin is exempt from the rule
         elif prices[step] == -np.inf:
             prices[step] = 0.0
+        if step not in held:
+            possible[step] = values[step] > -np.inf
     stuck = np.flatnonzero(np.isneginf(np.column_stack([values, prices])).all(axis=1))
     if len(stuck):
         raise DataError(
             f"step {stuck[0] + 1}: every candidate is banned or taken and blanks are not allowed; "
             "ban less, allow repeats or allow blanks"
         )
-    return Lattice(values, np.asarray(items, dtype=np.int64), group, prices, pair, np.unique(pinned))
+    cells, anchors = np.asarray(items, dtype=np.int64), np.unique(np.asarray(items)[possible])
+    return Lattice(values, cells, group, prices, pair, np.unique(pinned), anchors)
 
 
 def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[IntArray, float]:
@@ -219,8 +232,8 @@ def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[I
         rows, columns = linear_sum_assignment(cost)
     except ValueError:
         raise DataError(
-            f"{steps} steps cannot all get a picture of their own from {len(names)} groups; "
-            "allow repeats or blanks, or index more pictures"
+            f"{counted(steps, 'step')} cannot all get a picture of their own"
+            f" from {counted(len(names), 'group')}; allow repeats or blanks, or index more pictures"
         ) from None
     return chosen[rows, columns], float(-cost[rows, columns].sum())
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder, unit_rows
+from limner.counts import counted
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.library.channels import Channel, Evidence
 from limner.storyboard.illustrate import step_texts
@@ -117,7 +118,7 @@ def run_channel(run: TrainedRun, library: Library) -> Channel:
             f"--model: {run.folder} compares pictures and reads no texts; give it with --metric"
         )
     check_run(run, library)
-    return Channel(MODEL, RunTexts(run), MODEL, PRIOR)
+    return Channel(MODEL, RunTexts(run), MODEL, PRIOR, whole=True)
 
 
 def check_run(run: TrainedRun, library: Library) -> None:
@@ -141,9 +142,8 @@ def without_vectors(run: TrainedRun, gallery: Gallery, library: Library) -> str:
     present = gallery.space(run.space).present
     if present.all():
         return ""
-    return (
-        f"{int((~present).sum())} of {len(present)} pictures have no vector of this run; {_due(run, library)}"
-    )
+    lacking = f"{int((~present).sum())} of {counted(len(present), 'picture')}"
+    return f"no vector of this run for {lacking}; {_due(run, library)}"
 
 
 def _due(run: TrainedRun, library: Library) -> str:
@@ -243,14 +243,14 @@ def _direction(run: TrainedRun, relation: str) -> FloatArray:
     names = run.model.relations
     if not names:
         raise ConfigError(
-            f"--relation: {run.folder} predicts no relations; train with model.relations='linear'"
+            f"--relation: {run.folder} predicts no relations; train with --set model.relations=linear"
         )
     if relation not in names:
         raise ConfigError("--relation: " + unknown("relation", relation, names))
     if not run.model.separable:
         raise ConfigError(
             f"--relation: in {run.folder} relations are not linear, so no picture has one apart from its"
-            " text; train with model.relations='linear'"
+            " text; train with --set model.relations=linear"
         )
     # The picture terms of the D basis vectors are the rows of the picture half of the weights.
     basis = np.eye(run.model.dim, dtype=np.float32)
@@ -300,4 +300,5 @@ def relation_channel(run: TrainedRun, relations: Sequence[str | None]) -> Channe
     # Rows may be shorter than 1 but not longer; the slope gives them their lengths back.
     slope = float(np.linalg.norm(rows, axis=1).max())
     encoder = StepRelations(rows / np.float32(slope) if slope else rows, run.fingerprint)
-    return Channel(RELATION, encoder, MODEL, Evidence(slope=slope, z_slope=0.0, offset=0.0))
+    evidence = Evidence(slope=slope, z_slope=0.0, offset=0.0)
+    return Channel(RELATION, encoder, MODEL, evidence, whole=True)

@@ -7,14 +7,14 @@ No parsing and no cutting here.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from limner.records import PictureRef, Step
+from limner.records import Between, Part, PictureRef, Step
 
 Direction = Literal["ltr", "rtl"]
 CREDITS = ("title", "language", "author", "illustrator", "license")
@@ -29,11 +29,13 @@ class LeftOut:
         reason: why, in a few words, such as ``ingredients`` or ``navigation``.
         text: the words, "" for a picture alone.
         pictures: targets of the pictures that went with it.
+        kept: the story still holds it, between its steps.
     """
 
     reason: str
     text: str = ""
     pictures: tuple[str, ...] = ()
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Block:
         list_id: for an item: equal inside one list, different between lists.
         card: kind and number of the card that it stands in, see `limner.text.html_cards`; (0, 0): in none.
         caption: its words are the caption of a picture.
+        parts: its words with their markup; see `with_parts`.
+        places: numbers of the blocks of the document that it is made of, from 0.
     """
 
     kind: Literal["heading", "paragraph", "item", "verbatim", "break"]
@@ -61,6 +65,8 @@ class Block:
     list_id: int = 0
     card: tuple[int, int] = (0, 0)
     caption: bool = False
+    parts: tuple[Part, ...] = ()
+    places: tuple[int, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -70,6 +76,20 @@ class Block:
         return f"{self.number}. " if self.ordered else "- "
 
 
+def with_parts(block: Block) -> Block:
+    """The block with parts: those of its reader, or one of its words."""
+    if block.parts or not (block.text or block.kind == "break"):
+        return block
+    part = Part(
+        kind="code" if block.kind == "verbatim" else block.kind,
+        text=block.text,
+        level=block.level,
+        depth=int(block.kind == "item"),
+        number=block.number if block.ordered else None,
+    )
+    return replace(block, parts=(part,))
+
+
 @dataclass
 class Document:
     """A text as read, before it is cut.
@@ -77,6 +97,7 @@ class Document:
     Attributes:
         blocks: in reading order.
         steps: steps the source itself declares (schema.org, JSON); they win over any other cut.
+        between: what it declares around them.
         title, language, author, illustrator, license: as stated, or "".
         direction: as stated, or None.
         left_out: what was dropped while reading.
@@ -85,6 +106,7 @@ class Document:
 
     blocks: list[Block] = field(default_factory=list)
     steps: tuple[Step, ...] = ()
+    between: tuple[Between, ...] = ()
     title: str = ""
     language: str = ""
     direction: Direction | None = None

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.errors import RESEARCH, installed
 from limner.text.segment import split_sentences
 
 Role = Literal["S", "O", "X"]
@@ -123,11 +124,16 @@ def _phrases(tokens: Sequence[_Token]) -> list[tuple[str, str]]:
 
 @cache
 def textblob() -> Any:  # noqa: ANN401
-    """Tagger, chunker and lexicon of English, loaded once: the untyped module ``textblob.en``."""
+    """Tagger, chunker and lexicon of English, loaded once: the untyped module ``textblob.en``.
+
+    Raises:
+        MissingError: the extra ``research`` is not installed.
+    """
     with warnings.catch_warnings():
         # textblob leaves closing its lexicon to the garbage collector, once, while it loads
         warnings.simplefilter("ignore", ResourceWarning)
-        from textblob import en  # type: ignore[import-untyped, unused-ignore]
+        with installed("textblob", RESEARCH):
+            from textblob import en  # type: ignore[import-untyped, unused-ignore]
 
         en.parse("warm", collapse=False)
     return en

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limner.records import PictureRef, Step
+from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Document, LeftOut, resolve_picture
-from limner.text.html_blocks import blocks_of, collapse, parse_tree
+from limner.text.html_blocks import HEADINGS, blocks_of, collapse, parse_tree
+from limner.text.plain import names_supplies
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -163,6 +164,8 @@ def declared_document(root: Element, base: Path | None) -> Document | None:
     Returns:
         A document with `steps`, title and credits; None where the page declares no steps.
     """
+    shown = [collapse("".join(node.itertext())) for tag in sorted(HEADINGS) for node in root.iter(tag)]
+    headings = {"ingredients": next(filter(names_supplies, shown), "Ingredients")}
     for script in root.xpath("//script[contains(@type, 'ld+json')]"):
         try:
             data = json.loads(script.text or "", strict=False)
@@ -170,7 +173,7 @@ def declared_document(root: Element, base: Path | None) -> Document | None:
             continue
         for thing in _things(data):
             if _types(thing) & {"Recipe", "HowTo"}:
-                document = _document(thing, base)
+                document = _document(thing, base, headings)
                 if len(document.steps) >= 2:
                     return document
     return None
@@ -190,7 +193,8 @@ def _types(thing: dict[str, Any]) -> set[str]:
     return {str(kind).rpartition("/")[2] for kind in (kinds if isinstance(kinds, list) else [kinds])}
 
 
-def _document(thing: dict[str, Any], base: Path | None) -> Document:
+def _document(thing: dict[str, Any], base: Path | None, headings: Mapping[str, str]) -> Document:
+    """A declared thing; what the page itself calls its ingredients heads their list."""
     document = Document(
         title=_words(thing.get("name")) or _words(thing.get("headline")),
         author=", ".join(filter(None, map(_words, _list(thing.get("author"))))),
@@ -199,11 +203,24 @@ def _document(thing: dict[str, Any], base: Path | None) -> Document:
         notes=["steps as declared by the page (schema.org)"],
     )
     declared = thing.get("recipeInstructions") or thing.get("step")
-    document.steps = tuple(_Steps(base, document.left_out).of(declared))
+    steps = _Steps(base, document.left_out).of(declared)
+    document.steps = tuple(_numbered(step, number) for number, step in enumerate(steps, 1))
+    between = [Part(text=line) for key in ("description", "recipeYield") for line in _lines(thing.get(key))]
     for key, reason in _BESIDE_STEPS.items():
-        if words := "\n".join(filter(None, map(_words, _list(thing.get(key))))):
-            document.left_out.append(LeftOut(reason, words))
+        items = tuple(filter(None, map(_words, _list(thing.get(key)))))
+        if items:
+            document.left_out.append(LeftOut(reason, "\n".join(items), kept=True))
+            between.append(Part(kind="heading", text=headings.get(reason, reason.capitalize()), level=2))
+            between += (Part(kind="item", text=item, depth=1) for item in items)
+    document.between = tuple(Between(**dict(part), before=0) for part in between)
     return document
+
+
+def _numbered(step: Step, number: int) -> Step:
+    """A declared step as an item of a numbered list."""
+    first, *more = step.text.split("\n")
+    item = Part(kind="item", text=first, number=number, depth=1)
+    return step.model_copy(update={"parts": (item, *(Part(text=line, depth=1) for line in more))})
 
 
 @dataclass

@@ -7,17 +7,17 @@ It does not look for the main content of a page; hidden and unreadable elements 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lxml import etree, html
 
 from limner.errors import DataError
-from limner.records import PictureRef
+from limner.records import Mark, Part, Passage, PictureRef
 from limner.text.document import Block, LeftOut, pictures_of, resolve_picture
 from limner.text.html_cards import PICTURES, cards_of, letters
 from limner.text.plain import read_plain
@@ -25,6 +25,7 @@ from limner.text.plain import read_plain
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
+MarkKind = Literal["strong", "emphasis", "code", "struck", "above", "below", "link"]
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _CONTAINERS = frozenset(
     re.findall(
@@ -39,6 +40,7 @@ _SILENT = frozenset(re.findall(r"\w+", "head script style template link meta bas
 _UNREADABLE = frozenset(
     re.findall(r"\w+", "audio button canvas iframe input object select svg textarea video")
 )
+_SPACES = " \t\n\r\f"
 _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 # lxml reads these and then refuses to move text that holds them.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -47,6 +49,17 @@ _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.I
 _CAPTION_NAME = re.compile(r"(?:\w+[-_])*caption(?:[-_]text)?", re.IGNORECASE)
 # Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
+# Stands where an inline element begins or ends.
+_TAG = "\3"
+_MARKS: Mapping[str, MarkKind] = {
+    **dict.fromkeys(("b", "strong"), "strong"),
+    **dict.fromkeys(("em", "i", "cite", "dfn", "var"), "emphasis"),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), "code"),
+    **dict.fromkeys(("s", "del", "strike"), "struck"),
+    "sup": "above",
+    "sub": "below",
+    "a": "link",
+}
 _ICON_PX = 64
 # Pictures at the beginning or the end of a line or a sentence, not those inside one.
 _ENDS = f"{_LINE}.!?…:。！？।؟۔"
@@ -84,6 +97,31 @@ def collapse(text: str) -> str:
     return "\n".join(line.strip(" ") for line in joined.split(_LINE)).strip()
 
 
+def _passage(words: str, tags: Sequence[tuple[MarkKind, str] | None]) -> Passage:
+    """Collapsed words with their marks.
+
+    Args:
+        words: with a sign wherever a mark begins or ends.
+        tags: for each sign, kind and target of the mark that begins there; None where the last one ends.
+    """
+    pieces = words.split(_TAG)
+    text = collapse("".join(pieces))
+    if len(pieces) == 1:
+        return Passage(text=text)
+    # Collapsing moves no letter past another, so the n-th of them is the n-th before and after it.
+    places = [place for place, letter in enumerate(text) if letter not in _SPACES]
+    met, opened, marks = 0, list[tuple[MarkKind, str, int]](), list[Mark]()
+    for piece, tag in zip(pieces, tags, strict=False):
+        met += sum(letter not in _SPACES + _PICTURE + _ICON + _LINE for letter in piece)
+        if tag is not None:
+            opened.append((*tag, met))
+        elif opened:
+            kind, target, first = opened.pop()
+            if first < met <= len(places):
+                marks.append(Mark(start=places[first], end=places[met - 1] + 1, kind=kind, target=target))
+    return Passage(text=text, marks=tuple(sorted(marks, key=lambda mark: (mark.start, -mark.end))))
+
+
 def blocks_of(root: Element, base: Path | None, left_out: list[LeftOut]) -> list[Block]:
     """Blocks of an element and everything inside it.
 
@@ -108,13 +146,15 @@ class _Walk:
     caption: bool = False
     blocks: list[Block] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    tags: list[tuple[MarkKind, str] | None] = field(default_factory=list)
+    quoted: bool = False
     pictures: list[PictureRef] = field(default_factory=list)
 
     def flush(self, level: int = 0) -> None:
         """Close a paragraph, or the heading of a level, with the words met since the last block."""
-        words = "".join(self.words)
-        self.words = []
-        if parted := [] if level else _parted(words, self.pictures):
+        words, tags = "".join(self.words), self.tags
+        self.words, self.tags = [], []
+        if parted := [] if level else _parted(words.replace(_TAG, ""), self.pictures):
             first = len(self.blocks)
             for one in parted:
                 kind, group = one.card
@@ -122,8 +162,13 @@ class _Walk:
                 self.blocks.append(replace(one, card=card))
             self.pictures = []
         else:
-            text = collapse(words)
-            self.close(Block("heading", text, level) if level and text else Block("paragraph", text))
+            found = _passage(words, tags)
+            if level and found.text:
+                part = Part(**dict(found), kind="heading", level=level, quoted=self.quoted)
+                self.close(Block("heading", found.text, level, parts=(part,)))
+            else:
+                part = Part(**dict(found), quoted=self.quoted)
+                self.close(Block("paragraph", found.text, parts=(part,) if found.text else ()))
 
     def close(self, block: Block) -> None:
         """Add a block with the pictures met since the last one."""
@@ -146,11 +191,18 @@ class _Walk:
             self.words.append(_LINE)
         elif (caption := _is_caption(node, tag)) or tag in _BLOCK_LEVEL:
             self.flush()
-            outer = self.card, self.caption
+            outer = self.card, self.caption, self.quoted
             self.card, self.caption = self.cards.get(node, self.card), self.caption or caption
+            self.quoted = self.quoted or tag == "blockquote"
             self.block(node, tag)
             self.flush()
-            self.card, self.caption = outer
+            self.card, self.caption, self.quoted = outer
+        elif kind := _MARKS.get(tag):
+            self.words.append(_TAG)
+            self.tags.append((kind, (node.get("href") or "").strip()))
+            self.content(node)
+            self.words.append(_TAG)
+            self.tags.append(None)
         else:
             self.content(node)
 
@@ -170,27 +222,38 @@ class _Walk:
             for image in node.iter(*PICTURES):
                 self.picture(image)
             # White space before code is meant, and after it is not.
-            self.close(Block("verbatim", "".join(node.itertext()).strip("\n").rstrip()))
+            text = "".join(node.itertext()).strip("\n").rstrip()
+            self.close(Block("verbatim", text, parts=(Part(kind="code", text=text, quoted=self.quoted),)))
         elif tag == "table" and not _is_layout(node) and self.cards.keys().isdisjoint(node.iterdescendants()):
-            self.close(Block("verbatim", self.table(node)))
+            self.table(node)
         elif tag == "hr":
             self.blocks.append(Block("break"))
         else:
             self.content(node)
 
-    def table(self, node: Element) -> str:
-        rows = [self.inline(caption) for caption in node.iter("caption")]
+    def table(self, node: Element) -> None:
+        captions = [self.inline(caption) for caption in node.iter("caption")]
+        rows: list[tuple[Passage, ...]] = []
+        head = 0
         for row in node.iter("tr"):
-            cells = [self.inline(cell).replace("\n", " ") for cell in row if cell.tag in {"td", "th"}]
-            rows.append(" | ".join(cells) if any(cells) else "")
-        return "\n".join(filter(None, rows))
+            cells = [cell for cell in row if cell.tag in {"td", "th"}]
+            said = tuple(map(self.inline, cells))
+            if any(cell.text for cell in said):
+                head += head == len(rows) and all(cell.tag == "th" for cell in cells)
+                rows.append(said)
+        lines = [" | ".join(cell.text.replace("\n", " ") for cell in row) for row in rows]
+        text = "\n".join([*filter(None, (caption.text for caption in captions)), *lines])
+        shown = Part(kind="table", text="\n".join(lines), rows=tuple(rows), head=head, quoted=self.quoted)
+        parts = [*(Part(**dict(caption)) for caption in captions if caption.text), *([shown] if rows else [])]
+        self.close(Block("verbatim", text, parts=tuple(parts)))
 
-    def inline(self, node: Element) -> str:
+    def inline(self, node: Element) -> Passage:
         """Words of an element without block structure; its pictures stay pending."""
-        outer, self.words = self.words, []
+        outer, self.words, self.tags = (self.words, self.tags), [], []
         self.content(node)
-        text, self.words = collapse("".join(self.words)), outer
-        return text
+        found = _passage("".join(self.words), self.tags)
+        self.words, self.tags = outer
+        return found
 
     def items(self, node: Element, *, ordered: bool) -> None:
         self.lists += 1
@@ -198,13 +261,14 @@ class _Walk:
         for child in node:
             if child.tag == "li":
                 number = _integer(child.get("value"), number)
-                inner = _Walk(self.base, self.left_out, self.cards, self.lists)
+                inner = _Walk(self.base, self.left_out, self.cards, self.lists, quoted=self.quoted)
                 inner.content(child)
                 inner.flush()
                 self.lists, self.pictures = inner.lists, list(pictures_of(inner.blocks))
                 text = _item_text(inner.blocks)
                 outer, self.card = self.card, self.cards.get(child, self.card)
-                self.close(Block("item", text, ordered=ordered, number=number, list_id=own))
+                parts = _item_parts(inner.blocks, number if ordered else None)
+                self.close(Block("item", text, ordered=ordered, number=number, list_id=own, parts=parts))
                 self.card = outer
                 number += 1
             else:  # a list or words straight inside a list: not valid, common
@@ -265,7 +329,7 @@ def _parted(words: str, pictures: list[PictureRef]) -> list[Block]:
             group += 1
             continue
         count = block.text.count(_PICTURE) + block.text.count(_ICON)
-        made = replace(block, text=collapse(block.text), pictures=tuple(islice(waiting, count)))
+        made = replace(block, text=collapse(block.text), pictures=tuple(islice(waiting, count)), parts=())
         made = replace(made, list_id=-1 - block.list_id if block.list_id else 0)  # no list of the page
         result.append(replace(made, card=(-1, group)) if glued else made)
     numbers = [block.card[1] for block in result if block.pictures]
@@ -304,6 +368,16 @@ def _item_text(blocks: list[Block]) -> str:
         elif block.text:
             text += "\n\n" + block.text
     return text.lstrip("\n")
+
+
+def _item_parts(blocks: list[Block], number: int | None) -> tuple[Part, ...]:
+    """The parts of an item: its mark stands before the first, the others one list deeper."""
+    inner = [part for block in blocks for part in block.parts]
+    if not inner or inner[0].kind != "paragraph" or inner[0].depth:
+        inner.insert(0, Part())
+    first = {"kind": "item", "number": number, "depth": 1}
+    deeper = (part.model_copy(update={"depth": part.depth + 1}) for part in inner[1:])
+    return (inner[0].model_copy(update=first), *deeper)
 
 
 def _target(node: Element) -> str:

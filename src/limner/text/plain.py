@@ -6,7 +6,9 @@ The marks ("Step 3:", "2)", "第一步") and the headings around steps serve mar
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from limner.records import Part
 from limner.text.document import Block, Document
 
 # "step" and "page" in the languages met most; without one a line may still begin with "1." or "1)".
@@ -143,33 +145,45 @@ def read_plain(text: str) -> Document:
     """
     lines = re.split(r"\r\n|[\n\r\u2028\u2029\v\x85]", text.replace("\f", "\n\f\n"))
     marked = markers_in(lines)
+    width = max((len(line.strip()) for line in lines), default=0)
     blocks: list[Block] = []
     pending: list[str] = []
     for index, line in enumerate(lines):
         stripped = line.strip()
         is_break = line == "\f" or _RULE.fullmatch(stripped)
         if index in marked or not stripped or is_break:
-            _close(pending, blocks)
+            _close(pending, blocks, width)
         if is_break:
             blocks.append(Block("break"))
         elif stripped:
             pending.append(stripped)
-    _close(pending, blocks)
+    _close(pending, blocks, width)
     document = Document(blocks=blocks)
     _take_title(document)
     return document
 
 
-def _close(pending: list[str], blocks: list[Block]) -> None:
-    """Turn the lines gathered so far into blocks."""
+def _close(pending: list[str], blocks: list[Block], width: int) -> None:
+    """Turn the lines gathered so far into blocks; `width` is that of the text's longest line."""
     if pending and (names_supplies(pending[0]) or names_method(pending[0])) and _is_name(pending[0]):
         blocks.append(Block("heading", pending.pop(0).rstrip(":：").strip(), level=2))
     if len(pending) >= 2 and all(_BULLET.match(line) for line in pending):
         own = len(blocks) + 1
         blocks += [Block("item", _BULLET.sub("", line, count=1), list_id=own) for line in pending]
     elif pending:
-        blocks.append(Block("paragraph", " ".join(pending)))
+        listed = bool(blocks) and blocks[-1].kind == "heading" and names_supplies(blocks[-1].text)
+        parts: tuple[Part, ...] = ()
+        if len(pending) > 1 and listed:
+            parts = tuple(Part(kind="item", text=line, depth=1) for line in pending)
+        elif not _is_wrapped(pending, width):
+            parts = (Part(text="\n".join(pending)),)
+        blocks.append(Block("paragraph", " ".join(pending), parts=parts))
     pending.clear()
+
+
+def _is_wrapped(lines: list[str], width: int) -> bool:
+    """Whether the lines end where the next word had no room, not where the author meant them to."""
+    return all(len(line) + 1 + len(after.split()[0]) > width for line, after in pairwise(lines))
 
 
 def _is_name(line: str) -> bool:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import BinaryIO, Literal, get_args
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.records import Segmentation, Step, Story
 from limner.text.document import CREDITS, Document, LeftOut, writing_direction
@@ -152,13 +153,15 @@ class Reading:
     file: str = ""
 
     def summary(self) -> list[str]:
-        """One line per note and per reason something was left out, each with the name of the file."""
+        """One line per note and per reason something is in no step, each with the name of the file."""
         lines = list(self.notes)
-        for reason in dict.fromkeys(item.reason for item in self.left_out):
-            items = [item for item in self.left_out if item.reason == reason]
+        for reason, kept in dict.fromkeys((item.reason, item.kept) for item in self.left_out):
+            items = [item for item in self.left_out if (item.reason, item.kept) == (reason, kept)]
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
-            lines.append(f"left out: {reason}: {len(items)} ({words} words, {pictures} pictures)")
+            what = "no step, but kept in its place" if kept else "left out"
+            lost = f"{counted(words, 'word')}, {counted(pictures, 'picture')}"
+            lines.append(f"{what}: {reason}: {len(items)} ({lost})")
         where = f"{self.file}: " if self.file else ""
         return [f"{where}{line}" for line in lines]
 
@@ -235,17 +238,45 @@ def read_story_report(
     """
     kind = format or _format_of(path)
     _check_options(by, kind)
-    where = _shown(path.name)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
+    return _read(data, kind, by, name=_shown(path.stem), where=_shown(path.name), base=path.parent)
+
+
+def read_story_stream(
+    stream: BinaryIO,
+    where: str,
+    *,
+    by: Segmentation | None = None,
+    format: Format,  # noqa: A002
+) -> Reading:
+    """Read a text from a stream, such as standard input, as `read_story_report` reads a file.
+
+    Args:
+        stream: of bytes; the pictures that the text names have no path.
+        where: its name, for messages.
+        by: what one step is, as in `read_story_report`.
+        format: how to read it.
+    Raises:
+        DataError: empty, binary, too large, undecodable or malformed.
+        ConfigError: unknown `by` or `format`.
+    """
+    _check_options(by, format)
+    return _read(stream.read(MAX_BYTES + 1), format, by, name="text", where=where, base=None)
+
+
+def _read(
+    data: bytes, kind: Format, by: Segmentation | None, *, name: str, where: str, base: Path | None
+) -> Reading:
+    """A story from bytes, of a file or a stream."""
     if len(data) > MAX_BYTES:
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
     text, note = decode_text(data, where, html=kind == "html")
-    reading = _parse(text, kind, by, name=_shown(path.stem), where=where, base=path.parent)
+    reading = _parse(text, kind, by, name=name, where=where, base=base)
     return replace(reading, notes=(note, *reading.notes) if note else reading.notes, file=where)
 
 
@@ -289,10 +320,10 @@ def _parse(
         _take_title(document)
     own = stated.get("by", "step")
     if document.steps and by in {None, "step", own}:
-        steps, used, dropped = list(document.steps), own, []
+        steps, used, dropped, between = list(document.steps), own, [], document.between
     else:
         result = cut(document, by or "step", where)
-        steps, used, dropped = result.steps, result.by, result.left_out
+        steps, used, dropped, between = result.steps, result.by, result.left_out, result.between
     notes = list(document.notes)
     if used == "paragraph" and by in {None, "step"} and not document.steps:
         notes.append("no explicit steps found: cut into paragraphs")
@@ -300,7 +331,15 @@ def _parse(
     direction = document.direction or writing_direction(words)
     credit = {key: getattr(document, key) for key in CREDITS}
     story = Story.model_validate(
-        {"id": name, **stated, **credit, "steps": steps, "by": used, "direction": direction}
+        {
+            "id": name,
+            **stated,
+            **credit,
+            "steps": steps,
+            "between": between,
+            "by": used,
+            "direction": direction,
+        }
     )
     return Reading(story, (*document.left_out, *dropped), tuple(notes))
 

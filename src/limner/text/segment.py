@@ -1,10 +1,12 @@
 """From a document to its steps: by explicit step, heading, paragraph or sentence.
 
 Where one picture ends and the next begins is decided here and nowhere else, alike for every format.
-Nothing is lost: every word of the document is in a step, is a title, or is listed as left out.
+Nothing is lost: every word of the document is in a step, is a title, or stands between the steps and is
+listed as left out of them.
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +14,8 @@ from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from limner.errors import DataError
-from limner.records import Segmentation, Step
-from limner.text.document import Block, Document, LeftOut, pictures_of
+from limner.records import Between, Part, Segmentation, Step
+from limner.text.document import Block, Document, LeftOut, pictures_of, with_parts
 from limner.text.plain import markers_in, names_method, names_supplies
 
 
@@ -25,11 +27,13 @@ class Section:
         title: words of the heading, "" before the first.
         level: 1 to 6, 0 before the first heading.
         blocks: what stands under it, page breaks taken out unless asked for.
+        heading: the heading itself, None before the first.
     """
 
     title: str = ""
     level: int = 0
     blocks: list[Block] = field(default_factory=list)
+    heading: Block | None = None
 
 
 def split_sections(blocks: Iterable[Block]) -> list[Section]:
@@ -37,9 +41,14 @@ def split_sections(blocks: Iterable[Block]) -> list[Section]:
     sections = [Section()]
     for block in blocks:
         if block.kind == "heading":
-            sections.append(Section(block.text, block.level))
+            sections.append(
+                Section(
+                    block.text, block.level, heading=replace(block, pictures=(), card=(0, 0), caption=False)
+                )
+            )
             if block.pictures:
-                sections[-1].blocks.append(Block("paragraph", pictures=block.pictures))
+                shown = Block("paragraph", pictures=block.pictures, places=block.places)
+                sections[-1].blocks.append(shown)
         else:
             sections[-1].blocks.append(block)
     return sections if sections[0].blocks else sections[1:]
@@ -47,8 +56,7 @@ def split_sections(blocks: Iterable[Block]) -> list[Section]:
 
 def with_heading(section: Section) -> list[Block]:
     """A section's blocks with its heading put back in front."""
-    heading = [Block("heading", section.title, section.level)] if section.level else []
-    return heading + section.blocks
+    return [section.heading, *section.blocks] if section.heading else section.blocks
 
 
 def mark_steps(blocks: Sequence[Block]) -> list[Block]:
@@ -63,7 +71,15 @@ def mark_steps(blocks: Sequence[Block]) -> list[Block]:
     for place, block in enumerate(blocks):
         if mark := counted.get(place):
             item = Block("item", mark.rest, 0, block.pictures, ordered=True, number=mark.number, list_id=-1)
-            result.append(item)
+            words = (
+                part_between(block.parts[0], len(block.text.rstrip()) - len(mark.rest))
+                if block.parts
+                else Part()
+            )
+            words = words.model_copy(update={"kind": "item", "number": mark.number, "depth": 1})
+            result.append(
+                replace(item, parts=(words, *block.parts[1:]) if block.parts else (), places=block.places)
+            )
             open_step = mark.worded
         elif open_step and block.kind not in {"heading", "break"}:
             result[-1] = join_blocks(result[-1], [block])
@@ -107,12 +123,38 @@ def join_continuations(blocks: list[Block]) -> list[Block]:
     return result
 
 
-def whole_step(blocks: Iterable[Block], title: str) -> list[Step]:
+@dataclass(frozen=True)
+class Draft:
+    """A step and the numbers of the blocks that it is made of."""
+
+    step: Step
+    places: tuple[int, ...]
+
+
+def _draft(block: Block, title: str) -> Draft:
+    parts = () if _is_plain(block) else block.parts
+    return Draft(Step(text=block.text, title=title, pictures=block.pictures, parts=parts), block.places)
+
+
+def _is_plain(block: Block) -> bool:
+    """Whether the parts say no more than the words."""
+    return len(block.parts) == 1 and block.parts[0] == Part(text=block.text)
+
+
+def whole_step(blocks: Iterable[Block], title: str) -> list[Draft]:
     """One step of all blocks, the heading being its words where there are no others; none without any."""
     whole = join_blocks(Block("paragraph"), list(blocks))
     if whole.text:
-        return [Step(text=whole.text, title=title, pictures=whole.pictures)]
-    return [Step(text=title, pictures=whole.pictures)] if title else []
+        return [_draft(whole, title)]
+    return [_draft(replace(whole, text=title), "")] if title else []
+
+
+def part_between(part: Part, start: int, end: int | None = None) -> Part:
+    """The words of a part between two of its letters."""
+    text = part.text[start:end]
+    shifted = ((mark, max(0, mark.start - start), min(len(text), mark.end - start)) for mark in part.marks)
+    marks = tuple(mark.model_copy(update={"start": a, "end": b}) for mark, a, b in shifted if a < b)
+    return part.model_copy(update={"text": text, "marks": marks})
 
 
 def text_of(blocks: Iterable[Block]) -> str:
@@ -128,7 +170,13 @@ def text_of(blocks: Iterable[Block]) -> str:
 def join_blocks(first: Block, more: Sequence[Block]) -> Block:
     """Append the words and pictures of more blocks to the first."""
     text = "\n\n".join(filter(None, (first.text, text_of(more))))
-    return replace(first, text=text, pictures=first.pictures + pictures_of(more))
+    return replace(
+        first,
+        text=text,
+        pictures=first.pictures + pictures_of(more),
+        parts=first.parts + tuple(part for block in more for part in block.parts),
+        places=first.places + tuple(place for block in more for place in block.places),
+    )
 
 
 def without_breaks(section: Section) -> list[Block]:
@@ -150,11 +198,26 @@ def omitted(reason: str, blocks: Iterable[Block]) -> LeftOut:
 
 @dataclass
 class Cut:
-    """How a text was really cut, the steps, and what is in none of them."""
+    """How a text was really cut, the steps, and what is in none of them.
+
+    Attributes:
+        by: what one step is.
+        drafts: the steps, with what they are made of.
+        left_out: what is in none, and why.
+        between: the same as parts of the text, in their places.
+        paged: the breaks of the text part its steps.
+    """
 
     by: Segmentation = "step"
-    steps: list[Step] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    between: tuple[Between, ...] = ()
+    paged: bool = False
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps, in order."""
+        return [draft.step for draft in self.drafts]
 
 
 def cut(document: Document, by: Segmentation, where: str) -> Cut:
@@ -183,14 +246,16 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     Raises:
         DataError: nothing left to be a step, or no heading where headings were asked for.
     """
+    blocks = document.blocks or _blocks_of_steps(document.steps)
+    blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
     if by == "step":
-        result = Cut(steps=list(document.steps)) if document.steps else _by_step(document)
+        declared = [Draft(step, ()) for step in document.steps]
+        result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
     else:
-        blocks = document.blocks or _blocks_of_steps(document.steps)
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
             raise DataError(f"{where}: has no heading to cut by; expected headings; use --by paragraph")
         result = _by_unit(split_sections(blocks), by)
-    if not result.steps:
+    if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
     # Pictures that belong to no words, such as a banner above the first paragraph.
@@ -201,13 +266,37 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         for picture in dict.fromkeys(pictures_of(document.blocks))
         if picture.target not in known
     ]
+    result.left_out = [replace(one, kept=bool(document.blocks)) for one in result.left_out]
+    result.between = (
+        _between(blocks, result) if document.blocks else _around_all(document, len(result.drafts))
+    )
     return result
+
+
+def _between(blocks: Sequence[Block], made: Cut) -> tuple[Between, ...]:
+    """What of a document is in no step, each part with the number of the step that it stands before."""
+    used = {place for draft in made.drafts for place in draft.places}
+    starts = [min(draft.places) for draft in made.drafts if draft.places]
+    found: list[Between] = []
+    for place, block in enumerate(blocks):
+        if place in used or (block.kind == "break" and made.paged):
+            continue
+        before = bisect_left(starts, place)
+        parts = block.parts or (Part(),)
+        shown = parts[0].model_copy(update={"pictures": block.pictures})
+        found += (Between(**dict(part), before=before) for part in (shown, *parts[1:]))
+    return tuple(found)
+
+
+def _around_all(document: Document, steps: int) -> tuple[Between, ...]:
+    """What a source declares around steps that were cut another way: before all of them, or after."""
+    return tuple(part.model_copy(update={"before": steps if part.before else 0}) for part in document.between)
 
 
 def _by_step(document: Document) -> Cut:
     kept, supplies = without_supplies(split_sections(mark_steps(document.blocks)))
     found = (shape(kept) for shape in (_numbered_headings, _pages, _lists, _headed))
-    made = next((one for one in found if len(one.steps) >= 2), None) or _by_unit(kept, "paragraph")
+    made = next((one for one in found if len(one.drafts) >= 2), None) or _by_unit(kept, "paragraph")
     return replace(made, left_out=supplies + made.left_out)
 
 
@@ -230,8 +319,8 @@ def _numbered_headings(sections: list[Section]) -> Cut:
             reason = "after the steps" if groups else "introduction"
             made.left_out.append(omitted(reason, with_heading(section)))
     for first, *below in groups:
-        inner = [block for one in below for block in (Block("paragraph", one.title), *one.blocks)]
-        made.steps += whole_step(first.blocks + inner, first.title)
+        inner = [block for one in below for block in _as_words(with_heading(one))]
+        made.drafts += whole_step(first.blocks + inner, first.title)
     return made
 
 
@@ -243,13 +332,18 @@ def _pages(sections: list[Section]) -> Cut:
     if not breaks or ordered >= 2 or headings > breaks + 1:
         return Cut()
     pages = groupby(blocks, key=lambda block: block.kind == "break")
-    return Cut(steps=[step for is_break, page in pages if not is_break for step in _page(list(page))])
+    drafts = [draft for is_break, page in pages if not is_break for draft in _page(list(page))]
+    return Cut(drafts=drafts, paged=True)
 
 
-def _page(blocks: list[Block]) -> list[Step]:
+def _as_words(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks, headings being words like others."""
+    return [replace(block, kind="paragraph") if block.kind == "heading" else block for block in blocks]
+
+
+def _page(blocks: list[Block]) -> list[Draft]:
     title = blocks[0].text if blocks[0].kind == "heading" else ""
-    inner = blocks[1:] if title else blocks
-    inner = [replace(block, kind="paragraph") if block.kind == "heading" else block for block in inner]
+    inner = _as_words(blocks[1:] if title else blocks)
     if not title and not letters(inner):
         # A page that is only a picture still says something when the picture is described.
         inner += [Block("paragraph", picture.alt) for picture in pictures_of(inner)]
@@ -276,16 +370,16 @@ def _lists(sections: list[Section]) -> Cut:
             blocks = [block for _, block in run]
             if is_step:
                 for item in blocks:  # every item a step, without the mark of its list
-                    made.steps += whole_step([replace(item, kind="paragraph")], section.title)
+                    made.drafts += whole_step([replace(item, kind="paragraph")], section.title)
             elif recipe:
                 made.left_out.append(omitted(_around(made), blocks))
             else:
-                made.steps += whole_step(blocks, section.title)
+                made.drafts += whole_step(blocks, section.title)
     return made
 
 
 def _around(made: Cut) -> str:
-    return "around the steps" if made.steps else "before the steps"
+    return "around the steps" if made.drafts else "before the steps"
 
 
 def _step_flags(section: Section) -> list[bool]:
@@ -312,12 +406,12 @@ def _by_unit(sections: list[Section], by: Segmentation) -> Cut:
         if not blocks and following.level > section.level:  # it names a group, not a step
             made.left_out.append(LeftOut("heading without text", section.title))
         elif by == "heading":
-            made.steps += whole_step(blocks, section.title)
+            made.drafts += whole_step(blocks, section.title)
         else:
             units = _units(blocks)
             if by == "sentence":
                 units = [piece for unit in units for piece in _sentences(unit)]
-            made.steps += _settled(units, section.title)
+            made.drafts += _settled(units, section.title)
     return made
 
 
@@ -334,11 +428,21 @@ def _sentences(block: Block) -> list[Block]:
     """The sentences of a block; its pictures stay with the last."""
     if block.kind == "verbatim" or not block.text:
         return [block]
-    pieces = [Block("paragraph", sentence) for sentence in split_sentences(block.text)]
+    pieces: list[Block] = []
+    end = 0
+    for sentence in split_sentences(block.text):
+        start = block.text.index(sentence, end)
+        end = start + len(sentence)
+        whole = len(block.parts) == 1 and block.parts[0].text == block.text
+        parts: tuple[Part, ...] = (part_between(block.parts[0], start, end),) if whole else ()
+        if pieces:  # the mark of an item stands before its first sentence
+            plain = {"kind": "paragraph", "number": None}
+            parts = tuple(part.model_copy(update=plain) for part in parts)
+        pieces.append(Block("paragraph", sentence, parts=parts, places=block.places))
     return [*pieces[:-1], replace(pieces[-1], pictures=block.pictures)]
 
 
-def _settled(units: list[Block], title: str) -> list[Step]:
+def _settled(units: list[Block], title: str) -> list[Draft]:
     """Give pictures that stand alone to the text before them, or after them where pictures come first.
 
     A section with pictures and no words has its heading for words.
@@ -350,13 +454,14 @@ def _settled(units: list[Block], title: str) -> list[Step]:
     waiting: list[Block] = []
     for unit in units:
         if unit.text:
-            gathered.append(replace(unit, pictures=pictures_of([*waiting, unit])))
+            places = tuple(place for block in (*waiting, unit) for place in block.places)
+            gathered.append(replace(unit, pictures=pictures_of([*waiting, unit]), places=places))
             waiting = []
         elif leads or not gathered:
             waiting.append(unit)
         else:
             gathered[-1] = join_blocks(gathered[-1], [unit])
-    return [Step(text=unit.text, title=title, pictures=unit.pictures) for unit in gathered]
+    return [_draft(unit, title) for unit in gathered]
 
 
 def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:

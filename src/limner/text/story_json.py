@@ -5,18 +5,21 @@ the list; one lenient reader serves all three. Unknown keys are reported as left
 """
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from limner.errors import DataError
 from limner.files import first_fault
-from limner.records import PictureRef, Segmentation, Step
+from limner.records import Between, Part, PictureRef, Segmentation, Step
 from limner.text.document import CREDITS, Direction, Document, LeftOut, resolve_picture
 
-_KNOWN = frozenset({*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages"})
-_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256"})
+AnyPart = TypeVar("AnyPart", bound=Part)
+_KNOWN = frozenset(
+    {*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages", "between"}
+)
+_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts"})
 
 
 def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
@@ -55,6 +58,7 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
     document.steps = tuple(
         _step(item, f"{where}: step {n}", base, document) for n, item in enumerate(steps, 1)
     )
+    document.between = _parts(data, "between", Between, where)
     stated = {
         "id": _string(data, "id", where) or _string(data, "story_id", where),
         "by": _choice(data, "by", get_args(Segmentation), where),
@@ -76,7 +80,16 @@ def _step(item: object, where: str, base: Path | None, document: Document) -> St
         raise DataError(f"{where}: has no words; expected text; add some or remove the step")
     document.left_out += _unknown(item, _STEP_KEYS, " of a step")
     found = _pictures(item, where, base, document)
-    return Step(text=words or title, title=title if words else "", pictures=found)
+    parts = _parts(item, "parts", Part, where)
+    return Step(text=words or title, title=title if words else "", pictures=found, parts=parts)
+
+
+def _parts(data: dict[str, Any], key: str, kind: type[AnyPart], where: str) -> tuple[AnyPart, ...]:
+    """Parts of a text as limner writes them."""
+    try:
+        return TypeAdapter(tuple[kind, ...]).validate_python(data.get(key) or ())  # type: ignore[valid-type]
+    except ValidationError as error:
+        raise DataError(f"{where}: {key} {first_fault(error)}; mend or remove it") from None
 
 
 def _unknown(data: dict[str, Any], known: frozenset[str], of: str = "") -> list[LeftOut]:

@@ -1,0 +1,188 @@
+"""A list of pictures by folder, day, shape, use, words and occasion."""
+
+import os
+import time
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from limner.errors import DataError
+from limner.library.browse import Catalogue, Only
+from limner.library.ingest import index
+from limner.library.library import Library
+from limner.library.store import PICTURES_SCHEMA
+
+SIZES = ((40, 30), (30, 40), (30, 30), (31, 30))
+SHAPES = ("landscape", "portrait", "square", "square")
+
+
+def made_up(count):
+    """Rows over seven folders and two years, a third without a day, a quarter without words."""
+    rows = []
+    for number in range(count):
+        width, height = SIZES[number % 4]
+        day = date.fromordinal(date(2023, 1, 1).toordinal() + number % 700).isoformat()
+        folder = f"/p/{'ab'[number % 2]}/{number % 7}" if number % 11 else "/p/a"
+        rows.append(
+            {
+                "id": f"{number:064x}",
+                "paths": [
+                    f"{folder}/IMG_{number:06}.jpg",
+                    *([f"/q/{number}.jpg"] if number % 50 == 0 else []),
+                ],
+                "width_px": width,
+                "height_px": height,
+                "format": "JPEG",
+                "size_bytes": 9,
+                "phash": "0" * 16,
+                "group": f"{number:064x}",
+                "taken": f"{day}T10:{number % 60:02}:00" + ("+02:00" if number % 2 else "")
+                if number % 3
+                else None,
+                "captions": [{"text": f"picture {number}", "source": "exif"}] if number % 4 else [],
+                "labels": None,
+                "credit": "",
+                "license": "",
+            }
+        )
+    return rows
+
+
+def fits(row, only, used):
+    day = (row["taken"] or "")[:10]
+    number = int(row["id"], 16)
+    return all(
+        (
+            not only.folder or any(path.startswith(only.folder.rstrip("/") + "/") for path in row["paths"]),
+            only.after is None or (day and day >= only.after.isoformat()),
+            only.before is None or (day and day <= only.before.isoformat()),
+            only.dated is None or bool(day) == only.dated,
+            only.shape is None or SHAPES[number % 4] == only.shape,
+            only.used is None or (row["id"] in used) == only.used,
+            only.captioned is None or bool(row["captions"]) == only.captioned,
+        )
+    )
+
+
+ASKED = [
+    Only(folder="/p/a"),
+    Only(folder="/p/a/"),
+    Only(folder="/p"),
+    Only(folder="/p/a/1"),
+    Only(folder="/q"),
+    Only(folder="/nowhere"),
+    Only(after=date(2023, 5, 3)),
+    Only(before=date(2023, 5, 3)),
+    Only(after=date(2023, 5, 1), before=date(2023, 5, 31), shape="portrait"),
+    Only(dated=False),
+    Only(dated=True, captioned=False),
+    Only(shape="square"),
+    Only(used=True),
+    Only(used=False, captioned=True, folder="/p/b"),
+]
+
+
+@pytest.mark.parametrize("only", ASKED, ids=str)
+def test_conditions_choose_what_a_slow_reading_of_them_does(only):
+    rows = made_up(2000)
+    catalogue = Catalogue(pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    used = {f"{number:064x}" for number in range(0, 2000, 13)} | {"f" * 64}
+    due = [row["id"] for row in sorted(rows, key=lambda row: row["paths"][0]) if fits(row, only, used)]
+    total, page = catalogue.page(3, 40, only=only, used=used)
+    assert total == len(due)
+    assert [one.id for one in page] == due[3:43]
+    both = [one for one in due if str(int(one, 16)).startswith("1")]
+    words = catalogue.page(0, 2000, "picture 1", only=only, used=used)[1]
+    assert [one.id for one in words] == [one for one in both if int(one, 16) % 4]
+
+
+def test_what_there_is_to_choose_from():
+    rows = made_up(2000)
+    catalogue = Catalogue(pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    told = catalogue.facets({rows[0]["id"], "f" * 64})
+    for folder, count in told.folders.items():
+        assert catalogue.page(0, 0, only=Only(folder=folder))[0] == count, folder
+    assert {"/p", "/p/a", "/p/a/1", "/p/b", "/q"} <= set(told.folders)
+    assert "" not in told.folders
+    below = catalogue.facets(set(), ["/p/a", "/q/"]).folders
+    assert below == {one: count for one, count in told.folders.items() if one.startswith(("/p/a", "/q"))}
+    for month, count in told.months.items():
+        after = date.fromisoformat(f"{month}-01")
+        last = date(after.year + after.month // 12, after.month % 12 + 1, 1).toordinal() - 1
+        only = Only(after=after, before=date.fromordinal(last))
+        assert catalogue.page(0, 0, only=only)[0] == count
+    assert sum(told.months.values()) + told.undated == 2000
+    assert catalogue.page(0, 0, only=Only(dated=False))[0] == told.undated
+    assert sum(told.shapes.values()) == 2000
+    assert (told.used, told.uncaptioned) == (1, 500)
+    empty = Catalogue(pa.Table.from_pylist([], schema=PICTURES_SCHEMA)).facets(set())
+    assert (empty.folders, empty.months, empty.undated) == ({}, {}, 0)
+
+
+def test_pictures_of_one_occasion_in_the_order_of_time():
+    rows = [
+        {**row, "taken": taken, "paths": [f"/p/{number}.jpg"]}
+        for number, (row, taken) in enumerate(
+            zip(
+                made_up(4),
+                (
+                    "2023-07-14T12:00:00",
+                    "2023-07-14T09:30:00+02:00",
+                    "2023-07-15T09:00:00",
+                    "2023-07-14T13:00:00",
+                ),
+                strict=True,
+            )
+        )
+    ]
+    table = pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA)
+    ids = [row["id"] for row in rows]
+    catalogue = Catalogue(table)
+    assert [one.id for one in catalogue.same_occasion(ids[0])] == [ids[1], ids[0], ids[3]]
+    assert catalogue.page(0, 9, only=Only(occasion=ids[2]))[0] == 1
+    assert catalogue.occasions_of(ids).tolist() == [0, 0, 1, 0]
+    parted = Catalogue(table, {ids[1]: (38.7, -9.1), ids[3]: (52.5, 13.4)})
+    assert [one.id for one in parted.same_occasion(ids[0])] == [ids[1], ids[0]]
+    with pytest.raises(DataError, match="no picture"):
+        catalogue.same_occasion("f" * 64)
+    bare = [{**row, "taken": None} for row in rows[:1]]
+    alone = Catalogue(pa.Table.from_pylist(bare, schema=PICTURES_SCHEMA))
+    assert [one.id for one in alone.same_occasion(ids[0])] == [ids[0]]
+
+
+def test_day_and_place_come_from_the_files(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for number, north in enumerate((38.0, 38.0, 52.0)):
+        exif = Image.Exif()
+        exif.get_ifd(0x8769)[0x9003] = f"2023:07:14 1{number}:00:00"
+        exif.get_ifd(0x8825).update({1: "N", 2: (north, 30.0, 0.0), 3: "E", 4: (13.0, 0.0, 0.0)})
+        Image.effect_noise((64, 48), 40 + 30 * number).save(folder / f"{number}.jpg", exif=exif)
+    index([folder], tmp_path / "lib")
+    library = Library.open(tmp_path / "lib")
+    catalogue = Catalogue.read(library.store)
+    assert catalogue.facets(set()).months == {"2023-07": 3}
+    first = library.find("0.jpg").id
+    assert [os.path.basename(one.path) for one in catalogue.same_occasion(first)] == ["0.jpg", "1.jpg"]  # noqa: PTH119
+    # A library of before, without the table of places, is told by time alone.
+    library.store.drop("places")
+    assert len(Catalogue.read(Library.open(tmp_path / "lib").store).same_occasion(first)) == 3
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_are_chosen_from_in_no_time():
+    catalogue = Catalogue(pa.Table.from_pylist(made_up(100_000), schema=PICTURES_SCHEMA))
+    used = {f"{number:064x}" for number in range(0, 100_000, 9)}
+    catalogue.facets(used)
+    catalogue.same_occasion(catalogue.ids[5])
+    for only in ASKED:
+        catalogue.page(0, 1, only=only, used=used)
+    spent = []
+    for only in (*ASKED, Only(occasion=catalogue.ids[5])):
+        began = time.perf_counter()
+        catalogue.page(500, 200, only=only, used=used)
+        spent.append(time.perf_counter() - began)
+    assert np.median(spent) < 0.1, spent
