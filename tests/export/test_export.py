@@ -7,10 +7,18 @@ import pytest
 from PIL import Image
 
 from limner.errors import ConfigError, DataError, MissingError
-from limner.export import SUFFIXES, check, export
+from limner.export import SUFFIXES, Plan, check, export
 from limner.records import Storyboard
 
-BINARY = {".pdf": b"%PDF", ".pptx": b"PK", ".html": b"<!doctype html>", ".json": b"{", ".md": b"# "}
+BINARY = {
+    ".pdf": b"%PDF",
+    ".pptx": b"PK",
+    ".docx": b"PK",
+    ".epub": b"PK",
+    ".html": b"<!doctype html>",
+    ".json": b"{",
+    ".md": b"# ",
+}
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -21,9 +29,9 @@ def test_each_suffix_writes_its_format(board: Storyboard, tmp_path: Path, suffix
     assert len(done.pictures) == (5 if suffix == ".md" else 0)
 
 
-@pytest.mark.parametrize("name", ["out.htm", "out", "out.docx"])
+@pytest.mark.parametrize("name", ["out.htm", "out", "out.odt"])
 def test_unknown_suffix(board: Storyboard, tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match=r"unknown output format .* choices: \.html"):
+    with pytest.raises(ConfigError, match=r"unknown output format .* choices: \.docx"):
         export(board, tmp_path / name)
     with pytest.raises(ConfigError):
         check(tmp_path / name)
@@ -47,7 +55,7 @@ def test_a_failure_leaves_what_was_there(make_board, pictures, tmp_path: Path, s
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
-@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx"])
+@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx", ".docx", ".epub", ".md"])
 def test_an_unreadable_picture_is_named(make_board, pictures, tmp_path: Path, suffix: str) -> None:
     (tmp_path / "bad.jpg").write_bytes(b"not a picture")
     bad = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "bad.jpg"),)})
@@ -55,7 +63,7 @@ def test_an_unreadable_picture_is_named(make_board, pictures, tmp_path: Path, su
         export(make_board(swap=bad), tmp_path / f"out{suffix}")
 
 
-@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx", ".md"])
+@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx", ".docx", ".epub", ".md"])
 def test_a_changed_picture_is_reported(make_board, pictures, tmp_path: Path, suffix: str) -> None:
     Image.new("RGB", (30, 20)).save(tmp_path / "new.png")
     other = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "new.png"),)})
@@ -126,7 +134,7 @@ def test_umask_decides_who_may_read(board: Storyboard, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["md", "pptx"])
 def test_predictions_of_a_model_are_told_in_every_text(model_board, tmp_path: Path, suffix: str) -> None:
-    out = export(model_board, tmp_path / f"out.{suffix}").path
+    out = export(model_board, tmp_path / f"out.{suffix}", plan=Plan(with_reasons=True)).path
     if suffix == "md":
         text = out.read_text(encoding="utf-8")
     else:

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from limner.errors import DataError
-from limner.export import export
+from limner.export import Plan
+from limner.export import export as write
 from limner.export.markdown import inline
 from limner.templates import carried
+
+
+def export(board, out, **more):
+    """All that the format can tell, so that every part of it is looked at."""
+    return write(board, out, plan=Plan(with_reasons=True, originals=True), **more)
+
 
 HOSTILE = [
     "](http://evil.example) ![x](y",

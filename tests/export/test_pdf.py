@@ -4,14 +4,27 @@ import unicodedata
 from pathlib import Path
 from unittest import mock
 
+import matplotlib
 import pytest
 from fontTools.ttLib import TTFont
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader
 
-from limner.export import export
-from limner.export.pdf import dejavu, fallbacks, visible
+from limner.export import Plan, typefaces
+from limner.export import export as write
+from limner.export.typefaces import dejavu, fallbacks, visible
+
+
+def export(board, out, **more):
+    """All that the format can tell, so that every part of it is looked at."""
+    return write(board, out, plan=Plan(with_reasons=True, originals=True, layout="book"), **more)
+
+
+def beside(name: str) -> Path:
+    """A font that does not come with limner: one of matplotlib's."""
+    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"
+
 
 UNDRAWABLE = "\U0010fffd"
 
@@ -81,7 +94,7 @@ def test_title_language_and_outline(book: PdfReader, arabic_board, tmp_path: Pat
     assert book.metadata.title == "The red roof"
     assert book.metadata.author == "Ana & Co"
     assert [entry.title for entry in book.outline] == [
-        "Cover",
+        "The red roof",
         "1",
         "2 A wall",
         "3",
@@ -126,7 +139,7 @@ def test_long_text_goes_on_and_is_whole(make_board, tmp_path: Path) -> None:
 @given(text=st.text(min_size=1, max_size=60), title=st.text(max_size=20))
 def test_odd_texts_are_set_or_reported(make_board, tmp_path_factory, text: str, title: str) -> None:
     # Without the system's fonts, of which there may be thousands.
-    with mock.patch("limner.export.pdf.system", list):
+    with mock.patch("limner.export.typefaces.system", list):
         done = export(make_board([text], title=title), tmp_path_factory.mktemp("odd") / "out.pdf")
     assert len(PdfReader(done.path).pages) == 3
     private = any(unicodedata.category(letter) in ("Cn", "Co") for letter in text)
@@ -139,28 +152,39 @@ def test_visible_needs_no_glyph_for_spaces_and_marks() -> None:
 
 def only_in_symbols() -> str:
     """A visible character that STIXGeneral holds and DejaVu does not."""
-    with TTFont(dejavu("DejaVuSans")) as sans, TTFont(dejavu("STIXGeneral")) as symbols:
+    with TTFont(dejavu("DejaVuSans")) as sans, TTFont(beside("STIXGeneral")) as symbols:
         points = sorted(set(symbols.getBestCmap()) - set(sans.getBestCmap()))
     return next(
         chr(point) for point in points if unicodedata.category(chr(point)) in ("Sm", "So", "Lu", "Ll")
     )
 
 
+def test_fonts_of_the_system_are_found_plain_ones_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deep/B-Bold.ttf", "deep/C.otf", "a.TTC", "notes.txt", "LastResort.ttf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setenv("WHERE", str(tmp_path))
+    monkeypatch.setattr(typefaces, "FONT_FOLDERS", ("$WHERE", "$WHERE/gone", "$UNSET/Fonts"))
+    assert [path.name for path in typefaces.system()] == ["a.TTC", "C.otf", "B-Bold.ttf"]
+
+
 def test_only_fonts_that_help_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sans, mono, symbols = map(dejavu, ("DejaVuSans", "DejaVuSansMono", "STIXGeneral"))
+    sans, mono, symbols = dejavu("DejaVuSans"), beside("DejaVuSansMono"), beside("STIXGeneral")
     damaged = tmp_path / "damaged.ttf"
     damaged.write_bytes(b"\0\1\0\0 not a font")
-    monkeypatch.setattr("limner.export.pdf.system", lambda: [damaged, mono, symbols])
+    monkeypatch.setattr("limner.export.typefaces.system", lambda: [damaged, mono, symbols])
     assert fallbacks({"a", only_in_symbols(), UNDRAWABLE}, sans) == ([symbols], {UNDRAWABLE})
     assert fallbacks({"a"}, sans) == ([], set())
 
 
 def test_fallback_fonts_are_used(make_board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     letter = only_in_symbols()
-    monkeypatch.setattr("limner.export.pdf.system", lambda: [])
+    monkeypatch.setattr("limner.export.typefaces.system", lambda: [])
     (said,) = export(make_board([f"x {letter}"]), tmp_path / "without.pdf").warnings
     assert f"U+{ord(letter):04X}" in said
-    monkeypatch.setattr("limner.export.pdf.system", lambda: [dejavu("STIXGeneral")])
+    monkeypatch.setattr("limner.export.typefaces.system", lambda: [beside("STIXGeneral")])
     done = export(make_board([f"x {letter}"]), tmp_path / "with.pdf")
     assert done.warnings == ()
     assert f"x {letter}" in PdfReader(done.path).pages[1].extract_text()
@@ -168,9 +192,9 @@ def test_fallback_fonts_are_used(make_board, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("letter", ["字", "x"])
 def test_words_longer_than_a_line_are_broken(make_board, tmp_path: Path, letter: str) -> None:
-    with mock.patch("limner.export.pdf.system", list):
+    with mock.patch("limner.export.typefaces.system", list):
         book = PdfReader(export(make_board([letter * 400]), tmp_path / "out.pdf").path)
     shown = book.pages[1].extract_text()
-    lines = [line for line in shown.split("\n") if line.startswith((letter * 3, "\ufffd" * 3))]
+    lines = [line for line in shown.split("\n") if line.startswith((letter, "\ufffd"))]
     assert sum(map(len, lines)) == 400
     assert len(lines) > 3

@@ -8,13 +8,22 @@ from importlib import import_module
 from pathlib import Path
 
 from limner.errors import ConfigError, DataError, unknown
+from limner.export.plan import LAYOUTS, PAGED, Plan
 from limner.export.storyboard_json import load, schema
 from limner.export.targets import Exported, check_target, pictures_of
 from limner.records import Storyboard
 
-__all__ = ["SUFFIXES", "Exported", "check", "export", "load", "schema"]
+__all__ = ["LAYOUTS", "PAGED", "SUFFIXES", "Exported", "Plan", "check", "export", "load", "schema"]
 
-WRITERS = {".html": "html", ".json": "storyboard_json", ".md": "markdown", ".pdf": "pdf", ".pptx": "slides"}
+WRITERS = {
+    ".html": "html",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".epub": "epub",
+    ".pptx": "slides",
+    ".md": "markdown",
+    ".json": "storyboard_json",
+}
 """Suffix → module of this room whose `write` takes a storyboard and a file."""
 SUFFIXES = tuple(WRITERS)
 
@@ -35,23 +44,28 @@ def check(out: Path) -> str:
     return suffix
 
 
-def export(board: Storyboard, out: Path, *, overwrite: bool = False) -> Exported:
-    """Write a storyboard as a page, text, document, slides or PDF, whole or not at all.
+def export(board: Storyboard, out: Path, *, overwrite: bool = False, plan: Plan | None = None) -> Exported:
+    """Write a storyboard as a page, text, document, book, slides or PDF, whole or not at all.
 
     Args:
         board: the storyboard.
         out: the file; its suffix names the format.
         overwrite: whether an existing file may be replaced.
+        plan: what is in it and how it looks; None for the defaults. JSON holds everything, whatever it says.
+
     Returns:
         what was written, with warnings.
+
     Raises:
-        ConfigError: an unknown suffix.
+        ConfigError: an unknown suffix, or a layout or page size that the format does not have.
         DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the
             storyboard's steps are not those of its story; a picture is not there or unreadable.
         MissingError: the folder of `out` does not exist.
     """
     out = Path(out)
-    module = WRITERS[check(out)]
+    plan = plan or Plan()
+    suffix = check(out)
+    plan.check(suffix)
     positions, due = [step.position for step in board.steps], list(range(len(board.story.steps)))
     if positions != due:
         raise DataError(
@@ -63,5 +77,5 @@ def export(board: Storyboard, out: Path, *, overwrite: bool = False) -> Exported
                 f"export: picture {picture.id[:12]} has no file; run 'limner index' and illustrate again"
             )
     check_target(board, out, overwrite=overwrite)
-    written: Exported = import_module(f"limner.export.{module}").write(board, out)
+    written: Exported = import_module(f"limner.export.{WRITERS[suffix]}").write(board, out, plan)
     return written

@@ -28,7 +28,7 @@ def board_fragment(board: Storyboard, notes: Iterable[str] = ()) -> str:
         words = text if len(text) <= LETTERS else f"{text[:LETTERS].rsplit(' ', 1)[0]} …"
         title = f"<b>{escape(leaf.text.title)}</b><br>" if leaf.text.title else ""
         said = "<br>".join(map(escape, leaf.why.lines()))
-        body = f"{leaf.number}. {title}{escape(words)}<details><summary>why</summary>{said}</details>"
+        body = f"{leaf.position}. {title}{escape(words)}<details><summary>why</summary>{said}</details>"
         rows.append(_row(leaf.picture, leaf.where, body))
     title = f"<h3>{escape(board.story.title)}</h3>" if board.story.title else ""
     return "\n".join([title, *rows, *_lines(notes)])

@@ -8,15 +8,19 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
+from itertools import accumulate, groupby
 from pathlib import Path
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from limner.export.leaf import Leaf, leaves
+from limner.export.leaf import Leaf, Shown, divided, filling, fit_own, language_of, pieces_of
+from limner.export.markup import html_of, inline_html
+from limner.export.plan import Layout, Plan
 from limner.export.targets import Exported, whole
 from limner.export.wording import (
     STRENGTHS,
+    colophon,
     credit_line,
     file_name,
     is_word,
@@ -28,7 +32,7 @@ from limner.export.wording import (
     strength,
 )
 from limner.pictures.thumbnails import Copy, shrink
-from limner.records import Storyboard
+from limner.records import Framing, Part, Passage, PictureRef, Storyboard
 from limner.storyboard.illustrate import step_texts
 from limner.templates import environment, forbidden, policy
 
@@ -84,8 +88,11 @@ def pieces(
 
 
 PLATE_AREA_PX = 1_200_000
+SMALL_AREA_PX = 400_000
+OWN_MM = (150.0, 100.0)
 RUNNER_UP_AREA_PX = 60_000
 STRIP_AREA_PX = 26_000
+STRIP_SHAPE = 4 / 3
 
 SHOWN_WIDTH_PX = 1180
 SHOWN_HEIGHT_PX = 720
@@ -104,20 +111,26 @@ class Plate:
         copy: its scaled copy.
         width, height: shown size in CSS pixels at most.
         shape: wide, tall or even.
+        alt: words for who cannot see it.
+        caption: words below it, "" for none.
     """
 
     copy: Copy
     width: int
     height: int
     shape: str
+    alt: str
+    caption: str
 
 
-def write(board: Storyboard, out: Path) -> Exported:
+def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """Write the page.
 
     Args:
         board: the storyboard.
         out: the .html file; checked by the caller.
+        plan: what it shows, and how.
+
     Raises:
         DataError: a picture is not there or cannot be read.
     """
@@ -129,18 +142,25 @@ def write(board: Storyboard, out: Path) -> Exported:
         "picture_alt": picture_alt,
         "step_numbers": step_numbers,
     }
-    style = own.get_template("storyboard.css").render()
+    layout = plan.layout_for(board.story, ".html")
+    width, height = plan.page_mm()
+    sheet = f"@page {{ size: {width:g}mm {height:g}mm{' landscape' if layout == 'slides' else ''}; }}\n"
+    style = own.get_template("storyboard.css").render() + sheet
     warnings = list(forbidden(board.story))
     # Streamed, so that one step's pictures are in memory at a time.
     parts = own.get_template("storyboard.html").generate(
         board=board,
         story=board.story,
+        language=language_of(board.story),
+        layout=layout,
+        reasons=plan.with_reasons,
         style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
         policy=policy(style),
-        strip=_strip(board),
-        pages=_pages(board, warnings),
+        strip=_strip(board) if layout == "book" and len(board.steps) > 1 else (),
+        pages=_pages(board, plan, layout, warnings),
         credits=picture_credits(board),
         story_credits=story_credits(board.story),
+        colophon=colophon(board.story),
         strengths=STRENGTHS,
         blanks=[step.position + 1 for step in board.steps if step.chosen is None],
     )
@@ -155,32 +175,50 @@ def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
     for number, step in enumerate(board.steps, 1):
         copy = None
         if step.picture is not None:
-            copy = shrink(step.picture, f"step {number}", area_px=STRIP_AREA_PX, quality=74)
+            crop = filling(step.picture, step.framing.get(step.picture.id, Framing()), STRIP_SHAPE)
+            copy = shrink(step.picture, f"step {number}", area_px=STRIP_AREA_PX, quality=74, crop=crop)
         yield number, copy
 
 
-def _pages(board: Storyboard, warnings: list[str]) -> Iterator[dict[str, object]]:
-    """What the template shows of each step."""
+def _pages(board: Storyboard, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
+    """What the template shows, piece by piece: of each step, and of what stands between."""
     searched = step_texts(board.story)
-    for leaf in leaves(board):
-        text, step = leaf.text.text, leaf.step
-        words = len(text.split())
-        plate = _plate(leaf)
-        warnings += () if plate is None else plate.copy.warnings
-        title, matched = leaf.text.title.strip(), leaf.why.matched
-        # A heading that was not searched has none of the attention, which the text must get.
-        if searched[step.position] == text:
-            (heading,), body = pieces([title], (), ()), pieces(leaf.paragraphs, matched, step.attention)
-        else:
-            heading, *body = pieces([title, *leaf.paragraphs], matched, step.attention)
+    usual = {"recipe": SMALL_AREA_PX, "contact": SMALL_AREA_PX}.get(layout, PLATE_AREA_PX)
+    area = None if plan.originals else usual
+    for piece in pieces_of(board, plan, layout):
+        if not isinstance(piece, Leaf):
+            for is_supplies, parts in divided(piece):
+                words = html_of(parts, picture=partial(_own, plan=plan, warnings=warnings))
+                yield {"leaf": None, "words": words, "supplies": is_supplies}
+            continue
+        leaf, step = piece, piece.step
+        words_count = len(leaf.text.text.split())
+        plates = [_plate(shown, leaf.where, area) for shown in leaf.pictures]
+        warnings += (warning for plate in plates for warning in plate.copy.warnings)
+        heading, body = escape(leaf.title), html_of(leaf.parts, least=3)
+        looked = False
+        if plan.with_reasons:
+            # A heading that was not searched has none of the attention, which the text must get.
+            alone = searched[step.position] == leaf.text.text
+            texts = [leaf.title, *(part.text for part in leaf.parts)]
+            cut = pieces(texts[alone:], leaf.why.matched, step.attention)
+            cut = [pieces(texts[:1], (), ())[0], *cut] if alone else cut
+            looked = any(one.strength for part in cut for one in part)
+            heading = inline_html(Passage(text=leaf.title), _marked(cut[0]))
+            found = {id(part): _marked(own) for part, own in zip(leaf.parts, cut[1:], strict=True)}
+            body = html_of(leaf.parts, marks=lambda part: found.get(id(part), ()), least=3)  # noqa: B023
         yield {
             "leaf": leaf,
             "heading": heading,
-            "paragraphs": body,
-            "length": "short" if words <= SHORT_WORDS else "long" if words >= LONG_WORDS else "medium",
-            "initial": leaf.number == 1 and words > 12 and _takes_initial(text),
-            "plate": plate,
-            "looked": any(piece.strength for part in (heading, *body) for piece in part),
+            "body": body,
+            "length": "short"
+            if words_count <= SHORT_WORDS
+            else "long"
+            if words_count >= LONG_WORDS
+            else "medium",
+            "initial": leaf.position == 1 and words_count > 12 and layout == "book" and _takes_initial(leaf),
+            "plates": plates,
+            "looked": looked,
             "runners_up": [
                 (
                     one,
@@ -188,22 +226,42 @@ def _pages(board: Storyboard, warnings: list[str]) -> Iterator[dict[str, object]
                         one.picture, f"{leaf.where}, runner-up {n}", area_px=RUNNER_UP_AREA_PX, quality=76
                     ),
                 )
-                for n, one in enumerate(step.runners_up, 1)
+                for n, one in enumerate(step.runners_up if plan.with_reasons else (), 1)
             ],
         }
 
 
-def _takes_initial(text: str) -> bool:
-    """Whether the first character is a letter that stands alone, as those of joined scripts do not."""
-    name = unicodedata.name(text[:1], "")
+def _marked(cut: Sequence[Piece]) -> list[tuple[int, int, str]]:
+    """Pieces of a text as marks on it."""
+    ends = list(accumulate(len(piece.text) for piece in cut))
+    marks = []
+    for piece, end in zip(cut, ends, strict=True):
+        start = end - len(piece.text)
+        marks += [(start, end, "met")] if piece.met else []
+        marks += [(start, end, f"look{piece.strength}")] if piece.strength else []
+    return marks
+
+
+def _own(picture: PictureRef, plan: Plan, warnings: list[str]) -> Markup:
+    """A picture of the text that stands between the steps."""
+    copy = fit_own(picture, plan, OWN_MM, warnings, kind="WEBP")
+    if copy is None:
+        return Markup()
+    return Markup('<figure class="own"><img src="{}" width="{}" height="{}" alt="{}"/></figure>').format(
+        copy.uri, copy.width_px, copy.height_px, picture.alt
+    )
+
+
+def _takes_initial(leaf: Leaf) -> bool:
+    """Whether it begins with words whose first letter stands alone, as those of joined scripts do not."""
+    first = leaf.parts[0] if leaf.parts else Part(kind="break")
+    name = unicodedata.name(first.text[:1], "") if first.kind == "paragraph" else ""
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
 
 
-def _plate(leaf: Leaf) -> Plate | None:
-    if leaf.picture is None:
-        return None
-    copy = shrink(leaf.picture, leaf.where, area_px=PLATE_AREA_PX)
+def _plate(shown: Shown, where: str, area_px: int | None) -> Plate:
+    copy = shrink(shown.picture, where, area_px=area_px, crop=shown.crop)
     aspect = copy.width_px / copy.height_px
     width = min(copy.width_px * ENLARGED, SHOWN_WIDTH_PX, SHOWN_HEIGHT_PX * aspect)
     shape = "wide" if aspect >= 1.9 else "tall" if aspect <= 0.72 else "even"
-    return Plate(copy, max(1, round(width)), max(1, round(width / aspect)), shape)
+    return Plate(copy, max(1, round(width)), max(1, round(width / aspect)), shape, shown.alt, shown.caption)

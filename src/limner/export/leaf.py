@@ -1,11 +1,49 @@
-"""One step of a storyboard as every format shows it: numbers, words and the picture."""
+"""A storyboard as every format shows it: its steps with their pictures, and what stands between them."""
 
-from limner.export.wording import alt_text, credit_line, explain, file_name, paragraphs
-from limner.pictures.thumbnails import Copy, shrink
-from limner.records import BoardStep, Story, Storyboard
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from limner.errors import DataError
+from limner.export.plan import Layout, Plan
+from limner.export.wording import alt_text, explain, file_name, known_credit, paragraphs
+from limner.pictures.thumbnails import Copy, scaled, shrink
+from limner.records import WHOLE, Area, BoardStep, Framing, Part, Picture, PictureRef, Story, Storyboard
+from limner.storyboard.languages import languages_of_story
+from limner.templates import carried
+from limner.text.plain import marker_of, names_supplies
 
 INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
-"""Colours of print: text, what stands beside it, marks, and the ground of a blank."""
+"""Colours of print: text, what stands beside it, marks, and the ground of a box."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture of a step.
+
+    Attributes:
+        picture: what is shown.
+        alt: words for who cannot see it.
+        caption: words below it, "" for none.
+        crop: the part of it that is shown; None for all of it.
+    """
+
+    picture: Picture
+    alt: str
+    caption: str
+    crop: Area | None = None
+
+    @property
+    def aspect(self) -> float:
+        """Width of what is shown by its height."""
+        crop = self.crop or WHOLE
+        return (self.picture.width_px * crop.width) / (self.picture.height_px * crop.height)
+
+    @property
+    def name(self) -> str:
+        """Tells what is shown from all else: the picture and the part of it."""
+        return self.picture.id if self.crop is None else f"{self.picture.id} {self.crop!r}"
 
 
 class Leaf:
@@ -13,30 +51,78 @@ class Leaf:
 
     Attributes:
         step, text: what was decided, and the step of the story.
-        number: from 1.
+        position: from 1.
+        number: the author's, where the steps are numbered; else None.
         where: such as "step 3", for messages.
-        picture: None for a blank.
-        alt, credit, file: of the picture; "" for a blank.
-        caption: the credit, after who chose the picture where limner did not.
-        paragraphs: of the text.
-        lines: of all paragraphs, none empty.
+        title: its own heading, "" where it has none or stands in a group with one.
+        level: of that heading, 2 to 6.
+        parts: its words, set as the author set them.
+        pictures: what is shown, in order; none for a blank.
+        picture: the first of them, or None.
+        alt, file: of that picture; "" for a blank.
         why: the explanation.
     """
 
-    def __init__(self, step: BoardStep, story: Story) -> None:
+    def __init__(self, step: BoardStep, story: Story, *, with_reasons: bool = False) -> None:
         """Take a step of a storyboard."""
         self.step, self.text = step, story.steps[step.position]
-        self.number = step.position + 1
-        self.where = f"step {self.number}"
-        self.picture = step.picture
+        self.position = step.position + 1
+        self.where = f"step {self.position}"
+        self.parts, self.number = parts_of(self.text.text, self.text.parts)
+        self.title, self.level = self.text.title.strip(), 2
         self.why = explain(step)
-        self.alt = alt_text(step, story)
-        self.credit = "" if self.picture is None else credit_line(self.picture)
+        self.picture = step.picture
         self.file = "" if self.picture is None else file_name(self.picture)
-        chooser = self.why.origin if step.origin in ("pinned", "given") else ""
-        self.caption = " · ".join(filter(None, (chooser, self.credit)))
-        self.paragraphs = paragraphs(self.text.text)
-        self.lines = [line for block in self.paragraphs for line in block.split("\n") if line.strip()]
+        chooser = self.why.origin if with_reasons and step.origin in ("pinned", "given") else ""
+        self.pictures = tuple(_shown(step, story, picture, chooser) for picture in step.pictures)
+        self.alt = self.pictures[0].alt if self.pictures else ""
+
+
+def _shown(step: BoardStep, story: Story, picture: Picture, chooser: str) -> Shown:
+    """A picture of a step, with the author's words where there are some."""
+    how = step.framing.get(picture.id, Framing())
+    alt = how.alt if how.alt is not None else alt_text(step, story, picture)
+    credit = " · ".join(filter(None, (chooser, known_credit(picture))))
+    return Shown(picture, alt, how.caption if how.caption is not None else credit, how.crop)
+
+
+Piece = Leaf | tuple[Part, ...]
+
+
+def parts_of(text: str, parts: Sequence[Part]) -> tuple[tuple[Part, ...], int | None]:
+    """The words of a step as parts, and the author's number of the step, if any.
+
+    The parts of its reader are taken where they still hold its words; else its paragraphs. The mark of an
+    item that is a step of its own is no part of its words.
+    """
+    said = "".join(_mark(part) + part.text for part in parts[1:])
+    first = parts[0] if parts else Part()
+    listed = first.kind == "item" and not text.startswith(_mark(first))
+    if not parts or _letters(("" if listed else _mark(first)) + first.text + said) != _letters(text):
+        return tuple(Part(text=one) for one in paragraphs(text)), None
+    if not listed:
+        return tuple(map(_carried, parts)), None
+    plain = (first.model_copy(update={"kind": "paragraph"}), *parts[1:])
+    raised = (part.model_copy(update={"depth": max(0, part.depth - 1)}) for part in plain)
+    return tuple(_carried(part) for part in raised if part.text), first.number
+
+
+def _mark(part: Part) -> str:
+    """What an item begins with in the words of a step."""
+    if part.kind != "item":
+        return ""
+    return "- " if part.number is None else f"{part.number}. "
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
+
+
+def _carried(part: Part) -> Part:
+    rows = tuple(
+        tuple(cell.model_copy(update={"text": carried(cell.text)}) for cell in row) for row in part.rows
+    )
+    return part.model_copy(update={"text": carried(part.text), "rows": rows})
 
 
 def leaves(board: Storyboard) -> list[Leaf]:
@@ -44,12 +130,113 @@ def leaves(board: Storyboard) -> list[Leaf]:
     return [Leaf(step, board.story) for step in board.steps]
 
 
-def printed(leaf: Leaf) -> Copy | None:
-    """A copy of a step's picture for paper and slides; None for a blank.
+def pieces_of(board: Storyboard, plan: Plan, layout: Layout | None = None) -> list[Piece]:
+    """What an export shows, in order: steps, and runs of what stands between them.
+
+    A title that several steps share heads them once. A heading right before the only step that it names is
+    the title of that step. Steps have numbers where the author numbered them, in recipes, and beside reasons.
+    """
+    story = board.story
+    shown = [Leaf(step, story, with_reasons=plan.with_reasons) for step in board.steps]
+    counted = any(leaf.number or marker_of(leaf.text.title) for leaf in shown)
+    if plan.with_reasons or (layout == "recipe" and not counted):
+        for leaf in shown:
+            leaf.number = leaf.position
+    runs: list[list[Part]] = [[] for _ in range(len(shown) + 1)]
+    if plan.include == "everything":
+        for part in story.between:
+            runs[min(part.before, len(shown))].append(_carried(part))
+    made: list[Piece] = []
+    last = ""
+    for place, leaf in enumerate(shown):
+        run, following = runs[place], runs[place + 1]
+        after = shown[place + 1] if place + 1 < len(shown) else None
+        shared = (
+            after is not None
+            and after.text.title.strip() == leaf.title
+            and not any(part.kind == "heading" for part in following)
+        )
+        nearest = run[-1] if run and run[-1].kind == "heading" and not run[-1].pictures else None
+        own = nearest is not None and nearest.text == (leaf.title or leaf.text.text) and not shared
+        if nearest is not None and own:
+            run.pop()
+            leaf.title, leaf.level = nearest.text, max(2, nearest.level)
+            leaf.parts = () if leaf.text.text == nearest.text and not leaf.text.title else leaf.parts
+        last = next((part.text for part in reversed(run) if part.kind == "heading"), last)
+        if leaf.title and not own and (leaf.title == last or shared):
+            if leaf.title != last:
+                run.append(Part(kind="heading", text=carried(leaf.title), level=2))
+            last, leaf.title = leaf.title, ""
+        last = leaf.title or last
+        made += [tuple(run), leaf] if run else [leaf]
+    return [*made, tuple(runs[-1])] if runs[-1] else made
+
+
+def divided(parts: Sequence[Part]) -> list[tuple[bool, list[Part]]]:
+    """A run cut into lists of supplies, with their headings, and the rest; True for the former."""
+    made: list[tuple[bool, list[Part]]] = []
+    level = 0
+    for part in parts:
+        if part.kind == "heading" and not (level and part.level > level):
+            level = part.level if names_supplies(part.text) else 0
+        if not made or made[-1][0] != bool(level):
+            made.append((bool(level), []))
+        made[-1][1].append(part)
+    return made
+
+
+def language_of(story: Story) -> str:
+    """BCP 47 tag of a story: as it states, else that of most of its steps, "" where none can be told."""
+    if story.language:
+        return story.language
+    found = Counter(one.code for one in languages_of_story(story).each)
+    return found.most_common(1)[0][0]
+
+
+def filling(picture: Picture, how: Framing, shape: float) -> Area:
+    """The largest part of what is shown of a picture that fills a place, with what must stay in sight.
+
+    Args:
+        picture: the picture.
+        how: says what is shown of it, and what stays in sight.
+        shape: width of the place by its height.
+    """
+    crop = how.crop or WHOLE
+    aspect = (picture.width_px * crop.width) / (picture.height_px * crop.height)
+    width, height = crop.width * min(1.0, shape / aspect), crop.height * min(1.0, aspect / shape)
+    focus = how.focus or (crop.x + crop.width / 2, crop.y + crop.height / 2)
+    x = min(max(focus[0] - width / 2, crop.x), crop.x + crop.width - width)
+    y = min(max(focus[1] - height / 2, crop.y), crop.y + crop.height - height)
+    return Area.model_construct(x=x, y=y, width=width, height=height)
+
+
+def fit(shown: Shown, where: str, plan: Plan, box_mm: tuple[float, float], *, kind: str = "JPEG") -> Copy:
+    """A copy of a step's picture, as fine as its place on the page needs.
+
+    Args:
+        shown: the picture.
+        where: the step, for messages.
+        plan: says whether it keeps all its pixels.
+        box_mm: width and height of its place.
+        kind: JPEG or WEBP.
 
     Raises:
         DataError: the picture is not there or cannot be read.
     """
-    if leaf.picture is None:
+    width = min(box_mm[0], box_mm[1] * shown.aspect)
+    area = plan.area_px(width, width / shown.aspect)
+    quality = 92 if plan.originals else 86
+    return shrink(shown.picture, where, area_px=area, kind=kind, quality=quality, crop=shown.crop)
+
+
+def fit_own(
+    own: PictureRef, plan: Plan, box_mm: tuple[float, float], warnings: list[str], *, kind: str = "JPEG"
+) -> Copy | None:
+    """A copy of a picture that the text shows between its steps; None and a warning where there is none."""
+    try:
+        if own.path is None:
+            raise DataError("it is not on this machine")
+        return scaled(Path(own.path), "the text", area_px=plan.area_px(*box_mm), kind=kind, quality=86)
+    except DataError as error:
+        warnings.append(f"the picture {own.target} of the text is left out: {error}")
         return None
-    return shrink(leaf.picture, leaf.where, area_px=1_600_000, kind="JPEG", quality=88)

@@ -1,44 +1,69 @@
-"""The storyboard as Markdown beside a folder of copied pictures.
+"""The storyboard as Markdown beside a folder of its pictures.
 
-For editors who go on writing: plain CommonMark, relative links, and the original files byte for byte.
-Texts are escaped so that nothing in them turns into markup; pictures are never scaled here.
+For editors who go on writing: plain CommonMark with tables, and relative links. Texts are escaped so that
+nothing in them turns into markup but what the author marked; pictures are scaled copies, or the files
+byte for byte.
 """
 
+import hashlib
+import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 from limner.errors import DataError
-from limner.export.leaf import Leaf, leaves
+from limner.export.leaf import Leaf, Shown, fit, fit_own, language_of, leaves, pieces_of
+from limner.export.markup import runs_of
+from limner.export.plan import Plan
 from limner.export.targets import Exported, is_picture, whole
-from limner.export.wording import credit_line, file_name, picture_credits, step_numbers, story_credits
+from limner.export.wording import (
+    colophon,
+    credit_line,
+    file_name,
+    picture_credits,
+    step_numbers,
+)
 from limner.files import sha256_of, write_text
 from limner.language import ENGLISH
-from limner.pictures.thumbnails import changed, locate
-from limner.records import Storyboard
+from limner.pictures.thumbnails import Copy, changed, locate
+from limner.records import BoardStep, Part, Passage, PictureRef, Story, Storyboard
 from limner.templates import carried, forbidden
+
+SHOWN_MM = (200.0, 150.0)
+"""As large as a page on a screen shows a picture."""
 
 FOLDER = "_pictures"
 
 
-def write(board: Storyboard, out: Path) -> Exported:
+def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """Write the text and copy the chosen pictures to `<stem>_pictures/` beside it.
 
     Args:
         board: the storyboard.
         out: the .md file; checked by the caller.
+        plan: what it shows; with originals, the files are copied as they are.
+
     Raises:
         DataError: a picture is not there, or a name in the folder is taken by another file.
     """
     folder = out.with_name(out.stem + FOLDER)
     warnings = list(forbidden(board.story))
-    # The first step that shows each picture and its file, all looked up before anything is written.
-    sources: dict[str, tuple[Leaf, Path]] = {}
+    # All is looked up before anything is written: picture → first step that shows it, and what is copied.
+    sources: dict[str, tuple[str, Path, Copy | None]] = {}
     for leaf in leaves(board):
-        if leaf.picture is not None and leaf.picture.id not in sources:
-            sources[leaf.picture.id] = leaf, locate(leaf.picture, leaf.where)
+        for shown in leaf.pictures:
+            if shown.name not in sources:
+                file = locate(shown.picture, leaf.where)
+                as_it_is = plan.originals and shown.crop is None
+                copy = None if as_it_is else fit(shown, leaf.where, plan, SHOWN_MM)
+                warnings += () if copy is None else copy.warnings
+                sources[shown.name] = f"{leaf.position:02d}", file, copy
+    for own in [one for part in board.story.between for one in part.pictures if one.path]:
+        if plan.include == "everything" and (copy := fit_own(own, plan, SHOWN_MM, warnings)):
+            whole_file = None if plan.originals else copy
+            sources.setdefault(f"own {own.target}", ("text", Path(own.path or ""), whole_file))
     if sources:
         if folder.exists() and not folder.is_dir():
             raise DataError(
@@ -46,35 +71,40 @@ def write(board: Storyboard, out: Path) -> Exported:
             )
         folder.mkdir(exist_ok=True)
     copies: dict[str, Path] = {}
-    for identity, (leaf, source) in sources.items():
-        copies[identity], fresh = _copy(source, folder, leaf.number, board)
-        if fresh != identity:
-            warnings.append(changed(source, leaf.where))
+    for identity, (prefix, file, copy) in sources.items():
+        copies[identity], content = _place(file, copy, folder, prefix, board)
+        if copy is None and content != identity and not identity.startswith("own "):
+            warnings.append(changed(file, f"step {int(prefix)}"))
     pictures = tuple(dict.fromkeys(copies.values()))
     left = len(set(folder.iterdir()) - set(pictures)) if folder.is_dir() else 0
     if left:
         warnings.append(f"{folder.name} holds {left} other file{'s' if left > 1 else ''}, left as found")
-    write_text(out, "\n".join(_lines(board, copies)))
+    write_text(out, "\n".join(_lines(board, plan, copies)))
     return Exported(out, pictures, tuple(warnings))
+
+
+# What means something only at the start of a line: headings, quotes, lists, rules.
+_START = re.compile(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])")
 
 
 def inline(text: str) -> str:
     """Text as CommonMark that reads as exactly this text on one line: no markup, no HTML, no entities."""
-    flat = " ".join(carried(text).split())
-    escaped = re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", flat)
-    # What means something only at the start of a line: headings, quotes, lists, rules.
-    return re.sub(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])", r"\1\\\2", escaped)
+    return _START.sub(r"\1\\\2", _escaped(" ".join(carried(text).split())))
 
 
-def _copy(source: Path, folder: Path, number: int, board: Storyboard) -> tuple[Path, str]:
-    """Copy one picture; returns the copy and the SHA-256 of what was copied.
+def _escaped(text: str) -> str:
+    return re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", " ".join(text.split(" ")))
+
+
+def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: Storyboard) -> tuple[Path, str]:
+    """Write a scaled copy, or copy a file as it is; returns where, and the SHA-256 of what is there.
 
     The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
     """
-    content = sha256_of(source)
+    content = sha256_of(source) if copy is None else hashlib.sha256(copy.data).hexdigest()
     stem = re.sub(r"[^A-Za-z0-9]+", "-", source.stem).strip("-")[:48] or "picture"
     suffix = source.suffix.lower() if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
-    target = folder / f"{number:02d}-{stem}-{content[:8]}{suffix}"
+    target = folder / f"{prefix}-{stem}-{content[:8]}{suffix if copy is None else '.jpg'}"
     if target.exists():
         if target.is_file() and sha256_of(target) == content:
             return target, content
@@ -82,43 +112,154 @@ def _copy(source: Path, folder: Path, number: int, board: Storyboard) -> tuple[P
     if is_picture(target, board) is not None:
         raise DataError(f"export: {target} is a picture of the collection; name another output")
     with whole(target) as draft:
-        shutil.copyfile(source, draft)
+        if copy is None:
+            shutil.copyfile(source, draft)
+        else:
+            draft.write_bytes(copy.data)
         if sha256_of(draft) != content:
             raise DataError(f"export: {source} changed while it was copied; try again")
     return target, content
 
 
-def _lines(board: Storyboard, copies: dict[str, Path]) -> Iterator[str]:
+def _lines(board: Storyboard, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     story = board.story
-    tag = story.language.partition("-")[0].lower()
+    tag = language_of(story)
     # CommonMark itself has no place for it; an English text needs none, and keeps its first line a heading.
-    if tag.isalpha() and tag != ENGLISH:
-        yield f"---\nlanguage: {inline(story.language)}\ndir: {story.direction}\n---\n"
+    if tag.partition("-")[0].isalpha() and tag.partition("-")[0].lower() != ENGLISH:
+        yield f"---\nlanguage: {inline(tag)}\ndir: {story.direction}\n---\n"
     yield f"# {inline(story.title.strip() or story.id)}\n"
     if story.author.strip():
         yield f"*{inline(story.author)}*\n"
-    for leaf in leaves(board):
-        title = inline(leaf.text.title)
-        yield f"## {leaf.number}{f' · {title}' if title else ''}\n"
-        if leaf.picture is not None:
-            copy = copies[leaf.picture.id]
-            yield f"![{inline(leaf.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})\n"
-            yield f"*{inline(leaf.credit)}*\n"
+    for piece in pieces_of(board, plan):
+        if isinstance(piece, Leaf):
+            yield from _step(piece, plan, copies)
         else:
-            yield f"*No picture here. {inline(leaf.step.reason)}".rstrip() + "*\n"
-        for paragraph in leaf.paragraphs:
-            lines = [inline(line) for line in paragraph.split("\n") if line.strip()]
-            yield "\\\n".join(lines) + "\n"
+            yield from _parts(piece, copies)
+    yield from _ending(board, plan, copies)
+
+
+def words_of(story: Story) -> str:
+    """A story as Markdown without the pictures of its steps, to be written on and read again."""
+    stated = {"language": story.language, "author": story.author}
+    stated |= {"illustrator": story.illustrator, "license": story.license}
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in stated.items() if value]
+    front = ["---", *lines, "---", ""] if lines else []
+    front += [f"# {inline(story.title)}\n"] if story.title.strip() else []
+    steps = tuple(BoardStep(position=place, origin="blank") for place in range(len(story.steps)))
+    board = Storyboard(story=story, steps=steps, decoder="")
+    plan = Plan()
+    for piece in pieces_of(board, plan):
+        front += _step(piece, plan, {}) if isinstance(piece, Leaf) else _parts(piece, {})
+    return "\n".join(front)
+
+
+def _ending(board: Storyboard, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
+    """Who wrote the text; where reasons are wanted, credits and how the storyboard was made."""
+    stated = colophon(board.story)
+    if stated or plan.with_reasons:
+        yield "---\n"
+    if plan.with_reasons:
+        yield "## Pictures\n"
+        for picture, steps in picture_credits(board):
+            credit = f"{inline(credit_line(picture))} ({inline(file_name(picture))})"
+            yield f"- {step_numbers(steps).capitalize()}: {credit}"
+        yield "" if copies else "No step has a picture.\n"
+    yield from (f"- {inline(line)}" for line in stated)
+    if plan.with_reasons:
+        made = f"limner {board.version}".strip()
+        yield f"\nPictures chosen with {inline(made)}, decoder {inline(board.decoder)}.\n"
+    elif stated:
+        yield ""
+
+
+def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
+    """One step: its title, its pictures and its words, and its reasons where they are wanted."""
+    number = "" if leaf.number is None else str(leaf.number)
+    title = inline(leaf.title)
+    if title or plan.with_reasons:
+        yield f"{'#' * leaf.level} {' · '.join(filter(None, (number, title)))}\n"
+    pictures = [line for shown in leaf.pictures for line in _picture(shown, plan, copies)]
+    if plan.with_reasons and not pictures:
+        pictures = [f"*No picture here. {inline(leaf.step.reason)}".rstrip() + "*\n"]
+    body = list(_parts(leaf.parts, {}))
+    if number and not (title or plan.with_reasons):
+        # Inside the item, so that the list goes on behind the picture.
+        mark = f"{number}. "
+        lines = "\n".join(body + pictures).split("\n")
+        yield mark + "\n".join([lines[0], *(f"{' ' * len(mark)}{line}".rstrip() for line in lines[1:])])
+    else:
+        yield from pictures + body
+    if plan.with_reasons:
         yield "\n".join(f"> - {inline(line)}" for line in leaf.why.lines()) + "\n"
-    yield "---\n"
-    yield "## Pictures\n"
-    for picture, steps in picture_credits(board):
-        credit = f"{inline(credit_line(picture))} ({inline(file_name(picture))})"
-        yield f"- {step_numbers(steps).capitalize()}: {credit}"
-    if not copies:
-        yield "No step has a picture."
-    yield ""
-    for name, value in story_credits(story):
-        yield f"- {name}: {inline(value)}"
-    made = f"limner {board.version}".strip()
-    yield f"\nPictures chosen with {inline(made)}, decoder {inline(board.decoder)}.\n"
+
+
+def _picture(shown: Shown, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
+    """A picture of a step with its caption."""
+    copy = copies[shown.name]
+    yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})\n"
+    caption = shown.caption or (credit_line(shown.picture) if plan.with_reasons else "")
+    if caption:
+        yield f"*{inline(caption)}*\n"
+
+
+def _parts(parts: Sequence[Part], copies: dict[str, Path]) -> Iterator[str]:
+    """Parts as CommonMark, each followed by an empty line but inside one list."""
+    for part, after in zip(parts, [*parts[1:], Part()], strict=False):
+        lines = [f"![{inline(one.alt)}]({_address(one, copies)})\n" for one in part.pictures]
+        words = _words(part)
+        indent = " " * (4 * max(0, part.depth - (part.kind == "item")))
+        if part.kind == "item":
+            mark = "- " if part.number is None else f"{part.number}. "
+            words = mark + words.replace("\n", "\n" + " " * len(mark))
+        tight = part.kind == after.kind == "item"
+        lines += [words if tight else words + "\n"] if words else []
+        front = ("> " if part.quoted else "") + indent
+        for line in lines:
+            shown = "\n".join((front + one).rstrip() for one in line.split("\n"))
+            yield shown.removesuffix("\n>") + "\n" if part.quoted and not after.quoted else shown
+
+
+def _address(picture: PictureRef, copies: dict[str, Path]) -> str:
+    copy = copies.get(f"own {picture.target}")
+    return quote(f"{copy.parent.name}/{copy.name}") if copy else quote(picture.target, safe="/:?&=#%+,;@~")
+
+
+def _words(part: Part) -> str:
+    """The words of one part."""
+    if part.kind == "break":
+        return "---"
+    if part.kind == "code":
+        fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", part.text)), default=0))
+        return f"{fence}\n{part.text}\n{fence}"
+    if part.kind == "table" and part.rows:
+        width = max(map(len, part.rows))
+        rows = [[marked(cell) for cell in row] + [""] * (width - len(row)) for row in part.rows]
+        rows = rows if part.head else [[""] * width, *rows]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        return "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
+    words = marked(part)
+    return f"{'#' * max(2, part.level)} {words}" if part.kind == "heading" and words else words
+
+
+_PLAIN_ADDRESS = re.compile(r"[^()<>\s]+")
+_SIGNS = {"strong": "**", "emphasis": "*", "struck": "~~"}
+
+
+def marked(passage: Passage) -> str:
+    """A passage as CommonMark: words escaped, marks as the author set them, line ends kept."""
+    made = ""
+    for run in runs_of(passage):
+        inner = run.text.strip()
+        before, _, behind = run.text.partition(inner) if inner else (run.text, "", "")
+        words = "\\\n".join(_escaped(line) for line in carried(inner).split("\n"))
+        if "code" in run.kinds and "`" not in inner and inner:
+            words = f"`{inner}`"
+        for kind in sorted(run.kinds & set(_SIGNS)):
+            words = f"{_SIGNS[kind]}{words}{_SIGNS[kind]}" if inner else words
+        for kind, tag in (("above", "sup"), ("below", "sub")):
+            words = f"<{tag}>{words}</{tag}>" if kind in run.kinds else words
+        if run.target:
+            address = run.target if _PLAIN_ADDRESS.fullmatch(run.target) else f"<{run.target}>"
+            words = f"[{words}]({address})"
+        made += before.replace("\n", "\\\n") + words + behind.replace("\n", "\\\n")
+    return _START.sub(r"\1\\\2", made.strip())

@@ -1,125 +1,38 @@
-"""The storyboard as a PDF book: a cover, a page per step, and the pictures' credits with the reasons.
+"""The storyboard as PDF: a picture book, a recipe, an article, slides or a contact sheet.
 
-For printing and sending. Text is shaped and ordered for every script, fonts are embedded, pictures
-carry alternative texts; characters no font holds are shown as U+FFFD and reported.
+For printing and sending. Text is shaped and ordered for every script and stands in the file in the order in
+which it is read, fonts are embedded, pictures carry alternative texts; characters no font holds are shown as
+U+FFFD and reported.
 """
 
-import io
-import struct
-import unicodedata
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import cast
 
-import matplotlib
-from fontTools.ttLib import TTFont, TTLibError  # type: ignore[import-untyped]
-from fpdf import FPDF
-from fpdf.fonts import TTFFont
-from matplotlib import font_manager
-
-from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, leaves, printed
+from limner.export.leaf import INK, SOFT, TINT, Leaf, divided
+from limner.export.pdf_steps import SIZES_PT, Steps
+from limner.export.pdf_words import FOOT_MM, SANS, SERIF
+from limner.export.plan import Plan
 from limner.export.targets import Exported, whole
-from limner.export.wording import story_credits
-from limner.records import Storyboard
-from limner.templates import carried, forbidden
-
-REPLACEMENT = "\ufffd"
+from limner.export.wording import colophon, credit_line
+from limner.records import Part, Storyboard
 
 
-def dejavu(name: str) -> Path:
-    """A font of the DejaVu family in matplotlib's data.
-
-    Args:
-        name: such as DejaVuSans or DejaVuSerif-Italic.
-    """
-    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"
-
-
-def visible(text: str) -> set[str]:
-    """The characters of a text that need a glyph: no spaces, controls, joiners or direction marks."""
-    return {
-        letter
-        for letter in text
-        if unicodedata.category(letter) not in ("Cc", "Cf", "Zs", "Zl", "Zp")
-        and not 0xFE00 <= ord(letter) <= 0xFE0F
-    }
-
-
-def fallbacks(characters: set[str], first: Path) -> tuple[list[Path], set[str]]:
-    """Fonts of the system, beside one that is used anyway, that hold as many characters as can be held.
-
-    Args:
-        characters: those that are needed.
-        first: the font that is used anyway.
-    Returns:
-        the fonts in the order to try them, and the characters that no installed font can draw.
-    """
-    left = {ord(letter) for letter in characters} - _points(first)
-    chosen: list[Path] = []
-    for font in system() if left else ():
-        held = left & _points(font)
-        if held:
-            chosen.append(font)
-            left -= held
-        if not left:
-            break
-    return chosen, set(map(chr, left))
-
-
-def system() -> list[Path]:
-    """Font files of this system with outlines to embed, plain weights first, in a stable order."""
-
-    def rank(path: str) -> tuple[bool, str]:
-        name = Path(path).stem.lower()
-        marks = ("bold", "italic", "oblique", "light", "thin", "black", "mono")
-        return any(mark in name for mark in marks), path
-
-    found = (path for path in font_manager.findSystemFonts() if "lastresort" not in path.lower())
-    return [Path(path) for path in sorted(found, key=rank)]
-
-
-def _points(font: Path) -> set[int]:
-    """Code points a font can draw with outlines; none for a file that is no usable font."""
-    if font.suffix.lower() not in (".ttf", ".otf", ".ttc", ".otc"):
-        return set()
-    try:
-        # Opened here, for fontTools leaves a damaged file open.
-        with font.open("rb") as file, TTFont(file, fontNumber=0, lazy=True) as found:
-            if "cmap" not in found or not ("glyf" in found or "CFF " in found):
-                return set()
-            return set(found.getBestCmap() or ())
-    except (TTLibError, OSError, KeyError, ValueError, AssertionError, struct.error):
-        # A damaged font of the system is no reason to fail: another may hold the character, and
-        # if none does the caller is told.
-        return set()
-
-
-PAGE_W_MM, PAGE_H_MM = 210.0, 297.0
-MARGIN_MM = 22.0
-FOOT_MM = 20.0
-INNER_MM = PAGE_W_MM - 2 * MARGIN_MM
-PICTURE_MM = (70.0, 165.0)
-"""Least and greatest height kept for a picture; the text decides within it."""
-
-PT_MM = 25.4 / 72
-SERIF, SANS, ITALIC = "limnerserif", "limnersans", "limneritalic"
-FILES = {SERIF: "DejaVuSerif", SANS: "DejaVuSans", ITALIC: "DejaVuSerif-Italic"}
-
-
-def write(board: Storyboard, out: Path) -> Exported:
-    """Write the book.
+def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+    """Write the document.
 
     Args:
         board: the storyboard.
         out: the .pdf file; checked by the caller.
+        plan: what it shows, and how.
+
     Raises:
         DataError: a picture is not there or cannot be read.
     """
-    book = _Book(board)
+    book = _Book(board, plan)
     try:
-        book.cover()
-        for leaf in book.leaves:
-            book.step(leaf)
-        book.ending()
+        book.fill()
         with whole(out) as draft:
             book.pdf.output(str(draft))
     finally:
@@ -127,192 +40,121 @@ def write(board: Storyboard, out: Path) -> Exported:
     return Exported(out, warnings=tuple(book.warnings))
 
 
-def _undrawable(texts: list[str], missing: set[str]) -> str:
-    """The warning about characters that no font holds."""
-    count = sum(text.count(letter) for text in texts for letter in missing)
-    named = ", ".join(f"U+{ord(letter):04X}" for letter in sorted(missing)[:8])
-    more = f" and {len(missing) - 8} others" if len(missing) > 8 else ""
-    return (
-        f"{count} character{'s' if count > 1 else ''} that no font on this machine can draw, shown as"
-        f" {REPLACEMENT}: {named}{more}; install a font for the script and export again"
-    )
+class _Book(Steps):
+    """A whole storyboard, from its title to its last line."""
 
-
-class _Pages(FPDF):
-    """Pages with the title and their number at the foot, the cover aside."""
-
-    running = ""
-
-    def footer(self) -> None:
-        if self.page_no() > 1:
-            self.set_y(-14)
-            self.set_font(SANS, size=7.5)
-            self.set_text_color(*SOFT)
-            width = self.epw
-            self.cell(width / 2, 5, self.running if self.get_string_width(self.running) < width * 0.8 else "")
-            self.cell(width / 2, 5, str(self.page_no()), align="R")
-
-
-class _Book:
-    """The pages being set."""
-
-    def __init__(self, board: Storyboard) -> None:
-        story = board.story
-        self.board, self.leaves = board, leaves(board)
-        self.rtl = story.direction == "rtl"
-        texts = [story.title, story.author, *(value for _, value in story_credits(story))]
-        for leaf in self.leaves:
-            texts += (leaf.text.title, leaf.text.text, *leaf.why.lines(), leaf.credit, leaf.file)
-        texts += (board.library, board.decoder, board.version)
-        # The sans face holds all that the serif faces hold, and more scripts.
-        others, missing = fallbacks(visible("".join(map(carried, texts))), dejavu(FILES[SANS]))
-        self.holes = str.maketrans(dict.fromkeys(missing, REPLACEMENT))
-        self.warnings = [*forbidden(story), *([_undrawable(texts, missing)] if missing else [])]
-        self.pdf = pdf = _Pages(orientation="portrait", unit="mm", format=(PAGE_W_MM, PAGE_H_MM))
-        pdf.running = self.clean(story.title)
-        pdf.set_margins(MARGIN_MM, MARGIN_MM, MARGIN_MM)
-        pdf.set_auto_page_break(auto=True, margin=FOOT_MM)
-        added = {f"limnerother{place}": font for place, font in enumerate(others)}
-        for family, font in ({name: dejavu(file) for name, file in FILES.items()} | added).items():
-            pdf.add_font(family, fname=font)
-        pdf.set_fallback_fonts([SANS, *added], exact_match=False)
-        pdf.set_text_shaping(True)
-        pdf.set_title(carried(story.title.strip() or story.id))
-        pdf.set_author(carried(story.author))
-        pdf.set_lang(story.language)
-        pdf.set_creator(f"limner {board.version}".strip())
-
-    def close(self) -> None:
-        """Let go of the font files, which fpdf2 keeps open."""
-        for font in self.pdf.fonts.values():
-            if isinstance(font, TTFFont):
-                font.close()
-
-    def clean(self, text: str) -> str:
-        """One line of text with the characters that can be drawn."""
-        return " ".join(carried(text).translate(self.holes).split())
-
-    def write(
-        self,
-        text: str,
-        family: str,
-        size_pt: float,
-        colour: tuple[int, int, int],
-        *,
-        align: str = "",
-        leading: float = 1.4,
-    ) -> None:
-        """One paragraph below the last; empty text takes no room."""
-        words = self.clean(text)
-        if not words:
-            return
-        self.pdf.set_font(family, size=size_pt)
-        self.pdf.set_text_color(*colour)
-        self.pdf.multi_cell(
-            0,
-            size_pt * PT_MM * leading,
-            words,
-            align=align or ("R" if self.rtl else "L"),
-            new_x="LMARGIN",
-            new_y="NEXT",
-        )
-
-    def height(self, text: str, family: str, size_pt: float, leading: float) -> float:
-        """Height in mm that `write` would take."""
-        words = self.clean(text)
-        if not words:
-            return 0.0
-        self.pdf.set_font(family, size=size_pt)
-        taken = self.pdf.multi_cell(0, size_pt * PT_MM * leading, words, dry_run=True, output="HEIGHT")
-        return float(cast(float, taken))
-
-    def rule(self, x_mm: float, width_mm: float) -> None:
-        """A short red rule."""
-        self.pdf.set_draw_color(*RUBRIC)
-        self.pdf.set_line_width(0.5)
-        self.pdf.line(x_mm, self.pdf.get_y(), x_mm + width_mm, self.pdf.get_y())
+    def fill(self) -> None:
+        """Set everything."""
+        if self.layout in ("book", "slides"):
+            self.cover()
+            group: tuple[Part, ...] = ()
+            for piece in self.pieces:
+                if isinstance(piece, Leaf):
+                    self.spread(piece, group)
+                    group = ()
+                    continue
+                last = next((n for n, part in enumerate(piece[::-1]) if part.kind != "heading"), len(piece))
+                ends = len(piece) - last if piece is not self.pieces[-1] else len(piece)
+                group = piece[ends:]
+                if ends:
+                    self.sheet_of(piece[:ends])
+        else:
+            self.front()
+            for is_steps, run in groupby(self.pieces, key=lambda piece: isinstance(piece, Leaf)):
+                if not is_steps:
+                    for piece in run:
+                        self.between(cast(tuple[Part, ...], piece))
+                elif self.layout == "contact":
+                    self.contact(cast(list[Leaf], list(run)))
+                else:
+                    for piece in run:
+                        (self.row if self.layout == "recipe" else self.column)(cast(Leaf, piece))
+        self.ending()
 
     def cover(self) -> None:
-        """Title, author and the licence of the text."""
-        story, pdf = self.board.story, self.pdf
-        pdf.add_page()
-        pdf.start_section("Cover")
-        pdf.set_y(PAGE_H_MM * 0.3)
-        title = story.title.strip() or story.id
-        self.write(title, SERIF, 34 if len(title) < 40 else 24, INK, align="C", leading=1.2)
-        pdf.ln(9)
-        self.rule(PAGE_W_MM / 2 - 9, 18)
-        pdf.ln(8)
-        self.write(story.author, ITALIC, 14, SOFT, align="C")
-
-    def step(self, leaf: Leaf) -> None:
-        """A page with picture and text; a long text goes on over further pages."""
-        pdf, title = self.pdf, leaf.text.title
-        words = len(leaf.text.text.split())
-        size, leading = (17.0, 1.5) if words <= 40 else (13.0, 1.55) if words <= 130 else (11.0, 1.55)
-        pdf.add_page()
-        pdf.start_section(self.clean(f"{leaf.number} {title}"))
-        needed = sum(self.height(line, SERIF, size, leading) + 2.2 for line in leaf.lines)
-        needed += self.height(title, SERIF, 18, 1.25) + 22
-        low, high = PICTURE_MM
-        room = PAGE_H_MM - MARGIN_MM - FOOT_MM
-        self.picture(leaf, min(high, max(low, room - needed)))
-        self.write(str(leaf.number), SERIF, 12, RUBRIC, leading=1.6)
-        if title.strip():
-            self.write(title, SERIF, 18, INK, leading=1.25)
-            pdf.ln(2.5)
-        for line in leaf.lines:
-            self.write(line, SERIF, size, INK, leading=leading)
-            pdf.ln(2.2)
-
-    def picture(self, leaf: Leaf, height_mm: float) -> None:
-        """The picture with its credit, or the blank with its reason, at the top of a page."""
+        """A page with title and author."""
         pdf = self.pdf
-        top = pdf.get_y()
-        copy = printed(leaf)
-        if copy is None:
-            tall = min(height_mm, 70.0)
-            pdf.set_fill_color(*TINT)
-            pdf.rect(MARGIN_MM, top, INNER_MM, tall, style="F")
-            pdf.set_y(top + tall / 2 - 9)
-            self.write("No picture here.", ITALIC, 13, INK, align="C")
-            pdf.set_left_margin(MARGIN_MM + 25)
-            pdf.set_right_margin(MARGIN_MM + 25)
-            self.write(leaf.step.reason, SANS, 8.5, SOFT, align="C")
-            pdf.set_left_margin(MARGIN_MM)
-            pdf.set_right_margin(MARGIN_MM)
-            pdf.set_y(max(pdf.get_y(), top + tall) + 8)
-            return
-        self.warnings += copy.warnings
-        scale = min(INNER_MM / copy.width_px, height_mm / copy.height_px)
-        wide, high = copy.width_px * scale, copy.height_px * scale
-        left = MARGIN_MM + (INNER_MM - wide) / 2
-        pdf.image(io.BytesIO(copy.data), x=left, y=top, w=wide, h=high, alt_text=carried(leaf.alt))
-        pdf.set_y(top + high + 1.6)
-        self.write(leaf.caption, SANS, 7.5, SOFT, align="C")
+        pdf.add_page()
+        title = self.board.story.title.strip() or self.board.story.id
+        pdf.start_section(self.clean(title))
+        pdf.set_y(pdf.h * 0.34)
+        self.write(title, SERIF, self.base * (3.0 if len(title) < 40 else 2.1), align="C", leading=1.2)
+        pdf.ln(7)
+        self.rule(18)
         pdf.ln(6)
+        self.write(self.board.story.author, SERIF, self.base * 1.3, SOFT, style="I", align="C")
+
+    def front(self) -> None:
+        """Title and author above the text."""
+        pdf = self.pdf
+        pdf.add_page()
+        title = self.board.story.title.strip() or self.board.story.id
+        pdf.start_section(self.clean(title))
+        self.write(title, SERIF, self.base * (2.3 if len(title) < 48 else 1.8), leading=1.2)
+        self.write(self.board.story.author, SERIF, self.base * 1.1, SOFT, style="I")
+        pdf.ln(5)
+
+    def sheet_of(self, parts: Sequence[Part]) -> None:
+        """A sheet for what stands between the steps, or more where it is long."""
+        pdf = self.pdf
+        pdf.add_page()
+        room = pdf.h - FOOT_MM - self.side
+        own = any(part.pictures for part in parts)
+        fitting = (one for one in SIZES_PT[2:] if self.parts(parts, one, measure=True) <= room * 0.9)
+        size = self.base if own else max(self.base, next(fitting, self.base))
+        needed = self.parts(parts, size, measure=True)
+        if not own and needed < room:
+            pdf.set_y(self.side + (room - needed) / 2)
+        self.parts(parts, size)
+
+    def between(self, parts: Sequence[Part]) -> None:
+        """What stands between the steps; lists of supplies on a ground of their own."""
+        pdf = self.pdf
+        for is_supplies, inner in divided(parts):
+            # A heading that stands before a step stays with it.
+            self.kept_mm = (
+                80.0 if inner[-1] is parts[-1] and inner[-1].kind == "heading" else type(self).kept_mm
+            )
+            if not is_supplies or self.layout != "recipe":
+                self.parts(inner)
+                continue
+            with self.within(5, 5):
+                high = self.parts(inner, measure=True)
+            if pdf.will_page_break(high + 12) and high < pdf.eph * 0.8:
+                pdf.add_page()
+            if not pdf.will_page_break(high + 12) and not any(part.pictures for part in inner):
+                pdf.set_fill_color(*TINT)
+                pdf.rect(pdf.l_margin, pdf.get_y(), pdf.epw, high + 9, style="F")
+            pdf.ln(4)
+            with self.within(5, 5):
+                self.parts(inner)
+            pdf.ln(6)
 
     def ending(self) -> None:
-        """Credits and reasons, step by step, and how the book was made."""
+        """Who wrote the text; where reasons are wanted, credits and reasons step by step."""
         pdf, board = self.pdf, self.board
+        if not self.plan.with_reasons:
+            if lines := colophon(board.story):
+                pdf.ln(6)
+                for line in lines:
+                    self.write(line, SANS, self.base * 0.75, SOFT)
+            return
         rtl, self.rtl = self.rtl, False
         pdf.add_page()
         pdf.start_section("Pictures")
         self.write("Pictures", SERIF, 20, INK)
-        pdf.ln(2)
-        self.rule(MARGIN_MM, 18)
         pdf.ln(5)
-        for leaf in self.leaves:
-            credit = f"{leaf.credit} · {leaf.file}" if leaf.picture else "No picture"
+        for leaf in (piece for piece in self.pieces if isinstance(piece, Leaf)):
+            credit = f"{credit_line(leaf.picture)} · {leaf.file}" if leaf.picture else "No picture"
             if pdf.will_page_break(18):
                 pdf.add_page()
-            self.write(f"{leaf.number}  {credit}", SANS, 8.5, INK)
+            self.write(f"{leaf.position}  {credit}", SANS, 8.5, INK)
             for line in leaf.why.lines():
                 self.write(line, SANS, 7.5, SOFT)
             pdf.ln(2.6)
         pdf.ln(3)
-        for name, value in story_credits(board.story):
-            self.write(f"{name}: {value}", SANS, 8.5, INK)
+        for line in colophon(board.story):
+            self.write(line, SANS, 8.5, INK)
         made = f"limner {board.version}".strip()
         library = f" from the library {board.library}" if board.library else ""
         self.write(f"Pictures chosen{library} with {made}, decoder {board.decoder}.", SANS, 7.5, SOFT)

@@ -1,25 +1,31 @@
-"""The storyboard as slides: slide n is step n, picture beside text, reasons in the notes.
+"""The storyboard as slides: title, a slide for every step and for what stands between, or a contact sheet.
 
 For teachers and meetings. Pictures keep their aspect and are scaled copies; a text too long for its
-box is set smaller, and beyond that continues in the notes with a warning. It animates nothing.
+box is set smaller, and beyond that continues in the notes with a warning. Reasons, where they are
+wanted, are in the notes. It animates nothing.
 """
 
 import io
+import math
+import re
 import unicodedata
 from bisect import bisect_left
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pptx import Presentation
 from pptx.dml.color import RGBColor
-from pptx.enum.shapes import MSO_SHAPE
 from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
 from pptx.util import Inches, Pt
 
-from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, leaves, printed
+from limner.export.leaf import INK, RUBRIC, SOFT, Leaf, fit, fit_own, language_of, pieces_of
+from limner.export.markup import Run, runs_of
+from limner.export.plan import Plan
 from limner.export.targets import Exported, whole
+from limner.export.wording import colophon
 from limner.pictures.thumbnails import Copy
-from limner.records import Story, Storyboard
+from limner.records import Part, Passage, Storyboard
 from limner.templates import carried, forbidden
 
 if TYPE_CHECKING:
@@ -31,6 +37,8 @@ WIDTH_IN, HEIGHT_IN = 13.333, 7.5
 MARGIN_IN = 0.55
 FOOT_IN = 0.5
 GAP_IN = 0.5
+COLUMNS = 4
+SHOWN_MM = (190.0, 150.0)
 SIZES_PT = (28, 26, 24, 22, 20, 18, 16, 14, 12, 11, 10)
 LINE = 1.32
 """Line height as a multiple of the letter size."""
@@ -38,63 +46,311 @@ LINE = 1.32
 Box = tuple[float, float, float, float]
 
 
-def write(board: Storyboard, out: Path) -> Exported:
+def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """Write the slides.
 
     Args:
         board: the storyboard.
         out: the .pptx file; checked by the caller.
+        plan: what they show, and how.
+
     Raises:
         DataError: a picture is not there or cannot be read.
     """
-    story = board.story
-    show = Presentation()
-    show.slide_width, show.slide_height = Inches(WIDTH_IN), Inches(HEIGHT_IN)
-    properties = show.core_properties
-    properties.title = carried(story.title.strip() or story.id)[:255]
-    properties.author = carried(story.author)[:255]
-    properties.language = carried(story.language)[:255]
-    properties.comments = f"Made with limner {board.version}".strip()
-    layout = next(each for each in show.slide_layouts if each.name == "Title Only")
-    warnings = list(forbidden(story))
-    for leaf in leaves(board):
-        warnings += _fill(show.slides.add_slide(layout), leaf, story)
+    made = _Show(board, plan)
+    made.fill()
     with whole(out) as draft:
-        show.save(str(draft))
-    return Exported(out, warnings=tuple(warnings))
+        made.show.save(str(draft))
+    return Exported(out, warnings=tuple(made.warnings))
 
 
-def _fill(slide: "Slide", leaf: Leaf, story: Story) -> list[str]:
-    """Lay out one step; returns warnings."""
-    copy = printed(leaf)
-    aspect = 4 / 3 if copy is None else copy.width_px / copy.height_px
-    picture_box, text_box = boxes(aspect, rtl=story.direction == "rtl")
-    if copy is None:
-        _blank(slide, leaf, picture_box)
-    else:
-        _picture(slide, copy, leaf.alt, picture_box)
-    fits = _words(slide, leaf, story, text_box)
-    _foot(slide, leaf, story)
-    notes = slide.notes_slide.notes_text_frame
-    if notes is not None:
-        words = [] if fits else [leaf.text.text, ""]
-        notes.text = carried("\n".join([*words, *leaf.why.lines()]))
-    warnings = [] if copy is None else list(copy.warnings)
-    if not fits:
-        warnings.append(f"{leaf.where}: the text is too long for its slide; all of it is in the notes")
-    return warnings
+class _Show:
+    """The slides being laid out."""
+
+    def __init__(self, board: Storyboard, plan: Plan) -> None:
+        story = board.story
+        self.board, self.plan, self.layout = board, plan, plan.layout_for(story, ".pptx")
+        self.rtl, self.language = story.direction == "rtl", language_of(story)
+        self.warnings = list(forbidden(story))
+        self.size = WIDTH_IN, HEIGHT_IN
+        if plan.page_size is not None:
+            wide, high = sorted(plan.page_mm(), reverse=True)
+            self.size = wide / 25.4, high / 25.4
+        self.show: Any = Presentation()
+        self.show.slide_width, self.show.slide_height = map(Inches, self.size)
+        properties = self.show.core_properties
+        properties.title = carried(story.title.strip() or story.id)[:255]
+        properties.author = carried(story.author)[:255]
+        properties.language = self.language[:255]
+        properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
+        self.empty = next(each for each in self.show.slide_layouts if each.name == "Title Only")
+
+    def fill(self) -> None:
+        """Lay out everything."""
+        self.cover()
+        pieces = pieces_of(self.board, self.plan, self.layout)
+        if self.layout == "contact":
+            steps = [piece for piece in pieces if isinstance(piece, Leaf)]
+            for start in range(0, len(steps), COLUMNS * 2):
+                self.contact(steps[start : start + COLUMNS * 2])
+            return
+        group = ""
+        for piece in pieces:
+            if isinstance(piece, Leaf):
+                self.step(piece, group)
+                group = ""
+                continue
+            # A heading with nothing below it heads the step that follows.
+            heads = piece[-1].kind == "heading" and piece is not pieces[-1]
+            group = piece[-1].text if heads else ""
+            self.between(piece[:-1] if heads else piece)
+
+    def slide(self) -> "Slide":
+        """A new slide with nothing but its title."""
+        made: Slide = self.show.slides.add_slide(self.empty)
+        return made
+
+    def cover(self) -> None:
+        """Title and author."""
+        story = self.board.story
+        slide, (wide, high) = self.slide(), self.size
+        title = cast("Shape", slide.shapes.title)
+        title.left, title.top, title.width, title.height = map(
+            Inches, (MARGIN_IN, high * 0.3, wide - 2 * MARGIN_IN, high * 0.24)
+        )
+        _plain(title.text_frame)
+        title.text_frame.vertical_anchor = MSO_ANCHOR.BOTTOM
+        words = story.title.strip() or story.id
+        self.set(title.text_frame, [Passage(text=words)], 44 if len(words) < 50 else 30, INK, PP_ALIGN.CENTER)
+        if story.author.strip():
+            frame = _text_box(slide, "Author", (MARGIN_IN, high * 0.57, wide - 2 * MARGIN_IN, 0.6))
+            self.set(frame, [Passage(text=story.author)], 18, SOFT, PP_ALIGN.CENTER)
+        if lines := [Passage(text=line) for line in colophon(story)]:
+            frame = _text_box(slide, "Credits", (MARGIN_IN, high * 0.8, wide - 2 * MARGIN_IN, 0.9))
+            self.set(frame, lines, 11, SOFT, PP_ALIGN.CENTER)
+
+    def between(self, parts: Sequence[Part]) -> None:
+        """What stands between the steps: a slide for every heading, with its pictures."""
+        groups: list[list[Part]] = []
+        for part in parts:
+            if not groups or part.kind == "heading":
+                groups.append([])
+            groups[-1].append(part)
+        for group in groups:
+            title = group[0].text if group[0].kind == "heading" else ""
+            copies = [
+                (copy, own.alt)
+                for part in group
+                for own in part.pictures
+                if (copy := fit_own(own, self.plan, SHOWN_MM, self.warnings))
+            ]
+            lines = [line for part in group[bool(title) :] for line in _lines_of(part)]
+            for copy, alt in copies:
+                slide = self.slide()
+                _drop_title(slide)
+                _picture(slide, copy, alt, (MARGIN_IN, MARGIN_IN, *self.inner()))
+            if lines or title:
+                self.texts(title, lines)
+
+    def inner(self) -> tuple[float, float]:
+        """Width and height inside the margins, above the foot."""
+        return self.size[0] - 2 * MARGIN_IN, self.size[1] - 2 * MARGIN_IN - FOOT_IN
+
+    def texts(self, title: str, lines: Sequence[str | Passage]) -> None:
+        """Slides of words alone, as many as hold them."""
+        left = [line if isinstance(line, Passage) else Passage(text=line) for line in lines]
+        wide, high = self.inner()
+        while left or title is not None:
+            slide = self.slide()
+            top = self.heading(slide, title, (MARGIN_IN, MARGIN_IN, wide, high)) if title else 0.0
+            if not title:
+                _drop_title(slide)
+            count = len(left)
+            while (
+                count > 1
+                and letter_size("\n".join(one.text for one in left[:count]), wide, high - top) is None
+            ):
+                count -= 1
+            size = letter_size("\n".join(one.text for one in left[:count]), wide, high - top) or SIZES_PT[-1]
+            frame = _text_box(slide, "Text", (MARGIN_IN, MARGIN_IN + top, wide, high - top))
+            self.set(frame, left[:count] or [Passage()], min(size, 24), INK)
+            left = left[count:]
+            if not left:
+                return
+
+    def heading(self, slide: "Slide", words: str, box: Box) -> float:
+        """The slide's title at the top of a box; returns the height that it takes."""
+        left, top, wide, _ = box
+        title = cast("Shape", slide.shapes.title)
+        lines = 1 + len(words) * 26 * 0.55 / 72 // wide
+        high = lines * 26 * LINE / 72 + 0.15
+        title.left, title.top, title.width, title.height = map(Inches, (left, top, wide, high))
+        _plain(title.text_frame)
+        self.set(title.text_frame, [Passage(text=words)], 26, RUBRIC)
+        return high + 0.1
+
+    def step(self, leaf: Leaf, group: str) -> None:
+        """One step, maybe the first of a group: pictures beside words, or words alone."""
+        slide, (wide, high) = self.slide(), self.inner()
+        text_box = (MARGIN_IN, MARGIN_IN, wide, high)
+        copies = [fit(shown, leaf.where, self.plan, SHOWN_MM) for shown in leaf.pictures]
+        if copies:
+            aspect = copies[0].width_px / copies[0].height_px if len(copies) == 1 else 1.0
+            box, text_box = boxes(aspect, rtl=self.rtl, size=self.size)
+            across = 2 if len(copies) > 2 else 1
+            wide, tall = box[2] / across, box[3] / math.ceil(len(copies) / across)
+            for n, (copy, shown) in enumerate(zip(copies, leaf.pictures, strict=True)):
+                self.warnings += copy.warnings
+                row, column = divmod(n, across)
+                place = (box[0] + column * wide, box[1] + row * tall, wide - 0.1 * (across > 1))
+                _picture(slide, copy, shown.alt, (*place, tall - 0.1 * (row > 0)))
+        fits = self.words(slide, leaf, group, text_box)
+        self.foot(slide, leaf)
+        told = [] if fits else [leaf.text.text, ""]
+        told += leaf.why.lines() if self.plan.with_reasons else ()
+        if told and slide.notes_slide.notes_text_frame is not None:
+            slide.notes_slide.notes_text_frame.text = carried("\n".join(told))
+        if not fits:
+            self.warnings.append(
+                f"{leaf.where}: the text is too long for its slide; all of it is in the notes"
+            )
+
+    def words(self, slide: "Slide", leaf: Leaf, group: str, box: Box) -> bool:
+        """The heading in the slide's title and the words below it; returns whether they fit."""
+        left, top, wide, high = box
+        number = "" if leaf.number is None else str(leaf.number)
+        heading = "  ".join(filter(None, (f"{group} ·" if group and number else group, number, leaf.title)))
+        taken = self.heading(slide, heading, box) if heading else 0.0
+        if not heading:
+            # Programs list slides by their titles, so one that shows none has it out of sight.
+            title = cast("Shape", slide.shapes.title)
+            title.left, title.top, title.width, title.height = map(Inches, (left, -1.0, wide, 0.5))
+            self.set(title.text_frame, [Passage(text=leaf.text.text[:60])], 10, SOFT)
+        frame = _text_box(slide, "Text", (left, top + taken, wide, high - taken))
+        frame.auto_size = MSO_AUTO_SIZE.NONE
+        lines = [line for part in leaf.parts for line in _lines_of(part)]
+        if not lines:
+            return True
+        size = letter_size("\n".join(line.text for line in lines), wide, high - taken)
+        if size is None:
+            words = [piece for line in lines for piece in line.text.split("\n")]
+            lines = [Passage(text=line) for line in _beginning(words, wide, high - taken)]
+        if size and not taken:
+            frame.vertical_anchor = MSO_ANCHOR.MIDDLE
+        self.set(frame, lines, size or SIZES_PT[-1], INK)
+        return size is not None
+
+    def foot(self, slide: "Slide", leaf: Leaf) -> None:
+        """Credits of the pictures and the title of the story."""
+        wide, high = self.size
+        half = (wide - 2 * MARGIN_IN) / 2
+        top = high - MARGIN_IN - FOOT_IN + 0.2
+        captions = " · ".join(filter(None, (shown.caption for shown in leaf.pictures)))
+        stated = " · ".join(filter(None, (self.board.story.title, self.board.story.author)))
+        for name, words, left, align in (
+            ("Credit", captions, MARGIN_IN, PP_ALIGN.LEFT),
+            ("Story", stated, MARGIN_IN + half, PP_ALIGN.RIGHT),
+        ):
+            if words:
+                self.set(
+                    _text_box(slide, name, (left, top, half, FOOT_IN)), [Passage(text=words)], 9, SOFT, align
+                )
+
+    def contact(self, leaves: Sequence[Leaf]) -> None:
+        """Up to two rows of small pictures, each with the beginning of its words."""
+        slide, (wide, high) = self.slide(), self.inner()
+        _drop_title(slide)
+        gap = 0.25
+        each, tall = (wide - gap * (COLUMNS - 1)) / COLUMNS, (high + FOOT_IN - gap) / 2
+        for n, leaf in enumerate(leaves):
+            column = COLUMNS - 1 - n % COLUMNS if self.rtl else n % COLUMNS
+            left, top = MARGIN_IN + column * (each + gap), MARGIN_IN + n // COLUMNS * (tall + gap)
+            for shown in leaf.pictures[:1]:
+                copy = fit(shown, leaf.where, self.plan, (each * 25.4, tall * 0.74 * 25.4))
+                self.warnings += copy.warnings
+                _picture(slide, copy, shown.alt, (left, top, each, tall * 0.74))
+            said = f"{leaf.position if leaf.number is None else leaf.number}  {leaf.title} {leaf.text.text}"
+            short = _beginning([" ".join(said.split())], each, tall * 0.26)
+            frame = _text_box(slide, "Text", (left, top + tall * 0.76, each, tall * 0.24))
+            whole_words = letter_size(said, each, tall * 0.26) is not None
+            self.set(
+                frame,
+                [Passage(text=said)] if whole_words else [Passage(text=line) for line in short],
+                10,
+                INK,
+            )
+
+    def set(
+        self,
+        frame: "TextFrame",
+        lines: Sequence[Passage],
+        size_pt: int,
+        colour: tuple[int, int, int],
+        align: PP_ALIGN | None = None,
+    ) -> None:
+        """Fill a frame with one paragraph per line, at the side where its letters begin unless told."""
+        for place, line in enumerate(lines or [Passage()]):
+            paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
+            broken = (
+                (place > 0, Run(words, run.kinds, run.target))
+                for run in runs_of(line)
+                for place, words in enumerate(re.sub(r"[^\S\n\u2003]+", " ", run.text).split("\n"))
+            )
+            for starts_line, words in broken:
+                if starts_line:
+                    paragraph.add_line_break()
+                run = paragraph.add_run()
+                run.text = carried(words.text)
+                run.font.size = Pt(size_pt)
+                run.font.name = "Georgia" if size_pt > 9 else "Arial"
+                run.font.color.rgb = cast(Any, RGBColor)(*colour)
+                run.font.bold = "strong" in words.kinds or None
+                run.font.italic = "emphasis" in words.kinds or None
+                if words.target:
+                    run.hyperlink.address = words.target
+                if self.language.isascii() and self.language:
+                    run._r.get_or_add_rPr().set("lang", self.language)  # no public setter
+            paragraph.line_spacing = 1.1
+            paragraph.space_after = Pt(0 if place + 1 == len(lines) else size_pt * 0.3)
+            if self.rtl:
+                paragraph._p.get_or_add_pPr().set("rtl", "1")  # no public setter
+            paragraph.alignment = align or (PP_ALIGN.RIGHT if self.rtl else PP_ALIGN.LEFT)
 
 
-def boxes(aspect: float, *, rtl: bool) -> tuple[Box, Box]:
+def _lines_of(part: Part) -> list[Passage]:
+    """A part as lines of a slide."""
+    if part.kind == "table":
+        rows = ["   ".join(cell.text for cell in row) for row in part.rows]
+        return [Passage(text=row) for row in rows if row.strip()]
+    mark = "" if part.kind != "item" else "• " if part.number is None else f"{part.number}. "
+    mark = "\u2003" * max(0, part.depth - (part.kind == "item")) + mark
+    if not part.text:
+        return []
+    moved = tuple(
+        mark_.model_copy(update={"start": mark_.start + len(mark), "end": mark_.end + len(mark)})
+        for mark_ in part.marks
+    )
+    return [Passage(text=mark + part.text, marks=moved)]
+
+
+def _drop_title(slide: "Slide") -> None:
+    """Take the empty title off a slide, which programs would show as a field to fill."""
+    title = cast(Any, slide.shapes.title)
+    title._element.getparent().remove(title._element)
+
+
+def boxes(aspect: float, *, rtl: bool, size: tuple[float, float] = (WIDTH_IN, HEIGHT_IN)) -> tuple[Box, Box]:
     """Where the picture and the text go: side by side, or a wide picture above its text.
 
     Args:
         aspect: width over height of the picture.
         rtl: whether the text runs from right to left, which puts the picture on the right.
+        size: width and height of the slide in inches.
+
     Returns:
         boxes of the picture and of the text: left, top, width, height in inches.
     """
-    inner_w, inner_h = WIDTH_IN - 2 * MARGIN_IN, HEIGHT_IN - 2 * MARGIN_IN - FOOT_IN
+    inner_w, inner_h = size[0] - 2 * MARGIN_IN, size[1] - 2 * MARGIN_IN - FOOT_IN
     if aspect > 2.2:
         high = min(inner_w / aspect, inner_h * 0.5)
         top = MARGIN_IN + high + GAP_IN / 2
@@ -104,7 +360,7 @@ def boxes(aspect: float, *, rtl: bool) -> tuple[Box, Box]:
     rest = inner_w - wide - GAP_IN
     left = (MARGIN_IN, MARGIN_IN, wide, inner_h)
     if rtl:
-        return (WIDTH_IN - MARGIN_IN - wide, MARGIN_IN, wide, inner_h), (MARGIN_IN, MARGIN_IN, rest, inner_h)
+        return (size[0] - MARGIN_IN - wide, MARGIN_IN, wide, inner_h), (MARGIN_IN, MARGIN_IN, rest, inner_h)
     return left, (MARGIN_IN + wide + GAP_IN, MARGIN_IN, rest, inner_h)
 
 
@@ -145,42 +401,6 @@ def _picture(slide: "Slide", copy: Copy, alt: str, box: Box) -> None:
     shape._element._nvXxPr.cNvPr.set("descr", carried(alt))  # python-pptx has no public setter
 
 
-def _blank(slide: "Slide", leaf: Leaf, box: Box) -> None:
-    shape = slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *map(Inches, box))
-    shape.name = "Blank"
-    shape.shadow.inherit = False
-    shape.fill.solid()
-    shape.fill.fore_color.rgb = cast(Any, RGBColor)(*TINT)
-    shape.line.fill.background()
-    frame = shape.text_frame
-    frame.word_wrap = True
-    said = ["No picture here.", leaf.step.reason]
-    _set(frame, [line for line in said if line.strip()], 14, SOFT, align=PP_ALIGN.CENTER)
-
-
-def _words(slide: "Slide", leaf: Leaf, story: Story, box: Box) -> bool:
-    """The heading in the slide's title and the text below it; returns whether the text fits."""
-    rtl = story.direction == "rtl"
-    left, top, width, height = box
-    heading = f"{leaf.number}  {' '.join(leaf.text.title.split())}".strip()
-    # The layout has a title, so the slide has one.
-    title = cast("Shape", slide.shapes.title)
-    title_size = 24 if leaf.text.title.strip() else 16
-    title_lines = 1 + len(heading) * title_size * 0.55 / 72 // width
-    title_height = min(height * 0.35, title_lines * title_size * LINE / 72 + 0.12)
-    title.left, title.top, title.width, title.height = map(Inches, (left, top, width, title_height))
-    _plain(title.text_frame)
-    _set(title.text_frame, [heading], title_size, RUBRIC, rtl=rtl)
-
-    below, rest = top + title_height + 0.1, height - title_height - 0.1
-    frame = _text_box(slide, "Text", (left, below, width, rest))
-    frame.auto_size = MSO_AUTO_SIZE.NONE
-    size = letter_size("\n".join(leaf.lines), width, rest)
-    lines = leaf.lines if size else _beginning(leaf.lines, width, rest)
-    _set(frame, lines, size or SIZES_PT[-1], INK, rtl=rtl, language=story.language)
-    return size is not None
-
-
 def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
     """As many whole words as fit at the smallest size, with an ellipsis."""
     words = [(place, word) for place, piece in enumerate(pieces) for word in piece.split(" ")]
@@ -198,17 +418,6 @@ def _beginning(pieces: list[str], width: float, height: float) -> list[str]:
     return [*kept[:-1], f"{kept[-1]} …"] if kept else ["…"]
 
 
-def _foot(slide: "Slide", leaf: Leaf, story: Story) -> None:
-    top = HEIGHT_IN - MARGIN_IN - FOOT_IN + 0.2
-    half = (WIDTH_IN - 2 * MARGIN_IN) / 2
-    stated = " · ".join(filter(None, (story.title, story.author, story.license)))
-    for name, words, left, align in (
-        ("Credit", leaf.caption, MARGIN_IN, PP_ALIGN.LEFT),
-        ("Story", stated, MARGIN_IN + half, PP_ALIGN.RIGHT),
-    ):
-        _set(_text_box(slide, name, (left, top, half, FOOT_IN)), [words], 9, SOFT, align=align)
-
-
 def _text_box(slide: "Slide", name: str, box: Box) -> "TextFrame":
     shape = slide.shapes.add_textbox(*map(Inches, box))
     shape.name = name
@@ -222,30 +431,3 @@ def _plain(frame: "TextFrame") -> None:
     for side in ("left", "right", "top", "bottom"):
         setattr(frame, f"margin_{side}", 0)
     frame.vertical_anchor = MSO_ANCHOR.TOP
-
-
-def _set(
-    frame: "TextFrame",
-    pieces: list[str],
-    size_pt: int,
-    colour: tuple[int, int, int],
-    *,
-    rtl: bool = False,
-    align: PP_ALIGN | None = None,
-    language: str = "",
-) -> None:
-    """Fill a frame with one paragraph per piece, at the side where its letters begin unless told."""
-    for place, piece in enumerate(pieces or [""]):
-        paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
-        run = paragraph.add_run()
-        run.text = carried(" ".join(piece.split()))
-        run.font.size = Pt(size_pt)
-        run.font.name = "Georgia" if size_pt > 9 else "Arial"
-        run.font.color.rgb = cast(Any, RGBColor)(*colour)
-        if language.isascii() and language:
-            run._r.get_or_add_rPr().set("lang", language)  # no public setter
-        paragraph.line_spacing = 1.1
-        paragraph.space_after = Pt(0 if place + 1 == len(pieces) else size_pt * 0.3)
-        if rtl:
-            paragraph._p.get_or_add_pPr().set("rtl", "1")  # no public setter
-        paragraph.alignment = align or (PP_ALIGN.RIGHT if rtl else PP_ALIGN.LEFT)

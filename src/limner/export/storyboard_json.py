@@ -10,16 +10,18 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from limner.errors import DataError, MissingError, NumericsError
+from limner.export.plan import Plan
 from limner.export.targets import Exported, whole
 from limner.records import SCHEMA_VERSION, Storyboard
 
 
-def write(board: Storyboard, out: Path) -> Exported:
-    """Write the JSON form.
+def write(board: Storyboard, out: Path, _: Plan) -> Exported:
+    """Write the JSON form, which is always whole.
 
     Args:
         board: the storyboard.
         out: the .json file; checked by the caller.
+
     Raises:
         NumericsError: a number is NaN or infinite, which JSON cannot say.
     """

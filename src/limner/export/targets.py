@@ -33,8 +33,7 @@ class Exported:
 def pictures_of(board: Storyboard) -> Iterator[Picture]:
     """Every picture a storyboard names: chosen ones and runners-up, with repeats."""
     for step in board.steps:
-        if step.chosen is not None:
-            yield step.chosen.picture
+        yield from step.pictures
         yield from (candidate.picture for candidate in step.runners_up)
 
 
@@ -78,7 +77,7 @@ def check_place(out: Path, *, overwrite: bool) -> None:
     if not out.parent.is_dir():
         raise MissingError(f"export: the folder {out.parent} does not exist; create it or name another place")
     if out.exists() and not overwrite:
-        raise DataError(f"export: {out} exists already; name another file or allow overwriting")
+        raise DataError(f"export: {out} exists already; name another file, or pass --overwrite to replace it")
 
 
 def whole(target: Path) -> AbstractContextManager[Path]:

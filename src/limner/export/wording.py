@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from limner.language import ENGLISH
 from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
 from limner.templates import carried
 
@@ -131,8 +132,13 @@ def credit_line(picture: Picture) -> str:
     return f"{_one_line(picture.credit) or NO_CREDIT} · {_one_line(picture.license) or NO_LICENSE}"
 
 
-def alt_text(step: BoardStep, story: Story) -> str:
-    """Words for a reader who cannot see the chosen picture; never empty.
+def known_credit(picture: Picture) -> str:
+    """Creator and licence as far as the metadata state them; "" where they are silent."""
+    return " · ".join(filter(None, map(_one_line, (picture.credit, picture.license))))
+
+
+def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> str:
+    """Words for a reader who cannot see a picture of a step; never empty.
 
     Those of the text itself come first, then the picture's description, then its labels; else it
     says that there is no description.
@@ -140,14 +146,16 @@ def alt_text(step: BoardStep, story: Story) -> str:
     Args:
         step: a step with a chosen picture.
         story: its story.
+        picture: which of them; None for the first.
     """
     if step.chosen is None:
         return ""
-    if step.origin == "given":
+    shown = picture or step.chosen.picture
+    if step.origin == "given" and shown == step.chosen.picture:
         for reference in story.steps[step.position].pictures:
             if reference.alt.strip():
                 return _one_line(reference.alt)
-    return picture_alt(step.chosen.picture, f"Picture for step {step.position + 1}")
+    return picture_alt(shown, f"Picture for step {step.position + 1}")
 
 
 def picture_alt(picture: Picture, role: str) -> str:
@@ -168,8 +176,8 @@ def picture_credits(board: Storyboard) -> list[tuple[Picture, list[int]]]:
     """Every picture shown, in order of first use, with the 1-based numbers of the steps that show it."""
     shown: dict[str, tuple[Picture, list[int]]] = {}
     for step in board.steps:
-        if step.chosen is not None:
-            shown.setdefault(step.chosen.picture.id, (step.chosen.picture, []))[1].append(step.position + 1)
+        for picture in step.pictures:
+            shown.setdefault(picture.id, (picture, []))[1].append(step.position + 1)
     return list(shown.values())
 
 
@@ -182,6 +190,13 @@ def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
         ("Source", story.source),
     )
     return tuple((name, _one_line(value)) for name, value in parts if value.strip())
+
+
+def colophon(story: Story) -> list[str]:
+    """What the text states about itself but its author, a line each; named in English texts alone."""
+    stated = [(name, value) for name, value in story_credits(story) if name != "Text"]
+    named = story.language.partition("-")[0].lower() in ("", ENGLISH)
+    return [f"{name}: {value}" if named else value for name, value in stated]
 
 
 def step_numbers(steps: Sequence[int]) -> str:
