@@ -51,9 +51,17 @@ def test_storyboard_page(storyboard, *, width: int, scheme: str) -> None:
     page.locator("#offers .offer").first.focus()
     assert settled(page) == []
     page.keyboard.press("Escape")
-    for control in ("#export", "#settings", "#retext", "#help"):
+    for control in ("#export", "#settings", "#retext", "#help", "#again"):
         page.click(control)
+        if control == "#again":
+            page.wait_for_selector(".again .actions")
         if control == "#export":
+            page.frame_locator(".preview iframe").locator("h1").wait_for()
+            assert settled(page) == []
+            page.locator("input[value=json]").check()
+            assert page.get_by_label("With reasons").is_hidden()
+            page.locator("input[value=docx]").check()
+            assert page.get_by_label("With reasons").is_visible()
             page.get_by_text("My choices, to teach").click()
         assert settled(page) == []
         page.keyboard.press("Escape")
@@ -71,6 +79,210 @@ def test_library_page(visit, *, width: int, scheme: str) -> None:
         assert settled(page) == []
     page.click("#add")
     assert settled(page) == []
+
+
+@LOOKS
+def test_dialogs_of_the_start_page(storyboard, studio, *, width: int, scheme: str) -> None:
+    page = storyboard(width=width, scheme=scheme, reduced_motion="reduce", title=f"Look {width} {scheme}")
+    page.goto(studio)
+    named = f"Look {width} {scheme}"
+    page.get_by_role("button", name=f"Rename {named}", exact=True).click()
+    assert settled(page) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name=f"Remove {named}", exact=True).click()
+    assert settled(page) == []
+    page.get_by_role("button", name="Remove", exact=True).click()
+    page.locator(".toast", has_text="Removed").wait_for()
+    assert settled(page) == []
+    page.click("#trash")
+    page.get_by_role("button", name=f"Restore {named}", exact=True).wait_for()
+    assert settled(page) == []
+    page.keyboard.press("Escape")
+    page.click("#help")
+    assert settled(page) == []
+
+
+@LOOKS
+def test_the_interface_and_what_is_not_there(visit, *, width: int, scheme: str) -> None:
+    page = visit("/docs", width=width, scheme=scheme, reduced_motion="reduce")
+    assert page.locator("h1").inner_text() == "For programs"
+    assert settled(page) == []
+    assert colours_follow(page, scheme)
+    for path in ("/nowhere", "/projects/0123456789abcdef", "/api/projects/0123456789abcdef"):
+        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/", 3)[2] + path)
+        assert page.locator("h1").inner_text() == "There is nothing here"
+        assert settled(page) == []
+        assert colours_follow(page, scheme)
+    visit.wrong[:] = [line for line in visit.wrong if "404" not in line]
+
+
+@LOOKS
+def test_a_missing_file_and_work_under_way(storyboard, visit, *, width: int, scheme: str) -> None:
+    page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
+
+    def gone(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "missing": [1]})
+
+    page.route("**/api/projects/*", gone)
+    page.reload()
+    page.locator(".step[data-missing]").wait_for()
+    assert "1 picture file missing" in page.locator("#summary").inner_text()
+    named = page.locator(".step .plate").nth(1).get_attribute("aria-label")
+    assert named.endswith(", file missing")
+    assert settled(page) == []
+    running = {"job": "0" * 16, "kind": "project", "subject": "", "state": "running", "stage": "text"}
+    running |= {"done": 300, "total": 1000, "seconds_left": 130, "message": "", "left_out": 0}
+    started = {"status": 202, "json": {"job": running["job"]}}
+    page.route("**/edits", lambda route: route.fulfill(**started))
+    page.route("**/events", lambda route: route.fulfill(status=404))
+    over: list[bool] = []
+    page.route(
+        f"**/api/jobs/{running['job']}",
+        lambda route: route.fulfill(json={**running, **({"state": "cancelled"} if over else {})}),
+    )
+    page.route("**/cancel", lambda route: (over.append(True), route.fulfill(json=running)))
+    page.locator(".step .lock").first.click(force=True)
+    page.locator(".afoot", has_text="Reading the text: 30 % · about 2 minutes left").wait_for()
+    assert settled(page) == []
+    page.locator(".afoot").get_by_role("button", name="Cancel").click()
+    page.locator(".toast", has_text="Cancelled: nothing was changed.").wait_for()
+    visit.wrong[:] = [line for line in visit.wrong if "404" not in line]
+
+
+@pytest.fixture
+def looked():
+    """Look at a page in one state after the other; in the end nothing may be wrong in any of them."""
+    found: dict[str, list[str]] = {}
+
+    def look(page, state: str) -> None:
+        found[state] = settled(page)
+
+    yield look
+    assert {state: rules for state, rules in found.items() if rules} == {}
+    assert len(found) > 5
+
+
+TWO_LOOKS = pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+
+
+@TWO_LOOKS
+def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, scheme: str) -> None:
+    page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
+    steps = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]["steps"]
+    for view in ("small", "strip", "list", "large"):
+        page.locator(f"#views input[value={view}]").check(force=True)
+        looked(page, f"board, {view}")
+    page.locator("#notes summary").click()
+    looked(page, "notes unfolded")
+
+    page.locator(".plate").nth(1).click()
+    page.wait_for_selector("#panel[aria-label='Step 2'] #offers:not([aria-busy]) .offer")
+    page.click("#tab-reasons")
+    page.locator("#panel summary", has_text="Numbers").click()
+    looked(page, "reasons, numbers unfolded")
+    page.keyboard.press("c")
+    page.wait_for_selector(".slots .large figure:nth-child(2)")
+    looked(page, "compare")
+    page.keyboard.press("Escape")
+    page.click("#tab-offers")
+    with page.expect_response("**/edits"):
+        page.get_by_role("button", name="Never use").nth(3).dispatch_event("click")
+    page.locator(".toast", has_text="will not use").wait_for()
+    page.keyboard.press("Escape")
+    page.click("#settings")
+    page.locator(".banned .offer").wait_for()
+    looked(page, "settings with a barred picture")
+    changes = [
+        {"position": n, "before": steps[n], "after": {**steps[n], "chosen": steps[(n + 1) % 3]["chosen"]}}
+        for n in range(3)
+    ]
+    page.route("**/preview", lambda route: route.fulfill(json={"revision": 2, "steps": changes}))
+    page.get_by_role("button", name="See what would change").click()
+    page.locator(".changes input").nth(1).uncheck()
+    assert page.locator("[data-twice]").count() == 2
+    looked(page, "what these settings would change, a picture at two steps")
+    page.keyboard.press("Escape")
+
+    page.locator(".plate").first.focus()
+    with page.expect_response("**/edits"):
+        page.keyboard.press("b")
+    with page.expect_response("**/edits"):
+        page.keyboard.press("Shift+L")
+    page.locator(".toast", has_text="locked").wait_for()
+    looked(page, "a blank, others locked")
+    page.locator(".plate").nth(1).focus()
+    page.keyboard.press("x")
+    looked(page, "a picture picked up")
+    page.keyboard.press("Escape")
+    page.route("**/edits", lambda route: route.abort())
+    page.keyboard.press("l")
+    page.locator("#saving", has_text="Not saved").wait_for()
+    looked(page, "not saved")
+    page.unroute("**/edits")
+    page.get_by_role("button", name="Try again").click()
+    page.locator("#saving[data-state=saved]").wait_for()
+    visit.wrong[:] = [line for line in visit.wrong if "ERR_FAILED" not in line]
+
+
+@TWO_LOOKS
+def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: str) -> None:
+    page = visit("/", width=width, scheme=scheme, reduced_motion="reduce")
+
+    def listed(route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        for one in told["items"][1::3]:
+            one["missing"] = True
+        route.fulfill(response=answer, json=told)
+
+    page.route("**/api/library/pictures?*", listed)
+    batch = {"batch": "20260102-030405-abcdef", "files": 2, "brought_at": "2026-01-02T03:04:05Z"}
+    page.route("**/api/library/batches", lambda route: route.fulfill(json=[batch]))
+    page.goto(f"{page.url}library")
+    page.wait_for_selector("#grid .cell")
+    label = page.locator("#grid .cell", has=page.locator("img.gone")).first.locator(".gone-label")
+    assert label.inner_text() == "File missing"
+    assert label.is_visible()
+    assert page.locator(".gone-label").count() == page.locator("#grid img.gone").count()
+    looked(page, "wall with missing files")
+
+    page.locator("#grid .cell").nth(1).click()
+    page.get_by_role("button", name="Change the words").wait_for()
+    assert page.get_by_role("link", name="Open the file").count() == 0
+    looked(page, "viewer, file missing")
+    page.get_by_role("button", name="Change the words").click()
+    looked(page, "viewer, words written")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="More from that day").click()
+    page.locator(".chip", has_text="On the same occasion").wait_for()
+    looked(page, "one occasion")
+    page.get_by_role("button", name="Show all").click()
+    page.fill("#filter", "no such words")
+    page.locator("#shown", has_text="No picture holds").wait_for()
+    looked(page, "nothing found")
+    page.fill("#filter", "")
+
+    page.click("#bring")
+    page.get_by_role("button", name="Take back").wait_for()
+    looked(page, "pictures brought before")
+    (tmp_path / "notes.txt").write_text("no picture")
+    page.locator("dialog input[type=file]").first.set_input_files(tmp_path / "notes.txt")
+    page.locator(".bringing", has_text="1 other file passed by").wait_for()
+    looked(page, "what was brought")
+    page.get_by_role("button", name="Dismiss").click()
+    (tmp_path / "inner").mkdir()
+    page.click("#add")
+    page.locator("dialog [role=status]", has_text="here").wait_for()
+    page.fill("#path", str(tmp_path))
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="inner").wait_for()
+    looked(page, "a folder with folders")
+    page.fill("#path", str(tmp_path / "nowhere"))
+    page.get_by_role("button", name="Read it").click()
+    page.locator("dialog .problem").wait_for()
+    looked(page, "a folder that is not there")
+    visit.wrong[:] = [line for line in visit.wrong if "status of 4" not in line]
 
 
 def test_axe_would_find_something(visit, storyboard) -> None:
@@ -114,7 +326,8 @@ def test_motion(storyboard, *, wish: str) -> None:
 
 def test_a_project_that_is_not_there(visit) -> None:
     page = visit("/projects/0123456789abcdef")
-    page.wait_for_selector(".problem")
+    assert page.locator("h1").inner_text() == "There is nothing here"
+    assert "it was removed, or is in another folder of projects." in page.locator("main").inner_text()
     assert page.get_by_role("link", name="To the start page").is_visible()
     visit.wrong[:] = [line for line in visit.wrong if "404" not in line]
 

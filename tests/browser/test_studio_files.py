@@ -40,9 +40,9 @@ def test_files_that_are_named_exist() -> None:
 
 
 def test_icons_that_are_named_are_drawn() -> None:
-    drawn = set(re.findall(r"<symbol id=\"(\w+)\"", TEXTS["icons.svg"]))
+    drawn = set(re.findall(r"<symbol id=\"([\w-]+)\"", TEXTS["icons.svg"]))
     for name, text in TEXTS.items():
-        named = set(re.findall(r"icons\.svg#(\w+)", text)) | set(re.findall(r"look: \"(\w+)\"", text))
+        named = set(re.findall(r"icons\.svg#([\w-]+)", text)) | set(re.findall(r"look: \"([\w-]+)\"", text))
         assert named <= drawn, name
 
 

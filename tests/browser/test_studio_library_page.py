@@ -21,7 +21,7 @@ def test_pictures_skipped_and_duplicates(visit, studio: str) -> None:
     assert f"{library['pictures']} pictures" in page.inner_text("#facts")
     page.fill("#filter", "kite")
     found = page.request.get(f"{studio}/api/library/pictures?q=kite").json()
-    page.get_by_text(f"{found['total']} pictures", exact=True).wait_for()
+    page.locator("#shown", has_text=f"{found['total']} of {library['pictures']} pictures").wait_for()
     page.locator("#grid .cell").first.click()
     assert "kite" in page.get_by_role("dialog").inner_text()
     assert page.evaluate("document.querySelector('dialog img').complete || true")
@@ -89,6 +89,173 @@ def test_add_a_folder_and_stop_another(
         visit.wrong[:] = [
             line for line in visit.wrong if "the server responded with a status of 4" not in line
         ]
+
+
+@pytest.fixture
+def dated_studio(serve_studio, tmp_path: Path):
+    """Address of a studio over twelve photographs: two days, two folders, half of them with words."""
+    from contextlib import redirect_stdout
+
+    from limner.cli.index import index
+
+    for number in range(12):
+        folder = tmp_path / "album" / ("beach" if number < 6 else "alps")
+        folder.mkdir(parents=True, exist_ok=True)
+        exif = Image.Exif()
+        exif.get_ifd(0x8769)[0x9003] = f"202{3 + number // 8}:07:14 {8 + number % 8:02}:00:00"
+        size = (64, 48) if number % 3 else (48, 64)
+        Image.effect_noise(size, 20 + 9 * number).save(folder / f"shot_{number:02}.jpg", exif=exif)
+        if number % 2:
+            (folder / f"shot_{number:02}.txt").write_text(f"a kite, number {number}")
+    with redirect_stdout(io.StringIO()):
+        index(tmp_path / "album", library=tmp_path / "library", encoder=("colour",))
+    with serve_studio(tmp_path / "library", tmp_path / "projects") as address:
+        yield address
+
+
+def names(page) -> list[str]:
+    """Names of the pictures that the wall shows."""
+    page.wait_for_function("document.querySelectorAll('#grid .cell').length > 0")
+    return [
+        page.request.get(f"{page.url.partition('/library')[0]}/api/pictures/{one}").json()["name"]
+        for one in page.evaluate(
+            "[...document.querySelectorAll('#grid .cell img')].map(one => one.src.match(/[0-9a-f]{64}/)[0])"
+        )
+    ]
+
+
+def test_pictures_chosen_by_folder_time_shape_words_and_day(visit, dated_studio: str) -> None:
+    page = visit("/library", at=dated_studio)
+    page.wait_for_selector("#grid [aria-setsize='12']", state="attached")
+    page.get_by_label("Folder", exact=True).select_option(label="\u2003beach (6)")
+    page.locator("#shown", has_text="6 of 12 pictures").wait_for()
+    assert names(page) == [f"shot_{number:02}.jpg" for number in range(6)]
+    page.get_by_label("Words").select_option(label="Without words yet (6)")
+    page.locator("#shown", has_text="3 of 12 pictures").wait_for()
+    page.get_by_label("Shape").select_option(label="Upright (4)")
+    page.locator("#shown", has_text="1 of 12 pictures").wait_for()
+    page.reload()  # The address keeps what is chosen.
+    page.locator("#shown", has_text="1 of 12 pictures").wait_for()
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_selector("#grid [aria-setsize='12']", state="attached")
+    page.get_by_label("Taken").select_option("2024")
+    page.locator("#shown", has_text="4 of 12 pictures").wait_for()
+    page.get_by_label("Use", exact=True).select_option("true")
+    page.locator("#shown", has_text="No picture is chosen by all of these").wait_for()
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_selector("#grid [aria-setsize='12']", state="attached")
+
+    page.locator(".cell").nth(11).click()
+    dialog = page.get_by_role("dialog")
+    assert "July 14, 2023 at 8:00 AM" not in dialog.inner_text()
+    page.keyboard.press("ArrowLeft")
+    dialog.get_by_role("heading", name="shot_05.jpg").or_(
+        dialog.get_by_role("heading", name="shot_04.jpg")
+    ).wait_for()
+    page.get_by_role("button", name="More from that day").click()
+    page.locator("#shown", has_text="8 of 12 pictures").wait_for()
+    assert sorted(names(page)) == [f"shot_{number:02}.jpg" for number in range(8)]
+    assert "On the same occasion as shot_0" in page.inner_text("#filters")
+
+
+def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str) -> None:
+    page = visit("/library", at=dated_studio)
+    page.fill("#filter", "shot_00")
+    page.locator("#shown", has_text="1 of 12").wait_for()
+    page.locator(".cell").click()
+    page.get_by_role("button", name="Add words").click()
+    page.keyboard.type("A zeppelin over the beach")
+    page.get_by_label("Keywords, with").fill("airship, sky")
+    page.keyboard.press("ArrowLeft")  # moves in the field, not to another picture
+    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("list", name="Keywords").wait_for()
+    assert "Written in the library" in page.get_by_role("dialog").inner_text()
+    page.keyboard.press("Escape")
+    assert page.locator(".cell").get_attribute("title") == "A zeppelin over the beach"
+    page.fill("#filter", "airship")
+    page.locator("#shown", has_text="1 of 12").wait_for()
+    page.locator(".cell").click()
+    page.get_by_role("button", name="Change the words").click()
+    page.get_by_role("button", name="Use what the file says").click()
+    page.get_by_role("button", name="Add words").wait_for()
+
+
+def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path: Path) -> None:
+    page = visit("/library", at=dated_studio)
+    page.locator("#facts", has_text="12 pictures").wait_for()
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for number in range(3):
+        Image.effect_noise((60, 60), 200 + number).save(mine / f"new_{number}.png")
+    shutil.copy(tmp_path / "album" / "beach" / "shot_00.jpg", mine / "same.jpg")
+    (mine / "page.png").write_text("<html>")
+    (mine / "notes.txt").write_text("no picture")
+    page.click("#bring")
+    with page.expect_file_chooser() as chosen:
+        page.get_by_role("button", name="Choose a folder").click()
+    chosen.value.set_files(mine)
+    card = page.locator(".bringing")
+    card.get_by_text("3 pictures added · 1 picture there already · 1 other file passed by").wait_for()
+    card.get_by_text("1 file not added").click()
+    assert "mine/page.png" in card.inner_text()
+    page.locator("#facts", has_text="15 pictures").wait_for()
+    page.wait_for_function(
+        "[...document.querySelectorAll('option')].some(one => /mine \\(3\\)/.test(one.label))"
+    )
+    mine_option = page.locator("option", has_text="mine (3)")
+    assert mine_option.inner_text().strip().startswith("Added ")
+    page.get_by_label("Folder", exact=True).select_option(mine_option.get_attribute("value"))
+    page.locator("#shown", has_text="3 of 15 pictures").wait_for()
+    card.get_by_role("button", name="Undo").click()
+    card.get_by_text("Taken back").wait_for()
+    page.locator("#facts", has_text="12 pictures").wait_for()
+    # The browser reports the answer 4xx to the file that is no picture, as it should.
+    visit.wrong[:] = [line for line in visit.wrong if "the server responded with a status of 422" not in line]
+
+
+def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
+    visit, storyboard, dated_studio: str, tmp_path
+) -> None:
+    page = storyboard("A kite.\n\nAnother kite.", at=dated_studio)
+    data = io.BytesIO()
+    Image.effect_noise((60, 60), 250).save(data, "PNG")
+    page.evaluate(
+        """bytes => {
+          const data = new DataTransfer();
+          data.items.add(new File([new Uint8Array(bytes)], "zeppelin.png", { type: "image/png" }));
+          const all = { bubbles: true, cancelable: true, dataTransfer: data };
+          for (const kind of ["dragover", "drop"])
+            document.querySelector("#steps").dispatchEvent(new DragEvent(kind, all));
+        }""",
+        list(data.getvalue()),
+    )
+    page.locator(".bringing", has_text="1 picture added").wait_for()
+    page.fill("#search", "zeppelin")
+    page.locator("#offers-state", has_text="The best for").wait_for()
+    page.locator("#offers img[alt='']").first.wait_for()
+    assert page.locator("#offers .offer").first.get_attribute("aria-label") == "zeppelin"
+    day = page.locator("#offers li").nth(1)
+    day.hover()
+    day.get_by_role("button", name="More from the day").click()
+    page.locator("#offers-state", has_text="Taken on the same occasion").wait_for()
+
+
+def test_a_folder_is_found_by_going_from_one_to_the_next(visit, dated_studio: str, tmp_path: Path) -> None:
+    more = tmp_path / "elsewhere" / "inner"
+    more.mkdir(parents=True)
+    Image.effect_noise((60, 60), 77).save(more / "one.png")
+    page = visit("/library", at=dated_studio)
+    page.click("#add")
+    page.fill("#path", str(tmp_path))
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="elsewhere").click()
+    page.get_by_role("button", name="inner").click()
+    page.get_by_text("1 picture here").wait_for()
+    page.get_by_role("button", name="Folder above").click()
+    page.get_by_role("button", name="inner").click()
+    page.get_by_text("1 picture here").wait_for()
+    page.get_by_role("button", name="Read it").click()
+    page.locator("#facts", has_text="13 pictures").wait_for()
 
 
 def test_a_wall_of_a_hundred_thousand(visit) -> None:

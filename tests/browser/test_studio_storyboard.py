@@ -125,19 +125,153 @@ def test_from_a_pasted_text_to_an_export_and_back(visit, story: str, tmp_path: P
     assert states(page)[3] == "free"
 
 
-def test_a_choice_moves_the_free_steps_but_no_locked_one(storyboard) -> None:
+def test_a_choice_changes_its_step_and_no_other(storyboard) -> None:
     page = storyboard()
-    act(page, lambda: page.locator(".step").nth(4).locator(".lock").click())
-    kept = shown(page)[4]
+    before = shown(page)
     page.locator(".plate").nth(0).click()
-    wanted = shown(page)[1]
+    wanted = before[1]
     page.fill("#search", page.locator(".plate").nth(1).get_attribute("aria-label").split(": ", 1)[1])
     offer = page.locator(f"#offers li[data-picture='{wanted}'] .offer")
-    act(page, offer.click)  # The picture of step 2 at step 1: step 2 needs another.
-    assert shown(page)[0] == wanted
-    assert shown(page)[1] != wanted
-    assert shown(page)[4] == kept
+    act(page, offer.click)  # The picture of step 2 at step 1: step 2 keeps it all the same.
+    assert shown(page) == [wanted, *before[1:]]
+    assert states(page) == ["locked", "free", "free", "free", "free"]
     assert "Step 1, locked" in page.inner_text("#said")
+    assert "changed too" not in page.inner_text("#said")
+
+
+def test_offers_belong_to_their_step(storyboard) -> None:
+    """→ and then 2 at once gives the second step nothing that was offered for the first."""
+    page = storyboard()
+    before, held, edits = shown(page), [], []
+
+    def hold(route) -> None:
+        held.append(route)
+
+    page.on("request", lambda made: edits.append(made.post_data_json) if "/edits" in made.url else None)
+    page.route("**/candidates*", hold)
+    page.locator(".plate").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("2")
+    page.wait_for_selector("#panel[aria-label='Step 2']")
+    assert offered(page) == [None] * 9  # Empty places, and nothing to click or drag.
+    assert page.locator("#offers .offer").count() == 0
+    assert "Looking for pictures" in page.inner_text("#offers-state")
+    assert "still being looked for" in page.inner_text("#said")
+    page.wait_for_timeout(300)
+    assert edits == []
+    held.pop().continue_()
+    page.unroute("**/candidates*")
+    page.wait_for_selector("#offers:not([aria-busy]) .offer")
+    assert page.locator("#offers .digit").all_inner_texts() == [str(number) for number in range(1, 10)]
+    assert shown(page) == before
+    second = offered(page)[1]
+    act(page, lambda: page.keyboard.press("2"))
+    assert shown(page) == [before[0], second, *before[2:]]
+    assert edits[0]["edit"]["offer"] == {"step": 1, "revision": 1}
+
+    # The same step after a change: what is there is of the revision before, until the new ones come.
+    page.route("**/candidates*", hold)
+    page.keyboard.press("l")
+    page.wait_for_selector(".step[data-step='1'][data-state=free]")
+    page.wait_for_selector("#saving[data-state=saved]")
+    page.keyboard.press("3")
+    page.locator("#offers .offer").nth(2).click()
+    page.wait_for_timeout(300)
+    assert len(edits) == 2
+    held.pop().continue_()
+    page.unroute("**/candidates*")
+    saved(page)
+    act(page, lambda: page.keyboard.press("3"))
+    assert edits[2]["edit"]["offer"] == {"step": 1, "revision": 3}
+
+
+def test_choosing_again_is_seen_first_and_taken_in_part(storyboard) -> None:
+    page = storyboard()
+    before = shown(page)
+    page.click("#again")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("No picture would change").wait_for()
+    page.keyboard.press("Escape")
+
+    # Options that were taken without their effect: choosing again shows it.
+    url = page.url.replace("/projects/", "/api/projects/")
+    edit = {"kind": "options", "options": {"min_probability": 0.99}, "steps": []}
+    headers = {"Content-Type": "application/json", "Origin": url.split("/api/")[0]}
+    body = json.dumps({"revision": 1, "edit": edit})
+    assert page.request.post(f"{url}/edits", data=body, headers=headers).ok
+    page.reload()
+    page.wait_for_selector("#panel .offer")
+    assert shown(page) == before
+    page.locator(".plate").first.focus()
+    page.keyboard.press("a")
+    dialog.locator(".changes li").first.wait_for()
+    changes = dialog.locator(".changes li")
+    steps = [int(text.split()[-1]) - 1 for text in changes.locator(".number").all_inner_texts()]
+    assert len(steps) >= 2
+    assert shown(page) == before
+    for number, step in enumerate(steps):
+        assert before[step] in changes.nth(number).locator("img").first.get_attribute("src")
+        changes.nth(number).get_by_text("No picture").wait_for()
+    dialog.get_by_label("All of them").uncheck()
+    assert dialog.get_by_role("button", name="Take 0 changes").is_disabled()
+    changes.nth(1).get_by_role("checkbox").check()
+    act(page, dialog.get_by_role("button", name="Take 1 change").click)
+    assert shown(page) == [None if step == steps[1] else one for step, one in enumerate(before)]
+    assert states(page) == ["free"] * 5
+    act(page, lambda: page.keyboard.press("Control+z"))
+    assert shown(page) == before
+
+
+def test_a_picture_that_would_stand_at_two_steps_is_said_and_both_can_be_taken(storyboard) -> None:
+    page = storyboard()
+    steps = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]["steps"]
+    changes = [
+        {"position": n, "before": steps[n], "after": {**steps[n], "chosen": steps[(n + 1) % 3]["chosen"]}}
+        for n in range(3)
+    ]
+    page.route("**/preview", lambda route: route.fulfill(json={"revision": 1, "steps": changes}))
+    page.click("#again")
+    dialog = page.get_by_role("dialog")
+    rows = dialog.locator(".changes li")
+    rows.nth(2).wait_for()
+    assert dialog.locator("[data-twice]").count() == 0
+    rows.nth(1).get_by_role("checkbox").uncheck()
+    assert rows.nth(0).inner_text().count("Step 2 shows this picture too.") == 1
+    assert rows.nth(1).inner_text().count("Step 1 would show the picture that stands here.") == 1
+    assert "1 picture would stand at two steps." in dialog.inner_text()
+    assert [rows.nth(n).get_attribute("data-twice") is not None for n in range(3)] == [True, True, False]
+    rows.nth(0).get_by_role("button", name="Take both").click()
+    assert dialog.locator("[data-twice]").count() == 0
+    assert "two steps" not in dialog.inner_text()
+    with page.expect_request("**/edits") as request:
+        dialog.get_by_role("button", name="Take 3 changes").click()
+    assert request.value.post_data_json["edit"] == {"kind": "again", "steps": [0, 1, 2]}
+
+
+def test_a_picture_at_two_steps_is_in_the_summary(storyboard) -> None:
+    page = storyboard()
+    first = shown(page)[0]
+    url = page.url.replace("/projects/", "/api/projects/")
+    edit = {"kind": "choose", "step": 4, "picture": first}
+    headers = {"Content-Type": "application/json", "Origin": url.split("/api/")[0]}
+    assert page.request.post(
+        f"{url}/edits", data=json.dumps({"revision": 1, "edit": edit}), headers=headers
+    ).ok
+    page.reload()
+    page.locator("#summary", has_text="steps 1 and 5 show the same picture").wait_for()
+
+
+def test_lock_all_others_with_one_key(storyboard) -> None:
+    page = storyboard()
+    before = shown(page)
+    page.locator(".plate").nth(2).focus()
+    act(page, lambda: page.keyboard.press("Shift+L"))
+    assert [state == "free" for state in states(page)] == [False, False, True, False, False]
+    assert shown(page) == before
+    act(page, page.locator(".toast").get_by_role("button", name="Undo").click)
+    assert states(page) == ["free"] * 5
+    act(page, page.get_by_role("button", name="Lock all others").click)
+    assert states(page).count("free") == 1
 
 
 def test_drag_an_offered_picture_onto_a_step(storyboard) -> None:
@@ -255,9 +389,15 @@ def test_search_more_like_this_and_never(storyboard) -> None:
     assert shown(page)[0] == banned
 
 
-def test_reasons_add_up(storyboard) -> None:
+def test_reasons_are_words_first_and_the_numbers_add_up(storyboard) -> None:
     page = storyboard()
     page.click("#tab-reasons")
+    told = page.locator("#page-reasons .reasons > *:not(details)").all_inner_texts()
+    assert not re.search(r"\d[.,]\d|%", " ".join(told)), told
+    assert re.search(r"Match with the words: (very )?(strong|fair|weak)", " ".join(told))
+    assert page.locator("#page-reasons .reasons > .match .bar-line span").bounding_box()["width"] > 0
+    assert page.locator("#page-reasons table").first.is_hidden()
+    page.locator("#page-reasons summary", has_text="Numbers").click()
     rows = page.locator("#page-reasons table").first.locator("td.numbers").all_inner_texts()
     *parts, total = [float(text.replace("−", "-")) for text in rows]
     assert len(parts) >= 1
@@ -268,6 +408,33 @@ def test_reasons_add_up(storyboard) -> None:
     assert board["steps"][0]["reason"] in page.inner_text("#page-reasons .sentence")
     for word in chosen["matched"]:
         assert page.locator(".telling-text mark", has_text=word).count() >= 1
+    other = board["steps"][0]["runners_up"][0]
+    rival = page.locator("#page-reasons .rival")
+    assert other["picture"]["id"] in rival.locator("img").get_attribute("src")
+    page.locator(".plate").nth(1).click()  # What was unfolded stays so.
+    page.wait_for_selector("#panel[aria-label='Step 2'] #page-reasons table >> visible=true")
+    rival.get_by_role("button", name=re.compile("^Compare with")).click()
+    second = board["steps"][1]
+    due = [second["chosen"]["picture"]["id"], second["runners_up"][0]["picture"]["id"]]
+    slots = page.locator(".slots .large figure")
+    assert slots.evaluate_all("all => all.map(one => one.dataset.picture)") == due
+
+
+def test_a_chance_is_told_only_where_it_was_calibrated(storyboard) -> None:
+    page = storyboard()
+    known = page.request.get(page.url.split("/projects/")[0] + "/api/library").json()
+    assert known["calibrated"] is True
+    page.click("#tab-reasons")
+    chance = page.locator("#page-reasons .reasons > p", has_text=re.compile(r"This picture .*fits?\."))
+    assert chance.count() == 1
+    page.route("**/api/library", lambda route: route.fulfill(json=known | {"calibrated": False}))
+    page.reload()
+    page.wait_for_selector("#panel .offer", state="attached")
+    page.click("#tab-reasons")
+    page.locator("#page-reasons summary", has_text="Numbers").click()
+    assert chance.count() == 0
+    assert "probability" not in page.inner_text("#page-reasons")
+    assert "Match with the words" in page.inner_text("#page-reasons")
 
 
 def test_settings_text_and_title(storyboard, story: str) -> None:
@@ -279,7 +446,10 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     kept = shown(page)[1]
     page.click("#settings")
     page.check("input[value=off]")
-    act(page, page.get_by_role("button", name="Choose anew").click)
+    page.get_by_role("button", name="See what would change").click()
+    act(
+        page, page.get_by_role("button", name=re.compile("^(Take|Use the settings|Use these settings)")).click
+    )
     page.click("#retext")
     page.fill("#new-text", "A bear sails a boat.\n\n" + story)
     act(page, page.get_by_role("button", name="Illustrate again").click)
@@ -336,9 +506,11 @@ def test_hostile_words_stay_words(storyboard, visit) -> None:
     assert hostile in page.locator(".projects").inner_text()
     page.goto(f"{page.url}library")
     page.fill("#filter", "zeppelin")
-    page.locator("#shown", has_text="1 picture").wait_for()
+    page.locator("#shown", has_text="1 of ").wait_for()
     page.locator("#grid .cell").click()
-    assert hostile in page.get_by_role("dialog").inner_text()
+    fields = page.get_by_role("dialog").locator("textarea, input")
+    fields.first.wait_for()
+    assert hostile in [field.input_value() for field in fields.all()]
     assert "owned" not in page.title()
     assert page.evaluate("document.querySelectorAll('img[src=x], main script, dialog script').length") == 0
 

@@ -1,6 +1,7 @@
 """The pages of a study for everybody: axe, 360 px, light and dark, keyboard alone, and without scripts."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from PIL import Image
 
 pytestmark = pytest.mark.slow
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+NOTICE = ("--contact", "Ada <ada@uni.example>", "--purpose", "A thesis.", "--retention", "Until 2030.")
+PANEL = ("--completion-code", "C0DE", "--completion-url", "https://panel.example/done?cc=C0DE")
 LONG = "Antidisestablishmentarianism" * 4
 
 
@@ -48,7 +51,9 @@ def study(request, studies, tmp_path):
     """Address of a study with a fresh database."""
     command = [sys.executable, "-m", "limner", "study", "serve", str(studies[request.param]), "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--votes", str(tmp_path / "votes.sqlite")], stdout=subprocess.PIPE, text=True
+        [*command, "--votes", str(tmp_path / "votes.sqlite"), *NOTICE, *PANEL],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     yield request.param, process.stdout.readline().split()[-1].rstrip("/")
     process.terminate()
@@ -120,6 +125,11 @@ def test_every_page(opened, study, look):
         page.wait_for_load_state()
     page.get_by_role("heading", name="Thank you").wait_for()
     fits(page, "end")
+    page.get_by_role("link", name="withdraw").click()
+    fits(page, "withdraw")
+    page.get_by_role("button", name="Withdraw and delete").click()
+    page.get_by_role("heading", name="You have withdrawn").wait_for()
+    fits(page, "withdrawn")
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"
     assert dark == (scheme == "dark")
 
@@ -181,3 +191,107 @@ def test_ticks_outlive_a_reload(opened, study):
     page.locator("fieldset").nth(1).locator("input").nth(2).uncheck()
     page.reload()
     assert page.locator("input:checked").count() == 0
+
+
+def stored(tmp_path) -> list[tuple[str, str]]:
+    """Item and answer of all votes, in the order in which they were given."""
+    with sqlite3.connect(tmp_path / "votes.sqlite") as votes:
+        return votes.execute("SELECT item, answer FROM limner_votes ORDER BY time").fetchall()
+
+
+def test_back_never_answers_another_page(opened, study, tmp_path):
+    if study[0] == "tick-all":
+        pytest.skip("this study has one page")
+    page = opened()
+    begin(page)
+
+    def unit() -> str:
+        return page.locator("input[name=unit]").get_attribute("value")
+
+    def nothing_is_chosen(where: str) -> None:
+        assert page.locator("input:checked").count() == 0, where
+
+    answered = []
+    for place in (1, 3):
+        answered.append(unit())
+        page.locator(".choice input").nth(place).check()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Next page").click()
+    here = unit()
+    for way in (page.go_back, page.go_back, page.go_forward, page.reload):
+        way()
+        page.wait_for_load_state()
+        if page.locator("input[name=unit]").count():
+            assert unit() == here
+            nothing_is_chosen(way.__name__)
+    page.goto(f"{study[1]}/rate")
+    page.locator(".choice input").nth(2).check()
+    page.get_by_role("link", name="Pause").click()
+    page.get_by_role("link", name="Go on now").click()
+    page.wait_for_url("**/rate")
+    nothing_is_chosen("after a pause")
+    # pressing Enter or the button, as one does without looking, is no vote
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Next page").click()
+    page.locator(".foot .fault").wait_for()
+    assert [item for item, _ in stored(tmp_path)] == answered
+    # an answer moved here from another page, as a browser might that restores forms by place
+    page.evaluate("""() => {
+      for (const input of document.querySelectorAll(".choice input")) {
+        input.name = input.name.replace(/-[0-9a-f]{16}-/, "-0123456789abcdef-");
+      }
+    }""")
+    page.locator(".choice input").first.check()
+    page.get_by_role("button", name="Next page").click()
+    page.get_by_text("was given on another page").wait_for()
+    fits(page, "refused")
+    assert [item for item, _ in stored(tmp_path)] == answered
+
+
+def answer_all(page) -> None:
+    while page.locator("fieldset").count():
+        for step in page.locator("fieldset").all():
+            step.locator("input").first.check()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Next page").click()
+
+
+def test_withdrawing_by_the_link_on_a_page(opened, study, tmp_path):
+    page = opened()
+    begin(page)
+    page.get_by_role("link", name="Withdraw").click()
+    page.get_by_role("link", name="go back to the study").click()
+    page.wait_for_url("**/rate")
+    answer_all(page)
+    assert stored(tmp_path)
+    page.get_by_role("link", name="withdraw").click()
+    page.get_by_role("button", name="Withdraw and delete").click()
+    page.get_by_role("heading", name="You have withdrawn").wait_for()
+    assert stored(tmp_path) == []
+    page.go_back()
+    page.go_back()
+    page.get_by_role("heading", name="You have withdrawn").wait_for()
+    assert page.get_by_role("button").count() == 0
+
+
+def test_the_end_leads_back_by_itself_unless_one_stays(opened, study):
+    page = opened()
+    page.clock.install()
+    begin(page)
+    answer_all(page)
+    link = page.get_by_role("link", name="Go on")
+    assert link.get_attribute("href") == PANEL[-1]
+    assert page.get_by_label("Your completion code").input_value() == "C0DE"
+    page.get_by_role("button", name="Stay here").click()
+    assert page.get_by_role("button", name="Stay here").count() == 0
+    page.clock.run_for(60_000)
+    assert page.url == f"{study[1]}/rate"
+    asked = []
+    page.reload()
+    # the one address outside that this page may lead to, answered here
+    page.evaluate("document.querySelector('[data-away]').href = '/pause'")
+    page.on("request", lambda made: asked.append(made.url))
+    page.clock.run_for(14_000)
+    assert not any(url.endswith("/pause") for url in asked)
+    page.clock.run_for(2_000)
+    page.wait_for_url("**/pause")

@@ -21,7 +21,7 @@ from limner.records import Picture
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, considered
-from limner.studio.jobs import Job, Jobs, report_line
+from limner.studio.jobs import FolderJob, Jobs, report_line
 from limner.studio.routes import Studio
 
 
@@ -273,13 +273,13 @@ def test_a_job_can_be_cancelled_and_keeps_what_it_read(growing, tmp_path, monkey
     folder = photographs(tmp_path / "new", 6, first=40)
     reached, go = threading.Event(), threading.Event()
 
-    class Slow(Job):
+    class Slow(FolderJob):
         def stage(self, name, total):
             super().stage(name, total)
             reached.set()
             go.wait(30)
 
-    monkeypatch.setattr(jobs_module, "Job", Slow)
+    monkeypatch.setattr(jobs_module, "FolderJob", Slow)
     job = growing.post("/api/library/folders", json={"path": str(folder)}).json()["job"]
     assert reached.wait(30)
     assert growing.get("/api/library").json()["job"] == job
@@ -317,7 +317,9 @@ def test_vectors_of_other_weights_are_not_made_anew(growing, tmp_path):
     assert "made by other weights of colour" in status["message"]
 
 
-@pytest.mark.parametrize("path", ["nowhere", "/no/such/folder", "", "~/no/such/folder", "\0"])
+@pytest.mark.parametrize(
+    "path", ["nowhere", "/no/such/folder", "", "~/no/such/folder", "~nobody-here/x", "\0"]
+)
 def test_folders_that_are_none(growing, path):
     answer = growing.post("/api/library/folders", json={"path": path})
     assert answer.status_code == 422
@@ -348,7 +350,7 @@ def test_jobs_that_are_none(guarded):
 def test_the_rest_is_estimated_once_there_is_something_to_go_by(tmp_path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(jobs_module.time, "monotonic", lambda: now[0])
-    job = Job(tmp_path)
+    job = FolderJob(tmp_path)
     job.stage("pictures", None)
     job.advance(10)
     now[0] = 10.0

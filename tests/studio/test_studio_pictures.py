@@ -4,12 +4,18 @@ import hashlib
 import io
 import os
 import shutil
+import zipfile
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
+import pillow_heif
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from limner.cli.main import run as limner
 from limner.library.ingest import index
 from limner.library.library import Library
 from limner.studio.app import create_app
@@ -66,6 +72,29 @@ def test_the_file_is_the_picture_itself(asking, album):
         assert answer.headers["content-disposition"].startswith("inline;")
         again = asking.get(f"/api/pictures/{picture}/file", headers={"if-none-match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
+
+
+def test_what_no_browser_shows_comes_as_a_copy_that_it_does(tmp_path):
+    album = tmp_path / "phone"
+    album.mkdir()
+    image = Image.new("RGB", (640, 320), "red")
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "a secret place"
+    pillow_heif.from_pillow(image).save(album / "IMG_1.heic", exif=exif.tobytes())
+    image.save(album / "scan.tif")
+    before = files_in(album)
+    index([album], tmp_path / "lib")
+    studio = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache")
+    with TestClient(create_app(studio)) as client:
+        for name, size in {"IMG_1.heic": (320, 640), "scan.tif": (640, 320)}.items():
+            address = f"/api/pictures/{ids(client)[name]}"
+            for shown in (client.get(f"{address}/file"), client.get(f"{address}/thumbnail?side=1024")):
+                assert shown.headers["content-type"] == "image/webp"
+                with Image.open(io.BytesIO(shown.content)) as copy:
+                    assert (copy.format, copy.size) == ("WEBP", size)
+                assert b"secret" not in shown.content
+            assert client.get(f"{address}/file").headers["content-disposition"].endswith('.webp"')
+    assert files_in(album) == before
 
 
 def test_a_thumbnail_is_upright_small_without_metadata_and_made_once(asking, album, tmp_path):
@@ -186,3 +215,38 @@ def test_the_cache_is_never_among_the_pictures(album, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(album)
     index([tmp_path / "link"], album / "lib2")
     assert not cache_folder(Library.open(album / "lib2")).is_relative_to(album)
+
+
+@pytest.fixture
+def moving(drawn, tmp_path):
+    """A project over pictures that can be moved away, and the folder they are in."""
+    shutil.copytree(drawn, tmp_path / "pictures")
+    words = ["index", str(tmp_path / "pictures"), "--library", str(tmp_path / "lib"), "--encoder", "colour"]
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        assert limner(words) == 0
+    studio = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "thumbnails")
+    with TestClient(create_app(studio)) as client:
+        body = {"text": "A fox.\n\nA boat.", "format": "plain", "options": {"min_probability": 0}}
+        yield client, client.post("/api/projects", json=body).json()
+
+
+@pytest.mark.parametrize("kind", ["html", "md", "pptx", "pdf", "docx", "epub", "json"])
+def test_a_missing_file_is_told_and_blocks_no_export(moving, kind):
+    client, project = moving
+    assert project["missing"] == []
+    picture = project["board"]["steps"][1]["chosen"]["picture"]
+    for path in picture["paths"]:
+        Path(path).unlink()
+    assert client.get(f"/api/projects/{project['id']}").json()["missing"] == [1]
+    assert client.get(f"/api/pictures/{picture['id']}").json()["missing"] is True
+    listed = client.get("/api/library/pictures").json()["items"]
+    assert [one["id"] for one in listed if one["missing"]] == [picture["id"]]
+    answer = client.get(f"/api/projects/{project['id']}/export", params={"format": kind})
+    assert answer.status_code == 200, answer.text
+    notes = unquote(answer.headers["limner-notes"]).split("\n")
+    assert f"step 2: the file {picture['paths'][0]} is missing; its picture is left out" in notes
+    if kind in ("docx", "epub"):
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as made:
+            assert len([name for name in made.namelist() if "media/" in name or "/pictures/" in name]) == 1
+    edited = {"revision": 1, "edit": {"kind": "lock", "step": 1}}
+    assert client.post(f"/api/projects/{project['id']}/edits", json=edited).status_code == 200

@@ -106,7 +106,10 @@ def test_a_library_is_measured_by_what_was_preferred(captioned, tmp_path, capsys
     write_preferences([*said, preference("gone", "f" * 64, None, 99)], tmp_path)
     status, told = evaluated(captioned, tmp_path, capsys, "--json")
     assert status == 0, told.err
-    assert "1 judged pictures are not in this library; 1 topics have no right picture" in told.err
+    assert (
+        "not in this library: 1 judged picture; without a right picture in it, and so no query: 1 topic"
+        in told.err
+    )
     chance, found = json.loads(told.out)
     assert (chance["system"], found["system"]) == ("random", "captions+multilingual")
     assert found["gallery"] == len(gallery)
@@ -152,7 +155,7 @@ def test_the_whole_loop(captioned, tmp_path, capsys):
     words = ["study", "preferences", "--library", str(captioned), "--projects", str(tmp_path / "projects")]
     assert run([*words, "--consent", "--to", str(tmp_path / "to")]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("2 preferences, 1 topics, ")
+    assert told.startswith("2 preferences, 1 topic, ")
     (judged,) = read_qrels(tmp_path / "to/qrels.txt").values()
     assert (judged[others[0]], judged[others[1]]) == (0, 1)
     assert [*read_topics(tmp_path / "to/topics.tsv").values()] == ["A fox looks out."]

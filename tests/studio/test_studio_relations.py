@@ -16,9 +16,9 @@ from limner.storyboard.trained import (
     run_channel,
 )
 from limner.studio.app import create_app
-from limner.studio.edits import Constraints
 from limner.studio.engine import Engine, made
 from limner.studio.routes import Studio
+from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]

@@ -1,7 +1,6 @@
 """Every error becomes one shape, with the status it deserves and no traceback."""
 
 import logging
-from http import HTTPStatus
 
 import pytest
 from fastapi import FastAPI
@@ -16,7 +15,7 @@ from limner.errors import (
     NumericsError,
 )
 from limner.records import Record
-from limner.web.security import ProblemError, install
+from limner.web.problems import ProblemError, install
 
 
 class Body(Record):
@@ -40,6 +39,14 @@ def client():
     def surprise():
         raise ZeroDivisionError("a secret path")
 
+    @app.get("/two")
+    def two():
+        return "a"
+
+    @app.post("/two")
+    def second():
+        return "b"
+
     @app.post("/body")
     def body(body: Body):
         return body
@@ -58,7 +65,7 @@ def told(response):
 def test_an_error_of_limner_keeps_its_line(client):
     assert told(client.get("/data")) == {
         "type": "about:blank",
-        "title": HTTPStatus(422).phrase,
+        "title": "That does not fit",
         "status": 422,
         "detail": "books: found three, expected four; buy one",
     }
@@ -77,7 +84,58 @@ def test_unknown_addresses_and_methods(client):
     assert told(client.get("/nowhere"))["status"] == 404
     answer = client.delete("/data")
     assert told(answer)["status"] == 405
-    assert answer.headers["allow"] == "GET"
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert told(answer)["detail"] == "/data does not take DELETE; it takes GET, HEAD, OPTIONS"
+    both = client.options("/two")
+    assert (both.status_code, both.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+    head = client.head("/two")
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "3")
+    assert client.head("/body").status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "heading", "line"),
+    [
+        ("/data", 422, "That does not fit", "Books: found three, expected four; buy one."),
+        (
+            "/nowhere",
+            404,
+            "There is nothing here",
+            "/nowhere is no address of this server; check its spelling.",
+        ),
+        ("/own", 409, "Stale", "Too late."),
+        ("/surprise", 500, "Something went wrong", "ZeroDivisionError; the terminal in which"),
+    ],
+)
+def test_a_browser_gets_a_page_with_a_way_home(client, path, status, heading, line):
+    answer = client.get(path, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert f"<h1>{heading}</h1>" in answer.text
+    assert f"<p>{line}" in answer.text
+    assert '<a href="/">' in answer.text
+    assert "{" not in answer.text.partition("</style>")[2]
+
+
+def test_what_somebody_sends_is_no_markup_on_that_page(client):
+    answer = client.get("/<script>alert(1)<", headers={"accept": "text/html"})
+    assert "<script" not in answer.text
+    assert "script-src" not in answer.headers["content-security-policy"]
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize(
+    ("sent", "line"),
+    [
+        ('{"number": []}', "number should be a valid integer"),
+        ("{}", "number is missing"),
+        ('{"number": 1, "more": 2}', "more is not known here"),
+        ("{", "the body is no JSON (Expecting property name enclosed in double quotes)"),
+        ('{"a": 1, "b": 1, "c": 1}', "number is missing; a is not known here; b is not known here; and more"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(client, sent, line):
+    answer = client.post("/body", content=sent, headers={"content-type": "application/json"})
+    assert told(answer)["detail"] == line
 
 
 @pytest.mark.parametrize("sent", ['{"number": "x"}', "{", "{}", '{"number": 1, "more": 2}', "[]", ""])

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI, Request
 from starlette.testclient import TestClient
 
-from limner.web import security as problems
+from limner.web import problems
 from limner.web.security import HEADERS, Guard, Guarded, hosts_of, is_loopback
 
 HERE = "http://127.0.0.1:8420"

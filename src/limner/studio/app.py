@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -20,7 +20,8 @@ from limner.devices import device_of
 from limner.errors import DataError, MissingError
 from limner.records import limner_version
 from limner.storyboard.shown import shown_by
-from limner.studio import routes
+from limner.studio import interface, routes, shelf_routes
+from limner.studio.bringing import FILE_BYTES, UnknownBatchError
 from limner.studio.edits import TextFormat
 from limner.studio.engine import Engine
 from limner.studio.jobs import UnknownJobError
@@ -30,27 +31,26 @@ from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
-from limner.web import security as problems
-from limner.web.security import ProblemDetails
+from limner.web import problems
 from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
 REFUSED = {
     UnknownJobError: (404, "unknown-job", ""),
+    UnknownBatchError: (404, "unknown-batch", ""),
     UnknownProjectError: (404, "unknown-project", ""),
     StaleError: (409, "stale-revision", "Stale revision"),
 }
 PAGES = {"/": "index.html", "/library": "library.html", "/projects/{project}": "project.html"}
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "What was refused, and why",
-        "content": {problems.MEDIA_TYPE: {"schema": ProblemDetails.model_json_schema()}},
-    }
-}
 
 
-def create_app(studio: Studio) -> FastAPI:
-    """The application, without the guard that `limner.web.security` puts around it."""
+def create_app(studio: Studio, *, token: bool = False) -> FastAPI:
+    """The application, without the guard that `limner.web.security` puts around it.
+
+    Args:
+        studio: what it works with.
+        token: whether the guard wants one, for the description of the interface.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -61,18 +61,27 @@ def create_app(studio: Studio) -> FastAPI:
         title="limner studio",
         version=limner_version(),
         summary="Illustrate texts with pictures from your own collection.",
-        docs_url=None,  # those pages load scripts from elsewhere
+        docs_url=None,  # those pages load scripts from elsewhere; ours is in `limner.studio.interface`
         redoc_url=None,
         openapi_url="/openapi.json",
         lifespan=lifespan,
-        responses=RESPONSES,
+        generate_unique_id_function=interface.operation_id,
     )
     problems.install(app, REFUSED)
-    app.include_router(routes.library_router(studio))
-    app.include_router(routes.search_router(studio))
-    app.include_router(routes.project_router(studio))
+    rules = [Depends(interface.known_parameters)]
+    app.include_router(routes.library_router(studio), dependencies=rules)
+    app.include_router(shelf_routes.shelf_router(studio), dependencies=rules)
+    app.include_router(routes.search_router(studio), dependencies=rules)
+    app.include_router(routes.project_router(studio), dependencies=rules)
+    interface.describe(app, token=token)
+
+    def known(project: str) -> None:
+        if project not in studio.workshop.projects:
+            raise UnknownProjectError(project)
+
     for path, name in PAGES.items():
-        app.add_api_route(path, _page(path, name), include_in_schema=False)
+        checks = [Depends(known)] if "{project}" in path else []
+        app.add_api_route(path, _page(path, name), include_in_schema=False, dependencies=checks)
     app.mount("/static", _Static(directory=STATIC, check_dir=False))
     return app
 
@@ -160,7 +169,7 @@ def serve_studio(
         port: to listen on; None for the usual one, or any that is free.
         model: folder of a trained run, or None.
         metric: folder of a trained same-document metric, or None.
-        weights: as of ``limner index --weights``, for folders that are added.
+        weights: as of ``limner index --weights``, for words and for folders that are added.
         device: what computes, see `limner.devices.device_of`.
         text: to open a project of, or None.
         browser: whether to open the user's browser.
@@ -169,7 +178,7 @@ def serve_studio(
     Raises:
         LimnerError: as `Engine`, `bind` and `opened`.
     """
-    engine = Engine(library, model=model, metric=metric, device=device_of(device))
+    engine = Engine(library, model=model, metric=metric, weights=weights, device=device_of(device))
     bound = bind(host, port)
     studio = Studio(
         engine,
@@ -185,10 +194,13 @@ def serve_studio(
     else:
         warming.start()
     address = bound.url(path)
+    guard = bound.guard("limner-studio")
+    if bound.loopback:
+        guard = replace(guard, larger={shelf_routes.BATCHES: FILE_BYTES})
     serve(
-        create_app(studio),
+        create_app(studio, token=guard.token is not None),
         bound,
-        bound.guard("limner-studio"),
+        guard,
         browse=address if browser else None,
         ready=lambda: ready(address),
     )

@@ -1,32 +1,47 @@
-"""What a user can do to a project, and what it makes of it before its storyboard is made again.
+"""What a user can do to a project: what it makes of its state, and which steps it concerns.
 
-Pure: a state in, a state out, whose storyboard is still to be made.
+Pure: a state in, a state out; the steps concerned are still to be chosen for or explained anew.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.records import Record, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions
+from limner.studio.step_edits import (
+    Constraints,
+    Frame,
+    Insert,
+    Join,
+    Move,
+    OfStep,
+    OrderPictures,
+    PictureId,
+    Position,
+    Reword,
+    Split,
+    TakePicture,
+    Title,
+    shown_first,
+)
 from limner.text.read import Reading, parse_story_report
 
 if TYPE_CHECKING:
     from limner.storyboard.illustrator import Illustrator
 
 TEXT_LETTERS = 2_000_000
-PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Position = Annotated[int, Field(ge=0)]
-Title = Annotated[str, StringConstraints(max_length=500)]
 Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
 RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 TextFormat = Literal["markdown", "plain", "html"]
-MOST = {"candidates": 2000, "pair_weight": 100, "runners_up": 200, "beam_width": 100}
+MOST = {"candidates": 2000, "pair_weight": 100, "occasion_weight": 100, "runners_up": 200, "beam_width": 100}
 
 
 def _bounded(options: BoardOptions) -> BoardOptions:
@@ -42,10 +57,10 @@ def _bounded(options: BoardOptions) -> BoardOptions:
 Options = Annotated[BoardOptions, AfterValidator(_bounded)]
 
 
-class OfStep(Record):
-    """An edit of one step, counted from 0."""
+class Offer(OfStep):
+    """What a picture was offered for: a step, counted from 0, of one revision."""
 
-    step: Position
+    revision: int
 
 
 class Choose(OfStep):
@@ -54,17 +69,30 @@ class Choose(OfStep):
     Attributes:
         picture: of the library.
         seen: candidates the user had in view, best first; the server knows the last strip it sent.
+        offer: what these were offered for; refused where the project has moved on. None for a picture that
+            comes from elsewhere.
     """
 
     kind: Literal["choose"]
     picture: PictureId
     seen: tuple[PictureId, ...] = Field(default=(), max_length=1000)
+    offer: Offer | None = None
+
+    @model_validator(mode="after")
+    def _offered_here(self) -> Choose:
+        if self.offer is not None and self.offer.step != self.step:
+            raise ValueError(f"the picture was offered for step {self.offer.step}, not for step {self.step}")
+        return self
 
 
 class Fix(OfStep):
-    """Keep what a step shows now (lock), let it be chosen for again (unlock), or show nothing (blank)."""
+    """Fix or free a step.
 
-    kind: Literal["lock", "unlock", "blank"]
+    lock keeps what it shows now; blank shows nothing; unlock leaves what it shows open to later choices, and
+    chooses for a blank at once; lock-others keeps what all other steps show.
+    """
+
+    kind: Literal["lock", "unlock", "blank", "lock-others"]
 
 
 class Relation(OfStep):
@@ -89,11 +117,28 @@ class Ban(Record):
     picture: PictureId
 
 
+class Again(Record):
+    """Choose anew for all free steps, so that they go with those that are locked.
+
+    Attributes:
+        steps: those whose new picture is taken, the others stay as they are; None for all.
+    """
+
+    kind: Literal["again"]
+    steps: tuple[Position, ...] | None = Field(default=None, max_length=1000)
+
+
 class SetOptions(Record):
-    """Illustrate by other options; those that are not named get their defaults."""
+    """Illustrate by other options; those that are not named get their defaults.
+
+    Attributes:
+        options: the new ones.
+        steps: as of `Again`.
+    """
 
     kind: Literal["options"]
     options: Options
+    steps: tuple[Position, ...] | None = Field(default=None, max_length=1000)
 
 
 class Retitle(Record):
@@ -104,7 +149,7 @@ class Retitle(Record):
 
 
 class Retext(Record):
-    """Replace the text; steps whose words stay keep what was fixed for them.
+    """Replace the text; steps whose words stay keep their pictures, and what was fixed for them.
 
     Attributes:
         text: the new one.
@@ -119,29 +164,29 @@ class Retext(Record):
 
 
 Edit = Annotated[
-    Choose | Fix | Relation | Swap | Ban | SetOptions | Retitle | Retext,
+    Choose
+    | Fix
+    | Relation
+    | Swap
+    | Ban
+    | Again
+    | SetOptions
+    | Retitle
+    | Retext
+    | Reword
+    | Split
+    | Join
+    | Insert
+    | Move
+    | TakePicture
+    | OrderPictures
+    | Frame,
     Field(discriminator="kind"),
 ]
 
 
 MAX_STEPS = 300
 UNTITLED = "Untitled"
-
-
-class Constraints(Record):
-    """What a user fixed on a storyboard.
-
-    Attributes:
-        pins: 0-based step → picture id, or None for a step kept blank.
-        relations: 0-based step → relation that its picture should have.
-        bans: pictures that must not be shown.
-        given: 0-based step → picture of the library that the text itself shows there.
-    """
-
-    pins: dict[int, str | None] = Field(default_factory=dict)
-    relations: dict[int, str] = Field(default_factory=dict)
-    bans: tuple[str, ...] = ()
-    given: dict[int, str] = Field(default_factory=dict)
 
 
 class State(Constraints):
@@ -178,13 +223,23 @@ def read_text(text: str, format: TextFormat, by: Segmentation | None) -> Reading
         DataError: as `limner.text.read.parse_story_report`, or too many steps.
     """
     reading = parse_story_report(text, format=format, by=by)
-    count = len(reading.story.steps)
+    checked_length(reading.story)
+    return reading
+
+
+def checked_length(story: Story) -> Story:
+    """The story, if it has no more steps than a studio can show.
+
+    Raises:
+        DataError: it has more.
+    """
+    count = len(story.steps)
     if count > MAX_STEPS:
         raise DataError(
             f"the text has {count:,} steps, at most {MAX_STEPS:,} are illustrated here; cut it by larger"
             " parts, such as headings, or bring it in pieces"
         )
-    return reading
+    return story
 
 
 def named(story: Story) -> str:
@@ -209,20 +264,21 @@ def changed(state: State, edit: Edit, board: Storyboard, library: Illustrator) -
     steps = (edit.a, edit.b) if isinstance(edit, Swap) else (edit.step,) if isinstance(edit, OfStep) else ()
     for step in steps:
         check_step(step, board)
-    if isinstance(edit, Choose | Ban) and edit.kind != "unban":
+    if isinstance(edit, Choose | Ban | TakePicture) and edit.kind not in ("unban", "remove-picture"):
         library.catalogue.pictures([edit.picture])
-    made = state.model_copy(update=_changes(state, edit, board))
-    gone = {step for step, one in made.pins.items() if one is not None and one not in library.catalogue}
-    lines = (f"step {step + 1}: its picture is no longer in the library; the step is free" for step in gone)
-    pins = {step: one for step, one in made.pins.items() if step not in gone}
-    return made.model_copy(update={"pins": pins, "notes": (*made.notes, *lines)})
+    if isinstance(edit, TakePicture | OrderPictures | Frame):
+        first, was = shown_first(edit, board), board.steps[edit.step]
+        # What is set beside a picture, or said of it, is meant for that picture.
+        if first != board.shown[edit.step] or was.origin != "given":
+            return state.model_copy(update={"pins": {**state.pins, edit.step: first}})
+    return state.model_copy(update=_changes(state, edit, board))
 
 
 def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
     """Fields of the state that an edit sets anew."""
     pins, relations = dict(state.pins), dict(state.relations)
     fields: dict[str, object] = {"pins": pins, "relations": relations}
-    shown = {one.position: None if one.picture is None else one.picture.id for one in board.steps}
+    shown = board.shown
     if isinstance(edit, Choose | Ban):
         # The latest word counts: whoever puts a banned picture somewhere wants it back.
         banned = (edit.picture,) if edit.kind == "ban" else ()
@@ -232,6 +288,9 @@ def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
             pins[step] = picture
         case Fix(kind="unlock", step=step):
             pins.pop(step, None)
+        case Fix(kind="lock-others", step=step):
+            others = {one: picture for one, picture in shown.items() if one != step}
+            fields["pins"] = others | pins
         case Fix(kind=kind, step=step):
             pins[step] = shown[step] if kind == "lock" else None
         case Relation(step=step, relation=None):
@@ -252,25 +311,70 @@ def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
     return fields
 
 
-def carried(state: State, before: Story, reading: Reading) -> State:
-    """What was fixed, moved to where the same words are now."""
-    old = [(step.title, step.text) for step in before.steps]
-    new = [(step.title, step.text) for step in reading.story.steps]
-    moved: dict[int, int] = {}
+def concerned(edit: Edit, state: State, board: Storyboard) -> tuple[frozenset[int], frozenset[int]]:
+    """Steps that an edit concerns; all others stay as they are.
+
+    Args:
+        edit: no retext: see `carried`.
+        state: after it.
+        board: before it.
+    Returns:
+        Steps to be chosen for anew, and steps whose picture is known but explained anew.
+    """
+    shown = board.shown
+    match edit:
+        case Fix(kind="lock-others", step=step):
+            named = {one for one in shown if one != step}
+        case OfStep(step=step):
+            named = {step}
+        case Swap(a=a, b=b):
+            named = {a, b}
+        case Ban(kind="ban", picture=picture):
+            offered = ((one.position, one.runners_up) for one in board.steps)
+            named = {step for step, others in offered if picture in {one.picture.id for one in others}}
+            named |= {step for step, one in shown.items() if one == picture}
+        case Again() | SetOptions():
+            named = set(shown)
+        case _:
+            named = set()
+    known = set(state.pins)
+    if isinstance(edit, Fix):
+        known |= {step for step in named if shown[step] is not None}
+    elif isinstance(edit, Ban):
+        known |= {step for step in named if shown[step] != edit.picture}
+    return frozenset(named - known), frozenset(named & known)
+
+
+def moved(before: Story, after: Story) -> dict[int, int]:
+    """Steps of one story whose words are in another: their places there."""
+    old, new = ([(step.title, step.text) for step in story.steps] for story in (before, after))
+    found: dict[int, int] = {}
     for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
-        moved |= {block.a + k: block.b + k for k in range(block.size)}
+        found |= {block.a + k: block.b + k for k in range(block.size)}
+    return found
+
+
+def followed(state: State, moved: Mapping[int, int]) -> State:
+    """What was fixed, moved with its steps; of steps that are one now, the first that shows something."""
+    fixed: dict[str, dict[int, object]] = {"pins": {}, "relations": {}, "given": {}}
+    for name, own in (("pins", state.pins), ("relations", state.relations), ("given", state.given)):
+        for step in sorted(own.keys() & moved.keys()):
+            if fixed[name].get(moved[step]) is None:
+                fixed[name][moved[step]] = own[step]
+    return state.model_copy(update=fixed)
+
+
+def carried(state: State, moved: Mapping[int, int], reading: Reading) -> State:
+    """What was fixed, moved to where the same words are now."""
     lost = sum(step not in moved for step in state.pins)
     notes = list(reading.summary())
     if lost:
         notes.append(f"{lost} locked or blank steps are free now: their words have changed")
-    fixed = {
-        name: {moved[step]: one for step, one in own.items() if step in moved}
-        for name, own in (("pins", state.pins), ("relations", state.relations), ("given", state.given))
-    }
-    return state.model_copy(update={**fixed, "notes": tuple(notes)})
+    return followed(state, moved).model_copy(update={"notes": tuple(notes)})
 
 
 def check_step(step: int, board: Storyboard) -> None:
     """Refuse a step that the storyboard does not have."""
     if not 0 <= step < len(board.steps):
-        raise DataError(f"no step {step}: the text has {len(board.steps)} steps, counted from 0 here")
+        there = counted(len(board.steps), "step")
+        raise DataError(f"no step {step}: the text has {there}, counted from 0 here")

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from limner.errors import LimnerError
 from limner.library.library import Library
+from limner.progress import Progress
 from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.decoding import Decoder
 from limner.storyboard.illustrate import CANDIDATES, BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import TrainedRun
-from limner.studio.edits import Constraints, State
+from limner.studio.edits import State
+from limner.studio.step_edits import Constraints
 
 NOTHING = Constraints()
 # The work of chain grows with the square of candidates.
@@ -34,30 +36,47 @@ def considered(steps: int, decoder: Decoder) -> int:
 
 
 def made(
-    asked: Illustrator, story: Story, options: BoardOptions, constraints: Constraints = NOTHING
+    asked: Illustrator,
+    story: Story,
+    options: BoardOptions,
+    constraints: Constraints = NOTHING,
+    *,
+    held: Mapping[int, str | None] | None = None,
+    progress: Progress | None = None,
 ) -> Storyboard:
     """Illustrate a story; bans and given pictures that the library no longer holds are passed over.
+
+    A step fixed to such a picture is left blank: who keeps a storyboard puts back what stood there.
 
     Args:
         asked: the library.
         story: the text.
         options: how.
         constraints: what is fixed.
+        held: 0-based step → picture, or None for a blank, that stays though nobody fixed it.
+        progress: as of `Illustrator.board`.
     Raises:
         LimnerError: as `Illustrator.options` and `Illustrator.board`.
     """
     bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
     there = constraints.given.items()
     given = {step: one for step, one in there if one in asked.catalogue and one not in bans}
+    pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.catalogue}
     # A page sends all options back: those as they were at first are for the calibration to say.
     chosen = asked.options(options.model_dump(exclude_defaults=True)).model_copy(
         update={
             "candidates": options.candidates or considered(len(story.steps), options.decoder),
-            "pins": dict(constraints.pins),
+            "pins": pins,
             "bans": bans,
         }
     )
-    return asked.board(story, chosen, shown=Shown(given), relations=constraints.relations)
+    kept = {**(held or {}), **dict.fromkeys(constraints.pins.keys() - pins.keys())}
+    stay = {
+        step: one if one is not None and one in asked.catalogue and one not in bans else None
+        for step, one in kept.items()
+    }
+    relations = constraints.relations
+    return asked.board(story, chosen, shown=Shown(given), held=stay, relations=relations, progress=progress)
 
 
 def strip_of(asked: Illustrator, board: Storyboard, state: State, step: int, limit: int) -> list[Candidate]:
@@ -72,22 +91,14 @@ def strip_of(asked: Illustrator, board: Storyboard, state: State, step: int, lim
     Raises:
         LimnerError: as `made`.
     """
-    shown = {one.position: one.picture for one in board.steps if one.position != step}
-    pins = {
-        position: None if one is None else one.id
-        for position, one in shown.items()
-        if one is None or one.id in asked.catalogue
-    }
-    fixed = Constraints(
-        pins=pins,
-        relations=state.relations,
-        bans=tuple(one for one in state.bans if one not in pins.values()),
-    )
+    others = {position: one for position, one in state.pins.items() if position != step}
+    fixed = state.model_copy(update={"pins": others, "given": {}})
+    held = {position: one for position, one in board.shown.items() if position != step}
     # What looks like the other steps' pictures comes on top, so a long text needs no more of its own.
     usual = considered(len(board.steps), state.options.decoder)
     candidates = max(state.options.candidates or usual, min(limit, usual))
     wider = state.options.model_copy(update={"runners_up": limit, "candidates": candidates})
-    found = made(asked, board.story, wider, fixed).steps[step]
+    found = made(asked, board.story, wider, fixed, held=held).steps[step]
     chosen = () if found.chosen is None else (found.chosen,)
     return [*chosen, *found.runners_up][:limit]
 
@@ -100,7 +111,13 @@ class Engine:
     """Hands out the current illustrator of one library."""
 
     def __init__(
-        self, library: Path, *, model: Path | None = None, metric: Path | None = None, device: str = "cpu"
+        self,
+        library: Path,
+        *,
+        model: Path | None = None,
+        metric: Path | None = None,
+        weights: tuple[str, ...] = (),
+        device: str = "cpu",
     ) -> None:
         """Open a library and the runs that look at it.
 
@@ -108,11 +125,12 @@ class Engine:
             library: folder of the library.
             model: folder of a trained run, or None.
             metric: folder of a trained same-document metric, or None.
+            weights: of clip, as of `Illustrator`.
             device: torch device of the runs, of clip, and of what looks at folders that are added.
         Raises:
             LimnerError: as `Library.open` and `limner.runs.run.library_runs`.
         """
-        self.folder, self.device = library, device
+        self.folder, self.weights, self.device = library, weights, device
         self.model: TrainedRun | None = None
         self.metric: TrainedRun | None = None
         if model is not None or metric is not None:
@@ -145,6 +163,11 @@ class Engine:
             with self._lock:
                 self._held, self._looked = False, -LOOK_S
 
+    def refresh(self) -> None:
+        """Look at the library again with the next question."""
+        with self._lock:
+            self._looked = -LOOK_S
+
     def warm(self) -> None:
         """Load what the first storyboard would have to wait for; trouble is left for it to report."""
         story = Story(id="warm", steps=(Step(text="warm"),))
@@ -153,5 +176,7 @@ class Engine:
 
     def _read(self) -> tuple[tuple[int, ...], Illustrator]:
         library = Library.open(self.folder)
-        opened = Illustrator(library, model=self.model, metric=self.metric, device=self.device)
+        opened = Illustrator(
+            library, model=self.model, metric=self.metric, weights=self.weights, device=self.device
+        )
         return library.version(), opened

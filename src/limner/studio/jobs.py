@@ -1,7 +1,7 @@
-"""Folders added while the studio runs: indexing in a thread, one at a time, watched and stopped from a page.
+"""Pictures added or taken out, and texts illustrated: in threads, watched and stopped from a page.
 
-It calls the same `limner.library.ingest` as the command, with the encoders that the library was made
-with. It decides nothing about pictures.
+A folder is indexed by the same `limner.library.ingest` as the command uses, with the encoders that the
+library was made with. Nothing is decided about pictures here.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from limner.arrays import ImageEncoder, TextEncoder
+from limner.counts import counted
 from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
 from limner.library.ingest import index
@@ -25,11 +26,13 @@ from limner.progress import Progress
 from limner.storyboard.equipment import AUTO, multilingual_encoder, picture_encoders
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.studio.engine import Engine
-from limner.studio.schemas import JobStatus
+from limner.studio.schemas import JobKind, JobStatus
 
 KEPT = 50
-RATE_S = 2.0
-"""Seconds of work before a rate says anything about the rest."""
+TEXTS_AT_ONCE, TEXTS_WAITING = 2, 20
+"""Texts illustrated side by side, and how many more may wait for their turn."""
+RATE_S, LOOK_S = 2.0, 0.2
+"""Seconds of work before a rate says anything about the rest, and between looks of those that wait."""
 
 
 class UnknownJobError(DataError):
@@ -43,24 +46,28 @@ class UnknownJobError(DataError):
         super().__init__(f"no job {job[:40]!r}; the studio forgets its jobs when it ends")
 
 
+class StoppedError(LimnerError):
+    """A job was asked to stop, and nothing is kept of it."""
+
+
 class Job(Progress):
-    """One folder being indexed; a `limner.progress.Progress` whose state can be read at any time.
+    """One long piece of work; a `limner.progress.Progress` whose state can be read at any time.
 
     Attributes:
         id: random.
-        source: the folder.
-        stop: set to make it stop; what was read is kept.
+        stop: set to make it stop.
         thread: in which it runs, once begun.
+        error: that ended it, or None.
     """
 
-    def __init__(self, source: Path) -> None:
-        """Take what it will index."""
+    def __init__(self, kind: JobKind, subject: str, message: str) -> None:
+        """Take what it works on, the path of a folder or the title of a text, and the first line of it."""
         self.id = secrets.token_hex(8)
-        self.source = source
         self.thread: threading.Thread | None = None
+        self.error: Exception | None = None
         self._lock = threading.RLock()
         self.stop = threading.Event()
-        self._status = JobStatus(job=self.id, message=f"Reading {source}")
+        self._status = JobStatus(job=self.id, kind=kind, subject=subject, message=message)
         self._began = time.monotonic()
 
     @property
@@ -91,23 +98,76 @@ class Job(Progress):
         """A line to show."""
         self._update(message=line)
 
-    def end(self, state: str, message: str, left_out: int = 0) -> None:
+    def end(self, state: str, message: str, *, left_out: int = 0, project: str | None = None) -> None:
         """It is over."""
-        self._update(state=state, message=message, left_out=left_out)
+        self._update(state=state, message=message, left_out=left_out, project=project)
 
     def _update(self, **changes: object) -> None:
         with self._lock:
             self._status = self._status.model_copy(update=changes)
 
 
+class FolderJob(Job):
+    """One folder being indexed; when it is to stop, what was read is kept.
+
+    Attributes:
+        source, before, told: as given.
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        *,
+        before: Callable[[], None] = lambda: None,
+        told: Callable[[IndexReport], str] | None = None,
+    ) -> None:
+        """Take what it will index.
+
+        Args:
+            source: the folder.
+            before: done first.
+            told: what to say of a run that came to its end; None for `report_line`.
+        """
+        super().__init__("folder", str(source), f"Reading {source}")
+        self.source, self.before, self.told = source, before, told or report_line
+
+
+class TextJob(Job):
+    """A text being illustrated: it ends at the next sign of progress after it was asked to stop."""
+
+    def __init__(self, title: str) -> None:
+        """Take its title, or ""."""
+        super().__init__("project", title, f"Illustrating {title or 'a text'}")
+
+    def stage(self, name: str, total: int | None) -> None:
+        """A new part begins.
+
+        Raises:
+            StoppedError: it is to stop.
+        """
+        self.check()
+        super().stage(name, total)
+
+    def advance(self, count: int) -> None:
+        """So many more are done; errors as `stage`."""
+        self.check()
+        super().advance(count)
+
+    def check(self) -> None:
+        """Go on, or not; errors as `stage`."""
+        if self.stop.is_set():
+            raise StoppedError("cancelled; nothing was kept")
+
+
 class Jobs:
-    """All jobs of one studio; one runs at a time, since a library has one writer."""
+    """All jobs of one studio: one folder at a time, since a library has one writer, and a few texts."""
 
     def __init__(self, engine: Engine, weights: Sequence[str] = ()) -> None:
         """Take the library, and where the weights of its encoders are."""
         self._engine, self._weights = engine, tuple(weights)
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
+        self._room = threading.Semaphore(TEXTS_AT_ONCE)
 
     def get(self, job: str) -> Job:
         """A job by its id.
@@ -119,11 +179,10 @@ class Jobs:
             raise UnknownJobError(job)
         return self._jobs[job]
 
-    @property
-    def running(self) -> Job | None:
-        """The job that is under way; as only the last can be, that is the last one or none."""
-        last = next(reversed(self._jobs.values()), None)
-        return last if last is not None and last.status.state == "running" else None
+    def running(self, kind: JobKind) -> list[Job]:
+        """The jobs of a kind that are under way, the oldest first."""
+        found = list(self._jobs.values())
+        return [job for job in found if (job.status.kind, job.status.state) == (kind, "running")]
 
     def add_folder(self, folder: Path) -> Job:
         """Begin to index a folder.
@@ -134,7 +193,10 @@ class Jobs:
             MissingError: it is no folder.
             DataError: it is the library's own, or another folder is being added.
         """
-        place = folder.expanduser()
+        try:
+            place = folder.expanduser()
+        except RuntimeError as error:  # such as ~nobody
+            raise DataError(f"{folder}: no such user; give a whole path from the root") from error
         if not place.is_absolute():
             raise DataError(f"{folder}: not a whole path; give one from the root, or from ~")
         if not place.is_dir():
@@ -143,40 +205,90 @@ class Jobs:
         home = self._engine.folder.resolve()
         if place == home or home in place.parents:
             raise DataError(f"{place}: lies in the library's own folder; name a folder of pictures")
+        return self.begin(FolderJob(place))
+
+    def begin(self, job: FolderJob) -> Job:
+        """Begin a job.
+
+        Raises:
+            DataError: another one is running.
+        """
         with self._lock:
-            running = self.running
-            if running is not None:
-                raise DataError(f"{running.source} is being read; wait for it to end, or cancel it")
-            job = Job(place)
-            self._jobs = dict([*self._jobs.items(), (job.id, job)][-KEPT:])
-        job.thread = threading.Thread(target=self._run, args=(job,), name=f"limner-job-{job.id}", daemon=True)
+            running = self.running("folder")
+            if running:
+                subject = running[0].status.subject
+                raise DataError(f"{subject} is being read; wait for it to end, or cancel it")
+            return self._begin(job, lambda: self._read(job))
+
+    def illustrate(self, title: str, work: Callable[[Progress], str], *, queued: bool = True) -> Job:
+        """Begin to illustrate a text, or to choose its pictures anew.
+
+        Args:
+            title: of the text, or "".
+            work: does it and returns the id of the project; the errors that its argument raises end it.
+            queued: whether it waits until few others run; a change of a project does not.
+        Raises:
+            DataError: too many texts are waiting already.
+        """
+        job = TextJob(title)
+        with self._lock:
+            if len(self.running("project")) >= TEXTS_AT_ONCE + TEXTS_WAITING:
+                raise DataError(f"{TEXTS_WAITING} texts are waiting for their turn; wait for one to end")
+            return self._begin(job, lambda: self._illustrate(job, work, queued))
+
+    def stop(self, wait_s: float = 10.0) -> None:
+        """Let all jobs end, as when the studio does."""
+        running = [*self.running("folder"), *self.running("project")]
+        for job in running:
+            job.stop.set()
+        until = time.monotonic() + wait_s
+        for job in running:
+            if job.thread is not None:
+                job.thread.join(max(0.0, until - time.monotonic()))
+
+    def _begin(self, job: Job, work: Callable[[], None]) -> Job:
+        """Start a job in a thread; the oldest that are over are forgotten."""
+        over = [key for key, old in self._jobs.items() if old.status.state != "running"]
+        forgotten = set(over[: max(0, len(self._jobs) + 1 - KEPT)])
+        self._jobs = {key: old for key, old in self._jobs.items() if key not in forgotten} | {job.id: job}
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:  # a thread has nobody else to tell, and the page would wait for ever
+                job.error = error
+                told = str(error) if isinstance(error, LimnerError | OSError) else repr(error)
+                job.end("cancelled" if isinstance(error, StoppedError) else "failed", told)
+
+        job.thread = threading.Thread(target=run, name=f"limner-job-{job.id}", daemon=True)
         job.thread.start()
         return job
 
-    def stop(self, wait_s: float = 10.0) -> None:
-        """Let the running job end, as when the studio does."""
-        job = self.running
-        if job is not None and job.thread is not None:
-            job.stop.set()
-            job.thread.join(wait_s)
+    def _illustrate(self, job: Job, work: Callable[[Progress], str], queued: bool) -> None:
+        job.stage("waiting", None)
+        while queued and not self._room.acquire(timeout=LOOK_S):
+            job.stage("waiting", None)
+        try:
+            project = work(job)
+        finally:
+            if queued:
+                self._room.release()
+        job.end("done", "The pictures are chosen.", project=project)
 
-    def _run(self, job: Job) -> None:
+    def _read(self, job: FolderJob) -> None:
         try:
             with self._engine.held():
+                job.before()
                 report = self._index(job)
-        except (LimnerError, OSError) as error:
-            ended = ("failed", str(error), 0)
-        except Exception as error:  # a thread has nobody else to report to, and the page would wait for ever
-            ended = ("failed", f"{type(error).__name__}: {error}", 0)
-        else:
-            state = "cancelled" if report.interrupted else "done"
-            ended = (state, report_line(report), len(report.skipped))
-        # Loaded before it says that it is done, so that the next storyboard does not wait for it.
-        self._engine.warm()
-        job.end(*ended)
+        finally:
+            # Loaded before it says that it is done, so that the next storyboard does not wait for it.
+            self._engine.warm()
+        state = "cancelled" if report.interrupted else "done"
+        line = report_line(report) if report.interrupted else job.told(report)
+        job.end(state, line, left_out=len(report.skipped))
 
-    def _index(self, job: Job) -> IndexReport:
-        """Read the folder with the encoders that the library was made with, or the usual ones if it is empty.
+    def _index(self, job: FolderJob) -> IndexReport:
+        """Read a folder with the encoders that the library was made with, or the usual ones if it is empty.
 
         Raises:
             MissingError: their weights are not installed.
@@ -235,6 +347,7 @@ def report_line(report: IndexReport) -> str:
     """One line on what a run of indexing did."""
     kept = "stopped; what was read is kept: " if report.interrupted else ""
     return (
-        f"{kept}{report.new:,} new and {report.changed:,} changed files, {report.unchanged:,} unchanged,"
-        f" {len(report.skipped):,} left out; {report.pictures:,} pictures in the library"
+        f"{kept}{report.new:,} new and {counted(report.changed, 'changed file')},"
+        f" {report.unchanged:,} unchanged,"
+        f" {len(report.skipped):,} left out; {counted(report.pictures, 'picture')} in the library"
     )

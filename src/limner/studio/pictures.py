@@ -23,15 +23,18 @@ from urllib.parse import quote
 from PIL import Image
 
 from limner.errors import DataError
-from limner.export import export
+from limner.export import Plan, export
 from limner.files import write_bytes
 from limner.library.library import Library
-from limner.pictures.decode import PictureError, read_file
-from limner.pictures.thumbnails import locate, shrink
-from limner.records import Picture, Storyboard
+from limner.pictures.decode import read_file
+from limner.pictures.formats import PictureError
+from limner.pictures.thumbnails import MAX_SIDE_PX, locate, shrink
+from limner.records import Candidate, Picture, Storyboard
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
 MEDIA_TYPE = "image/webp"
+# What every browser shows; of all other formats (HEIF, camera raw, TIFF …) it is given a copy.
+SHOWN = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "AVIF", "BMP", "DIB", "ICO")
 
 
 @dataclass(frozen=True)
@@ -58,24 +61,57 @@ class Download:
 
 
 def original(picture: Picture) -> Download:
-    """The file itself.
+    """The file itself, or a large copy in WebP of a format that browsers do not show.
 
     Raises:
         DataError: it is not there, cannot be read, or is no longer what was indexed.
     """
-    path = locate(picture, f"picture {picture.id[:12]}")
+    where = f"picture {picture.id[:12]}"
+    if picture.format not in SHOWN:
+        copy = shrink(picture, where, area_px=MAX_SIDE_PX**2, quality=90)
+        if copy.warnings:
+            raise _changed(picture)
+        return Download(copy.data, copy.media_type, f"{picture.id[:12]}.webp")
+    path = locate(picture, where)
     try:
         file = read_file(os.fsencode(path))
     except PictureError as error:
-        raise DataError(f"picture {picture.id[:12]}: {error}") from error
+        raise DataError(f"{where}: {error}") from error
     if file.sha256 != picture.id:
         raise _changed(picture)
     suffix = Path(picture.path).suffix.lower()
     name = f"{picture.id[:12]}{suffix if suffix.isascii() else ''}"
     Image.init()
     # The first picture of a file of several is a plain JPEG to browsers.
-    kind = Image.MIME.get("JPEG" if picture.format == "MPO" else picture.format, "application/octet-stream")
+    kind = Image.MIME["JPEG" if picture.format == "MPO" else picture.format]
     return Download(file.data, kind, name)
+
+
+def is_there(picture: Picture) -> bool:
+    """Whether a file of a picture is where it was indexed; what is in it is not looked at."""
+    with suppress(DataError):
+        return bool(locate(picture, "picture"))
+    return False
+
+
+def without_missing(board: Storyboard) -> tuple[Storyboard, tuple[str, ...]]:
+    """A storyboard without pictures whose files are gone, so that it can be exported, and a line for each."""
+    steps, lines = [], []
+    for number, step in enumerate(board.steps, 1):
+        others = tuple(one for one in step.runners_up if is_there(one.picture))
+        changes: dict[str, object] = {"runners_up": others}
+        gone = [one for one in step.pictures if not is_there(one)]
+        left = tuple(one for one in step.pictures if one not in gone)
+        lines += [f"step {number}: the file {one.path} is missing; its picture is left out" for one in gone]
+        if gone:
+            changes["more"] = left[1:]
+        if step.picture in gone:
+            changes |= {"chosen": Candidate(picture=left[0], score=0.0) if left else None, "gap": None}
+            changes["reason"] = "The file of its picture is missing."
+        if gone and not left:
+            changes |= {"origin": "blank", "blank": "asked for"}
+        steps.append(step.model_copy(update=changes))
+    return board.model_copy(update={"steps": tuple(steps)}), tuple(lines)
 
 
 def side_for(asked: int) -> int:
@@ -139,40 +175,68 @@ def _changed(picture: Picture) -> DataError:
     return DataError(f"picture {picture.id[:12]}: its file has changed since it was indexed; index again")
 
 
-ExportFormat = Literal["html", "md", "pptx", "pdf", "json"]
+ExportFormat = Literal["html", "pdf", "docx", "epub", "pptx", "md", "json"]
 EXPORT_TYPES: dict[ExportFormat, str] = {
     "html": "text/html; charset=utf-8",
     "md": "application/zip",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "epub": "application/epub+zip",
     "json": "application/json",
 }
 
 
-def exported(board: Storyboard, title: str, kind: ExportFormat) -> Download:
+PREVIEWED = 6
+"""Steps of a storyboard that a preview shows."""
+
+
+def layout_page(board: Storyboard, title: str, plan: Plan) -> Download:
+    """The beginning of a storyboard as a web page, to choose a layout by.
+
+    Raises:
+        LimnerError: as `limner.export.export`.
+    """
+    story = board.story
+    count = min(PREVIEWED, len(story.steps))
+    between = tuple(part for part in story.between if part.before < count or count == len(story.steps))
+    begun = story.model_copy(update={"steps": story.steps[:count], "between": between})
+    return exported(
+        board.model_copy(update={"story": begun, "steps": board.steps[:count]}), title, "html", plan
+    )
+
+
+def exported(board: Storyboard, title: str, kind: ExportFormat, plan: Plan | None = None) -> Download:
     """Export a storyboard.
 
     Args:
         board: the storyboard.
         title: names the file, and the story where that has no title.
         kind: of file; md comes as a ZIP of the text and its pictures.
+        plan: what is in it and how it looks; None for the defaults.
+
     Raises:
         LimnerError: as `limner.export.export`.
+    Returns:
+        The file; its warnings name pictures that are left out because their files are missing.
     """
+    board, missing = without_missing(board)
     stem = file_stem(title)
     if not board.story.title:
         board = board.model_copy(update={"story": board.story.model_copy(update={"title": title})})
     with tempfile.TemporaryDirectory(prefix="limner-export-") as place:
         folder = Path(place)
-        made = export(board, folder / f"{stem}.{kind}")
+        made = export(board, folder / f"{stem}.{kind}", plan=plan)
         if kind != "md":
-            return Download(made.path.read_bytes(), EXPORT_TYPES[kind], made.path.name, made.warnings)
+            return Download(
+                made.path.read_bytes(), EXPORT_TYPES[kind], made.path.name, (*missing, *made.warnings)
+            )
         packed = io.BytesIO()
         # Pictures are compressed already.
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
             for file in sorted(one for one in folder.rglob("*") if one.is_file()):
                 archive.write(file, file.relative_to(folder).as_posix())
-    return Download(packed.getvalue(), EXPORT_TYPES[kind], f"{stem}.zip", made.warnings)
+    return Download(packed.getvalue(), EXPORT_TYPES[kind], f"{stem}.zip", (*missing, *made.warnings))
 
 
 def file_stem(title: str) -> str:

@@ -25,7 +25,9 @@ from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
+TRASH_TIME = "%Y%m%dT%H%M%S"
 _ID = re.compile(r"[0-9a-f]{16}")
+_TRASHED = re.compile(r"(?P<project>[0-9a-f]{16})-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}")
 
 
 class Choice(Record):
@@ -110,6 +112,22 @@ class ProjectFile(Record):
         return self.model_copy(update={"revision": number, "log": log, **changes})
 
 
+class Trashed(Record):
+    """A project in the trash.
+
+    Attributes:
+        id: of it in the trash; the id of the project and the time are in it.
+        title: of the project.
+        removed_at: when, UTC.
+        damaged: why it cannot be brought back, or "".
+    """
+
+    id: str
+    title: str
+    removed_at: datetime
+    damaged: str = ""
+
+
 class Projects:
     """The projects in a folder."""
 
@@ -129,6 +147,10 @@ class Projects:
             one.name for one in self.folder.iterdir() if _ID.fullmatch(one.name) and (one / FILE).is_file()
         ]
 
+    def __contains__(self, project: str) -> bool:
+        """Whether there is such a project."""
+        return _ID.fullmatch(project) is not None and (self.folder / project / FILE).is_file()
+
     def read(self, project: str) -> ProjectFile:
         """A project as it was saved last.
 
@@ -136,19 +158,10 @@ class Projects:
             UnknownProjectError: there is none.
             DataError: its file is damaged, or a newer limner wrote it.
         """
-        file = self._place(project) / FILE
         try:
-            found = ProjectFile.model_validate_json(file.read_bytes())
+            return _read(self._place(project) / FILE)
         except FileNotFoundError:
             raise UnknownProjectError(project) from None
-        except ValidationError as error:
-            raise DataError(
-                f"{file}: {first_fault(error)}; damaged, or written by a newer limner; its texts and"
-                f" storyboards are in {PARTS}/ beside it"
-            ) from error
-        if found.cursor >= len(found.states):
-            raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
-        return found
 
     def text(self, project: ProjectFile) -> str:
         """The text of a project.
@@ -177,10 +190,9 @@ class Projects:
         Raises:
             UnknownProjectError: there is none.
         """
-        folder = self._place(project)
-        if not (folder / FILE).is_file():
+        if project not in self:
             raise UnknownProjectError(project)
-        return locked(folder / "lock")
+        return locked(self._place(project) / "lock")
 
     def save(self, project: ProjectFile, *, text: str | None = None, board: Storyboard | None = None) -> None:
         """Write a project, whole or not at all; it is on the disk when this returns.
@@ -217,10 +229,49 @@ class Projects:
         with self.editing(project):
             trash = self.folder / TRASH
             trash.mkdir(exist_ok=True)
-            target = trash / f"{project}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+            target = trash / f"{project}-{datetime.now(UTC):{TRASH_TIME}}-{secrets.token_hex(2)}"
             shutil.move(self._place(project), target)
             sync_folder(self.folder)
         return target
+
+    def trashed(self) -> list[Trashed]:
+        """Projects in the trash, the one removed last first."""
+        trash = self.folder / TRASH
+        found = []
+        for place in trash.iterdir() if trash.is_dir() else ():
+            name = _TRASHED.fullmatch(place.name)
+            if name is None or not (place / FILE).is_file():
+                continue
+            title, damaged = "Damaged project", ""
+            try:
+                title = _read(place / FILE).state.title
+            except (DataError, OSError) as error:
+                damaged = str(error)
+            time = datetime.strptime(name["time"], TRASH_TIME).replace(tzinfo=UTC)
+            found.append(Trashed(id=place.name, title=title, removed_at=time, damaged=damaged))
+        return sorted(found, key=lambda one: one.removed_at, reverse=True)
+
+    def restore(self, item: str) -> str:
+        """Bring a project back from the trash.
+
+        Args:
+            item: id in the trash, see `trashed`.
+        Returns:
+            its id.
+        Raises:
+            UnknownProjectError: it is not in the trash.
+            DataError: there is a project of its id again, or it is damaged.
+        """
+        name, place = _TRASHED.fullmatch(item), self.folder / TRASH / item
+        if name is None or not (place / FILE).is_file():
+            raise UnknownProjectError(item)
+        _read(place / FILE)
+        target = self._place(name["project"])
+        if target.exists():
+            raise DataError(f"project {name['project']} is there already; remove it, then restore this one")
+        place.rename(target)
+        sync_folder(self.folder)
+        return name["project"]
 
     def choices(self) -> Iterator[Choice]:
         """Standing choices of all projects, by project and time; those taken back are left out.
@@ -242,6 +293,25 @@ class Projects:
             return file.read_bytes()
         except FileNotFoundError:
             raise DataError(f"{file}: not there; put it back from a copy of the project's folder") from None
+
+
+def _read(file: Path) -> ProjectFile:
+    """A project's file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        DataError: it is damaged, or a newer limner wrote it.
+    """
+    try:
+        found = ProjectFile.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise DataError(
+            f"{file}: {first_fault(error)}; damaged, or written by a newer limner; its texts and"
+            f" storyboards are in {PARTS}/ beside it"
+        ) from error
+    if found.cursor >= len(found.states):
+        raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
+    return found
 
 
 class UnknownProjectError(DataError):

@@ -7,38 +7,59 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
+from urllib.parse import quote
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Depends, Header, Query
 from fastapi import Path as Part
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from limner.errors import DataError
+from limner.export import LAYOUTS, PAGED, Plan
 from limner.export.wording import CHANNELS, NEIGHBOURS, sentence
+from limner.library.browse import Only
 from limner.library.store import SETTINGS_FILE
-from limner.records import Picture, Problem, Storyboard
+from limner.progress import Progress
+from limner.records import Candidate, Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.studio import schemas
+from limner.studio.bringing import Arrivals
 from limner.studio.edits import read_text
 from limner.studio.engine import Engine, made
 from limner.studio.jobs import Job, Jobs
-from limner.studio.pictures import MEDIA_TYPE, ExportFormat, Thumbnails, exported, original, side_for
+from limner.studio.pictures import (
+    MEDIA_TYPE,
+    ExportFormat,
+    Thumbnails,
+    exported,
+    layout_page,
+    original,
+    side_for,
+)
 from limner.studio.preferences import read_preferences
-from limner.studio.projects import Choice, Projects
+from limner.studio.projects import Choice, Projects, Trashed
 from limner.studio.schemas import DuplicateGroup, Page, PictureItem, Project, ProjectSummary
+from limner.studio.shelf import Shelf
 from limner.studio.workshop import Workshop
-from limner.web.security import ProblemError
+from limner.web.problems import ProblemError
 
 LEFT_OUT, DUPLICATES = 1000, 100
 EVENT_S = 0.25
 _ID = re.compile(r"[0-9a-f]{64}")
+_WAIT = re.compile(r"\bwait=(\d{1,3})\b")
+Made = TypeVar("Made")
 Identifier = Annotated[str, Part(description="SHA-256 of a picture, 64 hex digits")]
 Offset = Annotated[int, Query(ge=0, le=10**9)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
+ASYNC, WAIT_S, NOTES = "respond-async", 10.0, 20
+Prefer = Annotated[str, Header(description=f"`{ASYNC}` begins a job and answers at once (RFC 7240)")]
+LATER: dict[int | str, dict[str, Any]] = {
+    202: {"model": schemas.JobStarted, "description": "The job that was begun"}
+}
 
 
 class Studio:
@@ -66,6 +87,30 @@ class Studio:
         self.workshop = Workshop(engine, Projects(projects))
         self.thumbnails = Thumbnails(thumbnails)
         self.jobs = Jobs(engine, weights)
+        self.arrivals = Arrivals(engine.folder)
+        self.shelf = Shelf(engine, self.workshop.projects)
+
+    def local(self) -> None:
+        """Refuse what only this machine may do.
+
+        Raises:
+            ProblemError: others can reach the studio.
+        """
+        if not self.writable:
+            raise ProblemError(
+                403,
+                "the library can be changed only where the studio is bound to this machine alone (127.0.0.1)",
+                kind="not-local",
+            )
+
+
+FRAMED = {
+    "content-security-policy": (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'; sandbox"
+    ),
+    "x-frame-options": "SAMEORIGIN",
+}
+"""Headers of an exported page inside one of ours: it runs nothing, and its own policy names its one style."""
 
 
 def library_router(studio: Studio) -> APIRouter:
@@ -79,10 +124,13 @@ def library_router(studio: Studio) -> APIRouter:
 
     @routes.get("/library/pictures")
     def pictures(
-        offset: Offset = 0, limit: Limit = 200, q: Annotated[str, Query(max_length=500)] = ""
+        only: Annotated[Only, Depends()],
+        offset: Offset = 0,
+        limit: Limit = 200,
+        q: Annotated[str, Query(max_length=500)] = "",
     ) -> Page[PictureItem]:
         """A part of the list of pictures, by path; `q` is looked for in file names and captions."""
-        total, found = studio.engine.illustrator().catalogue.page(offset, limit, q)
+        total, found = studio.shelf.page(offset, limit, q, only)
         return Page(total=total, items=tuple(map(PictureItem.of, found)))
 
     @routes.get("/library/left-out")
@@ -100,7 +148,7 @@ def library_router(studio: Studio) -> APIRouter:
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
         """One picture."""
-        return PictureItem.of(_picture(studio, picture))
+        return PictureItem.of(checked(studio, picture))
 
     @routes.get("/pictures/{picture}/thumbnail", response_class=Response)
     def thumbnail(
@@ -109,7 +157,7 @@ def library_router(studio: Studio) -> APIRouter:
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
         """A small copy, its longer side as asked for or a little more."""
-        found, side = _picture(studio, picture), side_for(side)
+        found, side = checked(studio, picture), side_for(side)
         headers = _cached(f'"{picture[:32]}-{side}"')
         if headers["etag"] in (if_none_match or ""):
             return Response(status_code=304, headers=headers)
@@ -117,8 +165,8 @@ def library_router(studio: Studio) -> APIRouter:
 
     @routes.get("/pictures/{picture}/file", response_class=Response)
     def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:
-        """The picture itself, as it is on the disk."""
-        found = _picture(studio, picture)
+        """The picture itself, as it is on the disk; a copy in WebP of formats that browsers do not show."""
+        found = checked(studio, picture)
         headers = _cached(f'"{picture}"')
         if headers["etag"] in (if_none_match or ""):
             return Response(status_code=304, headers=headers)
@@ -133,13 +181,14 @@ def library_router(studio: Studio) -> APIRouter:
     @routes.post("/library/folders", status_code=202)
     def add_folder(folder: schemas.AddFolder) -> schemas.JobStarted:
         """Index a folder of this machine; the job reports its progress."""
-        if not studio.writable:
-            raise ProblemError(
-                403,
-                "folders can be added only where the studio is bound to this machine alone (127.0.0.1)",
-                kind="not-local",
-            )
+        studio.local()
         return schemas.JobStarted(job=studio.jobs.add_folder(Path(folder.path)).id)
+
+    @routes.get("/jobs")
+    def jobs() -> list[schemas.JobStatus]:
+        """All jobs under way."""
+        found = [*studio.jobs.running("folder"), *studio.jobs.running("project")]
+        return [job.status for job in found]
 
     @routes.get("/jobs/{job}")
     def job_status(job: str) -> schemas.JobStatus:
@@ -148,7 +197,7 @@ def library_router(studio: Studio) -> APIRouter:
 
     @routes.post("/jobs/{job}/cancel")
     def cancel(job: str) -> schemas.JobStatus:
-        """Wish that a job stops; what it has read is kept."""
+        """Wish that a job stops; what it has read of a folder is kept, of a text nothing."""
         found = studio.jobs.get(job)
         found.stop.set()
         return found.status
@@ -163,6 +212,46 @@ def library_router(studio: Studio) -> APIRouter:
         return StreamingResponse(_status_events(studio.jobs.get(job)), media_type="text/event-stream")
 
     return routes
+
+
+def _done(
+    jobs: Jobs,
+    prefer: str,
+    title: str,
+    work: Callable[[Progress | None], Made],
+    named: Callable[[Made], str],
+    *,
+    queued: bool = True,
+) -> Made | Response:
+    """What some work makes, or the job that it goes on as (RFC 7240).
+
+    Args:
+        jobs: of the studio.
+        prefer: the header: `respond-async` begins a job, and `wait` says for how many seconds its end is
+            waited.
+        title: of the text.
+        work: makes it.
+        named: gives the id of its project.
+        queued: as of `Jobs.illustrate`.
+    """
+    if ASYNC not in prefer:
+        return work(None)
+    made: list[Made] = []
+
+    def kept(progress: Progress) -> str:
+        made.append(work(progress))
+        return named(made[0])
+
+    job = jobs.illustrate(title, kept, queued=queued)
+    wait = _WAIT.search(prefer)
+    if wait is not None and job.thread is not None:
+        job.thread.join(min(float(wait[1]), WAIT_S))
+        if job.error is not None:
+            raise job.error
+        if job.status.state == "done":
+            return made[0]
+    headers = {"location": f"/api/jobs/{job.id}", "preference-applied": ASYNC}
+    return JSONResponse(schemas.JobStarted(job=job.id).model_dump(), 202, headers)
 
 
 def _cached(tag: str) -> dict[str, str]:
@@ -182,8 +271,12 @@ async def _status_events(job: Job) -> AsyncIterator[str]:
         await asyncio.sleep(EVENT_S)
 
 
-def _picture(studio: Studio, picture: str) -> Picture:
-    """The record of a picture of the library; nothing else has an address here."""
+def checked(studio: Studio, picture: str) -> Picture:
+    """The record of a picture of the library; nothing else has an address here.
+
+    Raises:
+        ProblemError: there is none.
+    """
     if not _ID.fullmatch(picture):
         raise ProblemError(404, "a picture is named by 64 hex digits, its SHA-256", kind="unknown-picture")
     try:
@@ -200,7 +293,7 @@ def _groups(asked: Illustrator, offset: int, limit: int) -> tuple[DuplicateGroup
 
 
 def _info(studio: Studio) -> schemas.LibraryInfo:
-    asked, running = studio.engine.illustrator(), studio.jobs.running
+    asked, running = studio.engine.illustrator(), studio.jobs.running("folder")
     library, left_out = asked.library, asked.left_out
     changed = max(
         one.stat().st_mtime
@@ -215,6 +308,7 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
         sources=tuple(one.encode("utf-8", "backslashreplace").decode() for one in library.settings.sources),
         spaces=tuple(sorted(library.settings.spaces)),
         channels=asked.channel_names,
+        calibrated=asked.calibrated,
         relations=asked.relations,
         left_out=left_out[:LEFT_OUT],
         left_out_count=len(left_out),
@@ -223,11 +317,13 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
         model=None if asked.model is None else asked.model.folder.resolve().name,
         metric=None if asked.metric is None else asked.metric.folder.resolve().name,
         writable=studio.writable,
-        job=running.id if running else None,
+        job=running[0].id if running else None,
         wording=schemas.Wording(
             channels=CHANNELS,
             relations={name: sentence(name) for name in asked.relations},
             pairwise=NEIGHBOURS,
+            layouts={suffix[1:]: layouts for suffix, layouts in LAYOUTS.items()},
+            paged=tuple(suffix[1:] for suffix in PAGED),
         ),
     )
 
@@ -242,16 +338,25 @@ def project_router(studio: Studio) -> APIRouter:
         """All projects, the one changed last first."""
         return workshop.summaries()
 
-    @routes.post("/projects", status_code=201)
-    def create(request: schemas.ProjectRequest) -> Project:
-        """Illustrate a text and keep it."""
-        return workshop.create(
-            request.text,
-            format=request.format,
-            by=request.by,
-            title=request.title,
-            options=request.options,
-        )
+    @routes.post("/projects", status_code=201, response_model=Project, responses=LATER)
+    def create(request: schemas.ProjectRequest, prefer: Prefer = "") -> Project | Response:
+        """Illustrate a text and keep it.
+
+        Answers once the project is there. A long text takes minutes: with `Prefer: respond-async` a job is
+        begun and named at once, to be watched and cancelled; its status names the project in the end.
+        """
+
+        def work(progress: Progress | None) -> Project:
+            return workshop.create(
+                request.text,
+                format=request.format,
+                by=request.by,
+                title=request.title,
+                options=request.options,
+                progress=progress,
+            )
+
+        return _done(studio.jobs, prefer, request.title, work, lambda made: made.id)
 
     @routes.get("/projects/{project}")
     def get(project: str) -> Project:
@@ -263,10 +368,46 @@ def project_router(studio: Studio) -> APIRouter:
         """Move a project to the trash folder; nothing is destroyed."""
         workshop.projects.remove(project)
 
-    @routes.post("/projects/{project}/edits")
-    def edit(project: str, request: schemas.EditRequest) -> Project:
-        """Change a project; the steps that are free are chosen for anew."""
-        return workshop.edit(project, request.revision, request.edit)
+    @routes.post("/projects/{project}/duplicate", status_code=201)
+    def duplicate(project: str) -> Project:
+        """Copy a project as it is; the copy begins a history of its own."""
+        return workshop.duplicate(project)
+
+    @routes.get("/trash")
+    def trash() -> list[Trashed]:
+        """Projects in the trash, the one removed last first."""
+        return workshop.projects.trashed()
+
+    @routes.post("/trash/{item}/restore")
+    def restore(item: str) -> Project:
+        """Bring a project back from the trash."""
+        return workshop.get(workshop.projects.restore(item))
+
+    @routes.post("/projects/{project}/edits", response_model=Project, responses=LATER)
+    def edit(project: str, request: schemas.EditRequest, prefer: Prefer = "") -> Project | Response:
+        """Change a project: the steps that the change concerns, and no other.
+
+        With `Prefer: respond-async, wait=1` a change that takes longer than a second goes on as a job.
+        """
+
+        def work(progress: Progress | None) -> Project:
+            return workshop.edit(project, request.revision, request.edit, progress=progress)
+
+        return _done(studio.jobs, prefer, "", work, lambda _: project, queued=False)
+
+    @routes.post("/projects/{project}/preview", response_model=schemas.Preview, responses=LATER)
+    def preview(
+        project: str, request: schemas.PreviewRequest, prefer: Prefer = ""
+    ) -> schemas.Preview | Response:
+        """What would change if all free steps were chosen for anew; nothing is changed.
+
+        `Prefer` as of edits; once its job is done, the same question is answered at once.
+        """
+
+        def work(progress: Progress | None) -> schemas.Preview:
+            return workshop.preview(project, request.revision, request.options, progress=progress)
+
+        return _done(studio.jobs, prefer, "", work, lambda _: project, queued=False)
 
     @routes.post("/projects/{project}/undo")
     def undo(project: str, request: schemas.RevisionRequest) -> Project:
@@ -284,19 +425,11 @@ def project_router(studio: Studio) -> APIRouter:
         step: int,
         limit: Annotated[int, Query(ge=1, le=200)] = 40,
         relation: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
-    ) -> schemas.CandidateList:
+    ) -> schemas.Strip:
         """Pictures for one step, the others staying as they are; best first."""
-        return schemas.CandidateList(items=tuple(workshop.strip(project, step, limit, relation)))
+        return workshop.strip(project, step, limit, relation)
 
-    @routes.get("/projects/{project}/export", response_class=Response)
-    def export(project: str, format: ExportFormat = "html") -> Response:  # noqa: A002
-        """The storyboard as a file, with alt text and credits; Markdown comes as a ZIP with its pictures."""
-        found = workshop.get(project)
-        made = exported(found.board, found.title, format)
-        headers = {"content-disposition": made.disposition}
-        if made.warnings:
-            headers["limner-warnings"] = str(len(made.warnings))
-        return Response(made.data, media_type=made.media_type, headers=headers)
+    _add_exports(routes, workshop)
 
     @routes.get("/projects/{project}/preferences")
     def preferences(project: str) -> list[Choice]:
@@ -332,7 +465,11 @@ def search_router(studio: Studio) -> APIRouter:
         """Find pictures by words, or more like a picture."""
         asked = studio.engine.illustrator()
         note = None
-        if question.picture is not None:
+        if question.occasion is not None:
+            of_day = asked.catalogue.same_occasion(question.occasion)
+            found = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
+            found = found[: question.limit]
+        elif question.picture is not None:
             found = asked.like(question.picture, question.limit)
         else:
             found = asked.search(question.text or "", question.limit, question.relation)
@@ -357,3 +494,29 @@ def search_router(studio: Studio) -> APIRouter:
         return made(studio.engine.illustrator(), story, request.options or BoardOptions())
 
     return routes
+
+
+def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
+    """The routes that write a storyboard as a file."""
+
+    @routes.get("/projects/{project}/export", response_class=Response)
+    def export(
+        project: str,
+        plan: Annotated[Plan, Depends()],
+        format: ExportFormat = "html",  # noqa: A002
+    ) -> Response:
+        """The storyboard as a file, with alt text and credits; Markdown comes as a ZIP with its pictures."""
+        found = workshop.get(project)
+        made = exported(found.board, found.title, format, plan)
+        headers = {"content-disposition": made.disposition}
+        if made.warnings:
+            headers["limner-warnings"] = str(len(made.warnings))
+            headers["limner-notes"] = quote("\n".join(made.warnings[:NOTES]))
+        return Response(made.data, media_type=made.media_type, headers=headers)
+
+    @routes.get("/projects/{project}/export/preview", response_class=Response)
+    def export_preview(project: str, plan: Annotated[Plan, Depends()]) -> Response:
+        """The beginning of the storyboard as a web page, to be shown inside a page of the studio."""
+        found = workshop.get(project)
+        made = layout_page(found.board, found.title, plan)
+        return Response(made.data, media_type=made.media_type, headers=FRAMED)

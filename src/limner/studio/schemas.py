@@ -11,10 +11,13 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, StringConstraints, model_validator
 
-from limner.records import Candidate, Picture, Problem, Record, Segmentation, Storyboard
+from limner.export.plan import Layout
+from limner.records import BoardStep, Candidate, Picture, Problem, Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
-from limner.studio.edits import Edit, Options, PictureId, RelationName, Text, TextFormat, Title
+from limner.studio.edits import Edit, Options, RelationName, Text, TextFormat
+from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile
+from limner.studio.step_edits import PictureId, Title
 
 
 class PictureItem(Record):
@@ -28,6 +31,9 @@ class PictureItem(Record):
         credit, license: from its metadata, or "".
         group: id of its near-duplicate group.
         paths: number of files that hold it.
+        folder: that its first file lies in.
+        taken: capture time as the camera states it, or None.
+        missing: whether none of its files is there any more.
     """
 
     id: str
@@ -39,6 +45,9 @@ class PictureItem(Record):
     license: str
     group: str
     paths: int
+    folder: str = ""
+    taken: datetime | None = None
+    missing: bool = False
 
     @classmethod
     def of(cls, picture: Picture) -> PictureItem:
@@ -53,6 +62,9 @@ class PictureItem(Record):
             license=picture.license,
             group=picture.group,
             paths=len(picture.paths),
+            folder=picture.path.rpartition(os.sep)[0],
+            taken=picture.taken,
+            missing=not is_there(picture),
         )
 
 
@@ -85,11 +97,15 @@ class Wording(Record):
         channels: channel → words.
         relations: relation → sentence.
         pairwise: words for what the other pictures add.
+        layouts: format, such as pdf → the layouts that it has.
+        paged: formats that have pages of a size.
     """
 
     channels: dict[str, str]
     relations: dict[str, str]
     pairwise: str
+    layouts: dict[str, tuple[Layout, ...]]
+    paged: tuple[str, ...]
 
 
 class LibraryInfo(Record):
@@ -104,6 +120,7 @@ class LibraryInfo(Record):
         sources: folders and lists indexed so far.
         spaces: kinds of vectors.
         channels: ways in which words find pictures.
+        calibrated: whether the chance that a picture fits was fitted for these channels.
         relations: that can be asked for; none without ``--model``.
         left_out: files that could not be used, the first of them.
         left_out_count: how many there are.
@@ -123,6 +140,7 @@ class LibraryInfo(Record):
     sources: tuple[str, ...]
     spaces: tuple[str, ...]
     channels: tuple[str, ...]
+    calibrated: bool
     relations: tuple[str, ...]
     left_out: tuple[Problem, ...]
     left_out_count: int
@@ -141,10 +159,19 @@ class AddFolder(Record):
     path: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 
+class BatchStarted(Record):
+    """A batch of pictures that can be added to."""
+
+    batch: str
+
+
 class JobStarted(Record):
     """A job that was begun."""
 
     job: str
+
+
+JobKind = Literal["folder", "project"]
 
 
 class JobStatus(Record):
@@ -152,16 +179,22 @@ class JobStatus(Record):
 
     Attributes:
         job: its id.
+        kind: whether it reads a folder or illustrates a project.
+        subject: path of the folder, or title of the text, or "".
         state: what has become of it.
-        stage: what it is doing: pictures, captions, near-duplicates.
+        stage: what it is doing. Of a folder: pictures, captions, near-duplicates. Of a project: waiting, text
+            (being read, in letters), choosing, saving.
         done: units of this stage that are done.
         total: units of this stage, or None while nobody knows.
         seconds_left: of this stage, estimated, or None.
         left_out: files met so far that cannot be used.
         message: one line on how it went, or what went wrong.
+        project: id of the project, once that is done.
     """
 
     job: str
+    kind: JobKind
+    subject: str
     state: Literal["running", "done", "cancelled", "failed"] = "running"
     stage: str = "start"
     done: int = 0
@@ -169,29 +202,33 @@ class JobStatus(Record):
     seconds_left: float | None = None
     left_out: int = 0
     message: str
+    project: str | None = None
 
 
 class SearchRequest(Record):
-    """Words to find pictures by, or a picture to find more like it.
+    """Words to find pictures by, a picture to find more like it, or one to find more of its occasion.
 
     Attributes:
         text: words.
         picture: id of a picture.
+        occasion: id of a picture; what was taken on the same occasion is found, in the order of time.
         limit: pictures at most.
         relation: that the pictures should have, with words only.
     """
 
-    text: Annotated[str, StringConstraints(max_length=20_000)] | None = None
+    text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)] | None = None
     picture: PictureId | None = None
+    occasion: PictureId | None = None
     limit: int = Field(default=48, ge=1, le=500)
     relation: RelationName | None = None
 
     @model_validator(mode="after")
     def _one(self) -> SearchRequest:
-        if (self.picture is None) == (self.text is None or not self.text.strip()):
-            raise ValueError("give either words in text or a picture")
-        if self.picture is not None and self.relation is not None:
-            raise ValueError("relation goes with text, not with picture")
+        told = self.text is not None and bool(self.text.strip())
+        if (self.picture is not None) + (self.occasion is not None) + told != 1:
+            raise ValueError("give one of words in text, a picture, and a picture as occasion")
+        if not told and self.relation is not None:
+            raise ValueError("relation goes with text, not with a picture")
         return self
 
 
@@ -233,7 +270,7 @@ class IllustrateRequest(Record):
         options: how to illustrate it.
     """
 
-    text: Text
+    text: Annotated[Text, StringConstraints(min_length=1)]
     format: TextFormat
     by: Segmentation | None = None
     options: Options | None = None
@@ -252,7 +289,7 @@ class ProjectRequest(IllustrateRequest):
 class RevisionRequest(Record):
     """The revision that an edit, undo or redo is meant for."""
 
-    revision: int
+    revision: int = Field(ge=1)
 
 
 class EditRequest(RevisionRequest):
@@ -261,10 +298,48 @@ class EditRequest(RevisionRequest):
     edit: Edit
 
 
-class CandidateList(Record):
-    """Candidates for a step, best first."""
+class Strip(Record):
+    """Candidates for a step.
 
+    Attributes:
+        step: 0-based, that they are for.
+        revision: of the project that they are for; `Choose.offer` names both.
+        items: best first.
+    """
+
+    step: int
+    revision: int
     items: tuple[Candidate, ...]
+
+
+class PreviewRequest(RevisionRequest):
+    """A question what choosing anew would change.
+
+    Attributes:
+        options: to choose by; those of the project unless given.
+    """
+
+    options: Options | None = None
+
+
+class Change(Record):
+    """A step that would show another picture."""
+
+    position: int
+    before: BoardStep
+    after: BoardStep
+
+
+class Preview(Record):
+    """What choosing anew would change; the edits again and options name the steps to be taken from it.
+
+    Attributes:
+        revision: of the project that it is for.
+        steps: those that would show something else, in order.
+    """
+
+    revision: int
+    steps: tuple[Change, ...]
 
 
 class StepState(Record):
@@ -308,6 +383,9 @@ class Project(ProjectHead):
         board: the storyboard.
         steps: what is fixed, one per step.
         bans: pictures never to show.
+        missing: 0-based steps that show a picture whose file is not there any more.
+        repeated: 0-based steps, together where they show the same picture or near-duplicates of it,
+            although the options allow no repeats.
         can_undo, can_redo: whether there is something to.
         notes: what reading the text cost, and what could not be kept, one line each.
     """
@@ -320,6 +398,8 @@ class Project(ProjectHead):
     board: Storyboard
     steps: tuple[StepState, ...]
     bans: tuple[str, ...]
+    missing: tuple[int, ...] = ()
+    repeated: tuple[tuple[int, ...], ...] = ()
     can_undo: bool
     can_redo: bool
     notes: tuple[str, ...]
@@ -358,10 +438,20 @@ def shown(found: ProjectFile, text: str, board: Storyboard) -> Project:
             for step in range(len(board.steps))
         ),
         bans=state.bans,
+        missing=tuple(step.position for step in board.steps if not all(map(is_there, step.pictures))),
+        repeated=() if state.options.allow_repeats else _repeated(board),
         can_undo=found.cursor > 0,
         can_redo=found.cursor < len(found.states) - 1,
         notes=state.notes,
     )
+
+
+def _repeated(board: Storyboard) -> tuple[tuple[int, ...], ...]:
+    groups: dict[str, list[int]] = {}
+    for step in board.steps:
+        for group in {picture.group or picture.id for picture in step.pictures}:
+            groups.setdefault(group, []).append(step.position)
+    return tuple(sorted({tuple(steps) for steps in groups.values() if len(steps) > 1}))
 
 
 def summary(found: ProjectFile, board: Storyboard) -> ProjectSummary:

@@ -1,4 +1,4 @@
-"""Projects made, changed, undone and redone: every act re-decodes the steps that are free, and is saved.
+"""Projects made, changed, undone and redone: an act changes the steps it concerns, no other, and is saved.
 
 It brings the library's illustrator and the projects on disk together, for the command and the web alike.
 """
@@ -6,14 +6,17 @@ It brings the library's illustrator and the projects on disk together, for the c
 from __future__ import annotations
 
 import secrets
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from limner.errors import ConfigError, DataError
-from limner.records import Candidate, Segmentation, Story, Storyboard
+from limner.progress import Progress
+from limner.records import BoardStep, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
 from limner.studio import edits
-from limner.studio.edits import Choose, Edit, Retext, Retitle, State, TextFormat
+from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
 from limner.studio.engine import Engine, made, strip_of
 from limner.studio.projects import (
     UNDO_STEPS,
@@ -24,10 +27,28 @@ from limner.studio.projects import (
     UnknownProjectError,
     digest,
 )
-from limner.studio.schemas import Project, ProjectSummary, broken, shown, summary
+from limner.studio.schemas import Change, Preview, Project, ProjectSummary, Strip, broken, shown, summary
+from limner.studio.step_edits import (
+    Frame,
+    Insert,
+    Join,
+    Move,
+    OrderPictures,
+    Reword,
+    Split,
+    TakePicture,
+    dressed,
+    pictured,
+    revised,
+    written,
+)
 
 CONTEXT_STEPS = 20
-STRIPS_KEPT = 64
+STRIPS_KEPT, PREVIEWS_KEPT = 64, 8
+SAVING = "saving"
+TITLE_LETTERS = 480
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class StaleError(ConfigError):
@@ -49,6 +70,7 @@ class Workshop:
         """Take both."""
         self.engine, self.projects = engine, projects
         self._strips: dict[tuple[str, int, int], tuple[str, ...]] = {}
+        self._previews: dict[tuple[str, int, str], Storyboard] = {}
 
     def create(
         self,
@@ -59,6 +81,7 @@ class Workshop:
         title: str = "",
         options: BoardOptions | None = None,
         given: dict[int, str] | None = None,
+        progress: Progress | None = None,
     ) -> Project:
         """Illustrate a text and keep it as a project.
 
@@ -69,6 +92,8 @@ class Workshop:
             title: of the project; that of the text unless given.
             options: how to illustrate it.
             given: 0-based step → picture of the library that the text itself shows.
+            progress: as of `limner.storyboard.illustrator.Illustrator.board`; an error that it raises leaves
+                no project behind.
         Raises:
             LimnerError: as `read_text` and `limner.storyboard.illustrator.Illustrator.board`.
         """
@@ -86,13 +111,23 @@ class Workshop:
             board="",
             notes=(*reading.summary(), *_unread(library, reading.story)),
         )
-        state, board = _decoded(library, reading.story, state)
-        entry = Entry(revision=1, time=state.time, act="create")
-        made = ProjectFile(
-            id=secrets.token_hex(8), created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
-        )
-        self.projects.save(made, text=text, board=board)
-        return shown(made, text, board)
+        board = made(library, reading.story, state.options, state, progress=progress)
+        if progress is not None:
+            progress.stage(SAVING, None)
+        return self._begun(_naming(state, board), text, board)
+
+    def duplicate(self, project: str) -> Project:
+        """A copy of a project as it is, with a history of its own.
+
+        Raises:
+            UnknownProjectError: there is none.
+            DataError: it is damaged.
+        """
+        found = self.projects.read(project)
+        text, board = self.projects.text(found), self.projects.board(found)
+        title = f"{found.state.title[:TITLE_LETTERS]} (copy)"
+        changes = {"revision": 1, "time": datetime.now(UTC), "edit": None, "title": title}
+        return self._begun(found.state.model_copy(update=changes), text, board)
 
     def get(self, project: str) -> Project:
         """A project as it is.
@@ -116,45 +151,73 @@ class Workshop:
                 found.append(broken(project, str(error)))
         return sorted(found, key=lambda one: one.updated_at, reverse=True)
 
-    def edit(self, project: str, revision: int, edit: Edit) -> Project:
-        """Change a project and choose anew for the steps that are free.
+    def edit(self, project: str, revision: int, edit: Edit, *, progress: Progress | None = None) -> Project:
+        """Change a project: the steps that the change concerns are chosen for, all others stay as they are.
 
         Args:
             project: its id.
             revision: the one that the change is meant for.
             edit: the change.
+            progress: as of `create`; an error that it raises leaves the project as it was.
         Raises:
-            StaleError: the project has changed meanwhile.
+            StaleError: the project has changed meanwhile, or since the picture was offered.
             DataError: a step or picture that is not there.
             LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
+        if isinstance(edit, Choose) and edit.offer is not None and edit.offer.revision != revision:
+            raise StaleError(edit.offer.revision, revision)
         with self.projects.editing(project):
             found = self._current(project, revision)
             text, board = self.projects.text(found), self.projects.board(found)
-            library = self.engine.illustrator()
-            story, kept, fresh = board.story, edit, board
-            state = edits.changed(found.state, edit, board, library)
-            if isinstance(edit, Retext):
-                text = edit.text
-                reading = edits.read_text(text, state.format, state.by)
-                state = edits.carried(state, story, reading)
-                story = reading.story
-                notes = (*state.notes, *_unread(library, story))
-                state = state.model_copy(update={"text": digest(text), "notes": notes})
-                kept = edit.model_copy(update={"text": ""})
-            if not isinstance(edit, Retitle):
-                state, fresh = _decoded(library, story, state)
+            state, text, fresh = self._done(found, edit, text, board, progress=progress)
+            kept = edit.model_copy(update={"text": ""}) if isinstance(edit, Retext) else edit
+            if progress is not None:
+                progress.stage(SAVING, None)
+            state = _naming(state, fresh)
             now = datetime.now(UTC)
             state = state.model_copy(update={"revision": found.revision + 1, "time": now, "edit": kept})
             choices = found.choices
             if isinstance(edit, Choose):
-                made = self._choice(found, state, edit, board)
-                choices = (*choices, *([made] if made.shown != made.chosen else []))
+                choice = self._choice(found, state, edit, board)
+                choices = (*choices, *([choice] if choice.shown != choice.chosen else []))
             # What was undone before this change can no longer be redone.
             states = (*found.states[: found.cursor + 1], state)[-UNDO_STEPS:]
             saved = found.after(edit.kind, now, states=states, cursor=len(states) - 1, choices=choices)
             self.projects.save(saved, text=text, board=fresh)
         return shown(saved, text, fresh)
+
+    def preview(
+        self,
+        project: str,
+        revision: int,
+        options: BoardOptions | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Preview:
+        """What would change if all free steps were chosen for anew; nothing is changed.
+
+        Args:
+            project: its id.
+            revision: the one that is asked about.
+            options: to choose by; None for those of the project.
+            progress: as of `create`.
+        Raises:
+            StaleError: the project has changed meanwhile.
+            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
+        """
+        found = self._current(project, revision)
+        board, state = self.projects.board(found), found.state
+        options = options or state.options
+        asked = state.model_copy(update={"options": options})
+        library = self.engine.illustrator()
+        fresh = _chosen(library, board.story, asked, board.steps, progress=progress)
+        _remember(self._previews, _asked(found, options), fresh, PREVIEWS_KEPT)
+        steps = [
+            Change(position=step, before=board.steps[step], after=fresh.steps[step])
+            for step, picture in fresh.shown.items()
+            if step not in state.pins and picture != board.shown[step]
+        ]
+        return Preview(revision=found.revision, steps=tuple(steps))
 
     def undo(self, project: str, revision: int) -> Project:
         """Take the last change back.
@@ -169,7 +232,7 @@ class Workshop:
         """Do again what was taken back last; errors as `undo`."""
         return self._step(project, revision, 1)
 
-    def strip(self, project: str, step: int, limit: int, relation: str | None = None) -> list[Candidate]:
+    def strip(self, project: str, step: int, limit: int, relation: str | None = None) -> Strip:
         """Candidates for one step, all others staying as they are.
 
         Args:
@@ -187,10 +250,18 @@ class Workshop:
         if relation is not None:
             state = state.model_copy(update={"relations": {**state.relations, step: relation}})
         strip = strip_of(self.engine.illustrator(), board, state, step, limit)
-        while len(self._strips) >= STRIPS_KEPT:
-            self._strips.pop(next(iter(self._strips)), None)
-        self._strips[project, found.revision, step] = tuple(one.picture.id for one in strip)
-        return strip
+        seen = tuple(one.picture.id for one in strip)
+        _remember(self._strips, (project, found.revision, step), seen, STRIPS_KEPT)
+        return Strip(step=step, revision=found.revision, items=tuple(strip))
+
+    def _begun(self, state: State, text: str, board: Storyboard) -> Project:
+        """A new project, saved."""
+        entry = Entry(revision=1, time=state.time, act="create")
+        begun = ProjectFile(
+            id=secrets.token_hex(8), created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
+        )
+        self.projects.save(begun, text=text, board=board)
+        return shown(begun, text, board)
 
     def _step(self, project: str, revision: int, by: int) -> Project:
         act = "undo" if by < 0 else "redo"
@@ -215,6 +286,61 @@ class Workshop:
         if found.revision != revision:
             raise StaleError(revision, found.revision)
         return found
+
+    def _done(
+        self,
+        found: ProjectFile,
+        edit: Edit,
+        text: str,
+        board: Storyboard,
+        *,
+        progress: Progress | None,
+    ) -> tuple[State, str, Storyboard]:
+        """State, text and storyboard after an edit; errors as `edit`."""
+        library, story, before = self.engine.illustrator(), board.story, found.state
+        state, shows = edits.changed(before, edit, board, library), board.shown
+        sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
+        match edit:
+            case Retext():
+                reading = edits.read_text(edit.text, state.format, state.by)
+                places = edits.moved(story, reading.story)
+                state = edits.carried(state, places, reading)
+                earlier = edits.read_text(text, before.format, before.by).story
+                text, story = edit.text, _titled(reading.story, story, earlier)
+                state = _of_text(state, text, (*state.notes, *_unread(library, story)))
+                sources = {new: (old,) for old, new in places.items()}
+                fresh = _around(library, story, state, _staying(board, sources), progress=progress)
+            case Reword() | Split() | Join() | Insert() | Move():
+                revision = revised(story, edit)
+                story = edits.checked_length(revision.story)
+                sources = {new: one.sources for new, one in enumerate(revision.steps)}
+                state = edits.followed(state, {old: new for new, olds in sources.items() for old in olds})
+                text, by = written(story, state.by)
+                state = _of_text(state, text, state.notes).model_copy(update={"format": "markdown", "by": by})
+                told = {new for new, one in enumerate(revision.steps) if one.changed}
+                same = {new: olds for new, olds in sources.items() if new not in told}
+                same |= {new: olds for new, olds in sources.items() if _is_held(state, board, new, olds)}
+                fresh = _around(library, story, state, _staying(board, same), told, progress=progress)
+            case Again() | SetOptions():
+                decoded = self._previews.get(_asked(found, state.options))
+                decoded = decoded or _chosen(library, story, state, board.steps, progress=progress)
+                fresh = _taken(decoded, board, state, edit.steps)
+            case Retitle():
+                story = story.model_copy(update={"title": edit.title.strip()})
+                fresh = board.model_copy(update={"story": story})
+            case TakePicture(kind="remove-picture") | Frame() if state.pins == before.pins:
+                fresh = board = pictured(board, edit)
+            case _:
+                if isinstance(edit, TakePicture | OrderPictures | Frame):
+                    added = [edit.picture] if isinstance(edit, TakePicture) else []
+                    board = pictured(board, edit, library.catalogue.pictures(added))
+                anew, known = edits.concerned(edit, state, board)
+                if isinstance(edit, Swap):
+                    sources = {**sources, edit.a: (edit.b,), edit.b: (edit.a,)}
+                fixed = {step for step, one in state.pins.items() if one != shows[step]}
+                stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
+                fresh = _around(library, story, state, stay, known, progress=progress)
+        return state, text, dressed(fresh, board, sources, before, state.bans)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Storyboard) -> Choice:
         texts = step_texts(board.story)
@@ -245,7 +371,108 @@ def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def _decoded(library: Illustrator, story: Story, state: State) -> tuple[State, Storyboard]:
-    """The storyboard that a state asks for, and the state that names it."""
-    board = made(library, story, state.options, state)
-    return state.model_copy(update={"board": digest(board.model_dump_json())}), board
+def _naming(state: State, board: Storyboard) -> State:
+    """The state with the name of its storyboard."""
+    return state.model_copy(update={"board": digest(board.model_dump_json())})
+
+
+def _around(
+    library: Illustrator,
+    story: Story,
+    state: State,
+    stay: Mapping[int, BoardStep],
+    told: Collection[int] = (),
+    *,
+    progress: Progress | None = None,
+) -> Storyboard:
+    """The storyboard in which some steps stay as they are and the others are chosen for.
+
+    Args:
+        library: that is asked.
+        story: the text.
+        state: what is fixed.
+        stay: step → what it shows and why.
+        told: those of them that are explained anew.
+        progress: as of `made`.
+    """
+    held = {step: None if one.picture is None else one.picture.id for step, one in stay.items()}
+    fresh = _chosen(library, story, state, stay.values(), held=held, progress=progress)
+    steps = [
+        stay[step] if step in stay and (step not in told or fresh.shown[step] != held[step]) else one
+        for step, one in enumerate(fresh.steps)
+    ]
+    return fresh.model_copy(update={"steps": tuple(steps)})
+
+
+def _chosen(
+    library: Illustrator,
+    story: Story,
+    state: State,
+    steps: Iterable[BoardStep],
+    *,
+    held: Mapping[int, str | None] | None = None,
+    progress: Progress | None = None,
+) -> Storyboard:
+    """As `made`, but what stands beside another step's picture is in use, as that is.
+
+    Args:
+        library: that is asked.
+        story: the text.
+        state: what is fixed.
+        steps: with the pictures that are in use.
+        held: as of `made`.
+        progress: as of `made`.
+    """
+    beside = {picture.id for one in steps for picture in one.more}
+    beside -= {*(held or {}).values(), *state.pins.values(), *state.given.values(), *state.bans}
+    if state.options.allow_repeats or not beside:
+        return made(library, story, state.options, state, held=held, progress=progress)
+    around = state.model_copy(update={"bans": (*state.bans, *sorted(beside))})
+    fresh = made(library, story, state.options, around, held=held, progress=progress)
+    bans = " ".join(one for one in state.bans if one in library.catalogue)
+    return fresh.model_copy(update={"settings": fresh.settings | {"bans": bans}})
+
+
+def _staying(board: Storyboard, sources: Mapping[int, tuple[int, ...]]) -> dict[int, BoardStep]:
+    """Steps of a new storyboard that show what steps of the old one do, as they are there."""
+    steps = board.steps
+    return {new: steps[olds[0]].model_copy(update={"position": new}) for new, olds in sources.items()}
+
+
+def _is_held(state: State, board: Storyboard, step: int, sources: tuple[int, ...]) -> bool:
+    """Whether a step of other words is fixed to what the first of its sources shows."""
+    return bool(sources) and step in state.pins and state.pins[step] == board.shown[sources[0]]
+
+
+def _of_text(state: State, text: str, notes: tuple[str, ...]) -> State:
+    """The state with the name of its text."""
+    return state.model_copy(update={"text": digest(text), "notes": notes})
+
+
+def _titled(story: Story, board: Story, text: Story) -> Story:
+    """A text read anew; a title that was given on the board stays, unless the text has another one now."""
+    return story.model_copy(update={"title": board.title}) if story.title == text.title else story
+
+
+def _taken(
+    fresh: Storyboard, board: Storyboard, state: State, accepted: Collection[int] | None
+) -> Storyboard:
+    """A new storyboard in which the steps whose new picture was not accepted show the old one."""
+    steps = [
+        one if same or (step not in state.pins and (accepted is None or step in accepted)) else old
+        for step, (old, one) in enumerate(zip(board.steps, fresh.steps, strict=True))
+        for same in [board.shown[step] == fresh.shown[step]]
+    ]
+    return fresh.model_copy(update={"steps": tuple(steps)})
+
+
+def _asked(found: ProjectFile, options: BoardOptions) -> tuple[str, int, str]:
+    """Name of a preview."""
+    return found.id, found.revision, options.model_dump_json()
+
+
+def _remember(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Keep the latest answers; the oldest go."""
+    while len(kept) >= most:
+        kept.pop(next(iter(kept)), None)
+    kept[key] = value

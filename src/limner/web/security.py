@@ -7,116 +7,17 @@ pages. So the Host must be ours, writes must come from our own pages, and beyond
 from __future__ import annotations
 
 import ipaddress
-import logging
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
+from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi import Request
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerError, MissingError
-from limner.records import Record
-
-MEDIA_TYPE = "application/problem+json"
-BLANK = "about:blank"
-Kinds = Mapping[type[LimnerError], tuple[int, str, str]]
-"""Errors → status, kind and title as of `ProblemError`; the first that fits counts."""
-_KINDS: Kinds = {
-    ConfigError: (400, "", ""),
-    DataError: (422, "", ""),
-    CheckpointError: (409, "", ""),
-    MissingError: (503, "", ""),
-    LimnerError: (500, "", ""),
-}
-
-
-class ProblemDetails(Record):
-    """What a refused request is answered with.
-
-    Attributes:
-        type: a URN that names the kind of problem, or about:blank.
-        title: a few words, the same for every problem of the kind.
-        status: of HTTP.
-        detail: one line on this very case: what was found, what was expected, what to do.
-    """
-
-    type: str = BLANK
-    title: str
-    status: int
-    detail: str
-
-
-class ProblemError(LimnerError):
-    """A request that is refused.
-
-    Args:
-        status: of HTTP.
-        detail: one line.
-        kind: short name of the kind of problem, for programs.
-        title: a few words; the phrase of the status unless given.
-    """
-
-    def __init__(self, status: int, detail: str, *, kind: str = "", title: str = "") -> None:
-        super().__init__(detail)
-        self.details = ProblemDetails(
-            type=f"urn:limner:{kind}" if kind else BLANK,
-            title=title or HTTPStatus(status).phrase,
-            status=status,
-            detail=detail,
-        )
-
-
-def answer(details: ProblemDetails, headers: dict[str, str] | None = None) -> JSONResponse:
-    """The response that states a problem."""
-    return JSONResponse(details.model_dump(), details.status, headers, media_type=MEDIA_TYPE)
-
-
-def install(app: FastAPI, kinds: Kinds | None = None) -> None:
-    """Let an application answer every error with a problem.
-
-    Args:
-        app: the application.
-        kinds: errors of its own.
-    """
-    rules = {**(kinds or {}), **_KINDS}
-
-    @app.exception_handler(LimnerError)
-    def known(request: Request, error: LimnerError) -> JSONResponse:
-        if not isinstance(error, ProblemError):
-            status, kind, title = next(rule for own, rule in rules.items() if isinstance(error, own))
-            error = ProblemError(status, str(error), kind=kind, title=title)
-        return answer(error.details)
-
-    @app.exception_handler(HTTPException)
-    def refused(request: Request, error: HTTPException) -> JSONResponse:
-        phrase = HTTPStatus(error.status_code).phrase
-        detail = f"{request.method} {request.url.path}: {error.detail}"
-        details = ProblemDetails(title=phrase, status=error.status_code, detail=detail)
-        return answer(details, dict(error.headers or {}))
-
-    @app.exception_handler(RequestValidationError)
-    def malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        found = "; ".join(
-            f"{'.'.join(str(part) for part in one['loc'] if part != 'body') or 'body'}: {one['msg']}"
-            for one in error.errors()[:3]
-        )
-        title = "Request does not fit"
-        return answer(ProblemDetails(type="urn:limner:malformed", title=title, status=422, detail=found))
-
-    @app.exception_handler(Exception)
-    def unforeseen(request: Request, error: Exception) -> JSONResponse:
-        logging.getLogger("limner").error("%s %s", request.method, request.url.path, exc_info=error)
-        detail = f"{type(error).__name__}; the terminal in which the server runs shows where"
-        return answer(ProblemDetails(title="Internal error", status=500, detail=detail))
-
+from limner.web.problems import ProblemError, answer
 
 BODY_BYTES = 8 * 2**20
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -146,6 +47,7 @@ class Guard:
         token: that must be known; None where the machine's own user is the only one to reach the server.
         cookie: name of the cookie that holds the token.
         body_bytes: largest request body.
+        larger: beginning of a path → largest body of requests to what lies below it.
     """
 
     hosts: frozenset[str] = LOOPBACK_NAMES
@@ -154,6 +56,7 @@ class Guard:
     token: str | None = None
     cookie: str = "limner"
     body_bytes: int = BODY_BYTES
+    larger: Mapping[str, int] = field(default_factory=dict)
 
 
 class Guarded:
@@ -180,7 +83,7 @@ class Guarded:
             if request.method not in SAFE:
                 receive = await self._bounded(request)
         except ProblemError as problem:
-            await answer(problem.details)(scope, receive, respond)
+            await answer(request, problem.details)(scope, receive, respond)
             return
         await self.app(scope, receive, respond)
 
@@ -240,7 +143,9 @@ class Guarded:
         Raises:
             ProblemError: it is larger, or its stated length is no number.
         """
-        limit = self.guard.body_bytes
+        path = request.url.path
+        allowed = (size for start, size in self.guard.larger.items() if path.startswith(start))
+        limit = max((self.guard.body_bytes, *allowed))
         refusal = ProblemError(
             413, f"the request is larger than {limit:,} bytes; send less", kind="too-large"
         )

@@ -9,14 +9,15 @@ export class Problem extends Error {
   }
 }
 
-async function call(method, path, body, signal) {
+async function call(method, path, body, signal, headers = {}) {
+  const raw = body instanceof Blob;
   let answer;
   try {
     answer = await fetch(path, {
       method,
       signal,
-      headers: body === undefined ? { Accept: "application/json" } : { Accept: "application/json", "Content-Type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": raw ? "application/octet-stream" : "application/json" }), ...headers },
+      body: body === undefined || raw ? body : JSON.stringify(body),
       credentials: "same-origin",
     });
   } catch (error) {
@@ -39,6 +40,19 @@ async function refusal(answer) {
 }
 
 const at = (...parts) => `/api/${parts.map(encodeURIComponent).join("/")}`;
+const LATER = { Prefer: "respond-async" };
+const SOON = { Prefer: "respond-async, wait=1" };
+
+/** Ask for what may take long; where it goes on as a job, show how far it is, and fetch the answer in the end. */
+async function long(path, body, fetched) {
+  const answer = await call("POST", path, body, undefined, SOON);
+  if (!answer.job) return answer;
+  const { attend } = await import("./jobs.js");
+  const state = await attend(answer.job);
+  if (state.state === "done") return fetched();
+  throw state.state === "cancelled" ? new Problem(400, "Cancelled", "nothing was changed.") : new Problem(422, "That was not done", state.message);
+}
+
 const query = (values) => {
   const kept = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return kept.length ? `?${new URLSearchParams(kept)}` : "";
@@ -46,18 +60,37 @@ const query = (values) => {
 
 export const api = {
   library: () => call("GET", at("library")),
-  pictures: (offset, limit, q, signal) => call("GET", at("library", "pictures") + query({ offset, limit, q }), undefined, signal),
+  pictures: (offset, limit, asked, signal) => call("GET", at("library", "pictures") + query({ offset, limit, ...asked }), undefined, signal),
+  picture: (id) => call("GET", at("pictures", id)),
+  facets: () => call("GET", at("library", "facets")),
+  words: (id) => call("GET", at("pictures", id, "words")),
+  writeWords: (id, words) => call("PUT", at("pictures", id, "words"), words),
+  forgetWords: (id) => call("DELETE", at("pictures", id, "words")),
+  folders: (path) => call("GET", at("folders") + query({ path })),
+  batches: () => call("GET", at("library", "batches")),
+  beginBatch: () => call("POST", at("library", "batches"), {}),
+  bring: (batch, name, file) => call("POST", at("library", "batches", batch, "files") + query({ name }), file),
+  finishBatch: (batch) => call("POST", at("library", "batches", batch, "finish"), {}),
+  takeBack: (batch) => call("DELETE", at("library", "batches", batch)),
   leftOut: (offset, limit) => call("GET", at("library", "left-out") + query({ offset, limit })),
   duplicates: (offset, limit) => call("GET", at("library", "duplicates") + query({ offset, limit })),
   addFolder: (path) => call("POST", at("library", "folders"), { path }),
+  jobs: () => call("GET", at("jobs")),
   job: (id) => call("GET", at("jobs", id)),
   cancel: (id) => call("POST", at("jobs", id, "cancel"), {}),
   search: (asked, signal) => call("POST", at("search"), asked, signal),
   projects: () => call("GET", at("projects")),
   project: (id) => call("GET", at("projects", id)),
-  create: (project) => call("POST", at("projects"), project),
+  create: (project) => call("POST", at("projects"), project, undefined, LATER),
+  duplicate: (id) => call("POST", at("projects", id, "duplicate"), {}),
   remove: (id) => call("DELETE", at("projects", id)),
-  edit: (id, revision, edit) => call("POST", at("projects", id, "edits"), { revision, edit }),
+  trash: () => call("GET", at("trash")),
+  restore: (item) => call("POST", at("trash", item, "restore"), {}),
+  edit: (id, revision, edit) => long(at("projects", id, "edits"), { revision, edit }, () => api.project(id)),
+  preview: (id, revision, options) => {
+    const asked = options ? { revision, options } : { revision };
+    return long(at("projects", id, "preview"), asked, () => call("POST", at("projects", id, "preview"), asked));
+  },
   undo: (id, revision) => call("POST", at("projects", id, "undo"), { revision }),
   redo: (id, revision) => call("POST", at("projects", id, "redo"), { revision }),
   candidates: (id, step, values, signal) => call("GET", at("projects", id, "steps", step, "candidates") + query(values), undefined, signal),
@@ -67,7 +100,8 @@ export const links = {
   thumbnail: (id, side) => at("pictures", id, "thumbnail") + query({ side }),
   file: (id) => at("pictures", id, "file"),
   events: (job) => at("jobs", job, "events"),
-  export: (id, format) => at("projects", id, "export") + query({ format }),
+  export: (id, format, plan) => at("projects", id, "export") + query({ format, ...plan }),
+  layoutPage: (id, plan) => at("projects", id, "export", "preview") + query(plan),
   preferences: () => at("preferences") + query({ consent: "yes" }),
   project: (id) => `/projects/${encodeURIComponent(id)}`,
 };

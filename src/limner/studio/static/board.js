@@ -1,7 +1,14 @@
 // The storyboard: one card per step, kept in place while pictures change, so that focus and scrolling stay.
 
 import { button, h, icon, put } from "./dom.js";
-import { described, shape, thumbnail } from "./pictures.js";
+import { shownAt, told, views } from "./framing.js";
+import { shape } from "./pictures.js";
+
+/** All that a step's place shows, to tell whether it changed. */
+const looks = (choice) => JSON.stringify([shownAt(choice).map((picture) => picture.id), choice.framing ?? {}]);
+
+export const VIEWS = ["large", "small", "strip", "list"];
+const VIEW = "limner.view";
 
 export class Board extends EventTarget {
   /**
@@ -14,6 +21,18 @@ export class Board extends EventTarget {
     this.store = store;
     this.cards = [];
     this.selected = 0;
+    this.view = localStorage.getItem(VIEW);
+  }
+
+  /** One of `VIEWS`: large or small cards, a strip, or a list. */
+  get view() {
+    return this.place.dataset.view;
+  }
+
+  set view(name) {
+    this.place.dataset.view = VIEWS.includes(name) ? name : VIEWS[0];
+    localStorage.setItem(VIEW, this.view);
+    this.cards[this.selected]?.item.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /** Bring the cards up to date. Returns positions whose picture changed. */
@@ -26,12 +45,14 @@ export class Board extends EventTarget {
       put(this.place, this.cards.map((card) => card.item));
       this.selected = Math.min(this.selected, steps.length - 1);
     }
+    this.place.dir = story.direction;
     const pictures = steps.filter((step) => step.chosen).map((step) => step.chosen.picture);
-    this.place.style.setProperty("--shape", shape(pictures).toFixed(3));
+    this.shape = shape(pictures);
+    this.place.style.setProperty("--shape", this.shape.toFixed(3));
     const changed = [];
     for (const position of steps.keys()) {
-      const was = retold ? undefined : (before.board.steps[position].chosen?.picture.id ?? null);
-      const is = steps[position].chosen?.picture.id ?? null;
+      const was = retold ? undefined : looks(before.board.steps[position]);
+      const is = looks(steps[position]);
       if (was !== undefined && was !== is) changed.push(position);
       this.#update(position, story, retold || was !== is);
     }
@@ -47,7 +68,7 @@ export class Board extends EventTarget {
     const card = this.cards[this.selected];
     if (focus) {
       card.plate.focus({ preventScroll: true });
-      card.item.scrollIntoView({ block: "nearest", behavior: "smooth" });
+      card.item.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "smooth" });
     }
     if (told) this.dispatchEvent(new CustomEvent("select", { detail: this.selected }));
   }
@@ -101,13 +122,16 @@ export class Board extends EventTarget {
     const { item, plate, lock, text } = this.cards[position];
     const { text: words, choice, state } = this.store.step(position);
     item.dataset.state = state;
-    const held = { locked: "locked", blank: "left blank by you" }[state] ?? { given: "from the text", blank: "left blank" }[choice.origin];
-    const seen = choice.chosen ? described(choice.chosen.picture) : "no picture";
-    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}: ${seen}`);
+    const held = { locked: "locked" }[state] ?? { given: "from the text" }[choice.origin];
+    const empty = state === "blank" ? "Left blank" : "No picture fits";
+    const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture)).join("; ") : empty;
+    const gone = this.store.project.missing.includes(position);
+    item.toggleAttribute("data-missing", gone);
+    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}: ${seen}${gone ? ", file missing" : ""}`);
     if (redraw) {
-      put(plate, choice.chosen ? thumbnail(choice.chosen.picture, 480, { alt: "", loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
+      put(plate, choice.chosen ? views(choice, 480, this.shape, { loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
     }
-    if (!choice.chosen) put(plate.firstChild, h("span", {}, state === "blank" ? "Left blank" : "No picture fits"));
+    if (!choice.chosen) put(plate.firstChild, h("span", {}, empty));
     lock.hidden = !choice.chosen && state !== "blank";
     const fixed = state !== "free";
     put(lock, icon(fixed ? "lock" : "unlock"), h("span", { class: "unseen" }, `${fixed ? "Unlock" : "Lock"} step ${position + 1}`));

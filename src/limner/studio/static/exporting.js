@@ -1,46 +1,86 @@
-// The export dialog: four formats for readers, one for programs, and preferences, which need consent.
+// The export dialog: formats, layout with a preview, what is in it; and preferences, which need consent.
 
-import { links, Problem } from "./api.js";
+import { api, links, Problem } from "./api.js";
 import { openDialog } from "./dialogs.js";
-import { announce, button, h, problem, put } from "./dom.js";
+import { announce, button, h, problem, put, toast } from "./dom.js";
 
 const FORMATS = [
   ["html", "Web page", "one file that holds its pictures"],
-  ["md", "Markdown", "with copies of the pictures, zipped"],
-  ["pptx", "PowerPoint", "one slide for each step"],
   ["pdf", "PDF", "to print or to send"],
-  ["json", "JSON", "the storyboard as data, without pictures"],
+  ["docx", "Word", "to go on writing"],
+  ["epub", "EPUB", "a book for e-readers"],
+  ["pptx", "PowerPoint", "slides with pictures beside the words"],
+  ["md", "Markdown", "with copies of the pictures, zipped"],
+  ["json", "JSON", "the storyboard as data, complete, without pictures"],
 ];
+const LAYOUTS = { "": "As suits the text", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides", contact: "Contact sheet" };
+const PAGES = { "": "As usual (A4; slides: wide screen)", a4: "A4", a5: "A5", letter: "Letter", square: "Square" };
 
 /** Open the dialog for a project. */
-export function openExport(store) {
+export async function openExport(store) {
   if (document.querySelector("dialog[open]")) return;
   const trouble = h("div", {});
-  openDialog("Export", (close) => [formats(store, trouble, close), trouble, preferences(trouble)]);
+  const place = h("div", {});
+  openDialog("Export", (close) => {
+    api.library().then(
+      (library) => put(place, formats(store, library.wording, trouble, close)),
+      (error) => put(trouble, problem(error)),
+    );
+    return [share(store, trouble), place, trouble, preferences(trouble)];
+  }, { kind: "wide" });
 }
 
-function formats(store, trouble, close) {
-  const chosen = localStorage.getItem("limner.format") ?? "html";
+function formats(store, wording, trouble, close) {
+  const kept = JSON.parse(localStorage.getItem("limner.export") ?? "{}");
   const choices = FORMATS.map(([format, words, note]) =>
-    h("label", { class: "choice" }, h("input", { type: "radio", name: "format", value: format, checked: format === chosen }), h("span", {}, words, h("small", {}, note))),
+    h("label", { class: "choice" }, h("input", { type: "radio", name: "format", value: format, checked: format === (kept.format ?? "html") }), h("span", {}, words, h("small", {}, note))),
   );
+  const layout = select("layout", "Layout", LAYOUTS, kept.layout);
+  const pages = select("page_size", "Page", PAGES, kept.page_size);
+  const boxes = [
+    box("include", "steps", "Steps only", "without introduction, ingredients, headings and notes", kept.include === "steps"),
+    box("with_reasons", "true", "With reasons", "why each picture was chosen, and how", kept.with_reasons === "true"),
+    box("originals", "true", "Pictures in all their pixels", "larger files; Markdown gets the files as they are", kept.originals === "true"),
+  ];
   const go = h("button", { type: "submit", class: "button main" }, "Download");
+  const frame = h("iframe", { title: "Preview of the first steps", sandbox: "", tabindex: "-1", "aria-hidden": "true" });
+  const shown = h("figure", { class: "preview" }, h("div", { class: "sheet" }, frame), h("figcaption", { class: "quiet small" }, "The first steps in this layout, as a web page."));
+  const content = h("fieldset", {}, h("legend", { class: "unseen" }, "Content"), boxes);
   const form = h(
     "form",
-    {},
+    { class: "exporting" },
     h("fieldset", {}, h("legend", { class: "unseen" }, "Format"), choices),
-    h("p", { class: "quiet small" }, "Alternative texts and credits are written into every format."),
+    h("div", { class: "stack" }, shown, layout, pages, content),
     h("div", { class: "actions" }, go),
   );
+  const asked = () => Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
+  const follow = () => {
+    const { format, ...plan } = asked();
+    const having = wording.layouts[format] ?? [];
+    for (const option of layout.querySelectorAll("option")) option.disabled = Boolean(option.value) && !having.includes(option.value);
+    const own = layout.querySelector("select");
+    if (own.selectedOptions[0]?.disabled) own.value = "";
+    layout.hidden = shown.hidden = !having.length;
+    pages.hidden = !wording.paged.includes(format);
+    content.hidden = format === "json"; // It holds everything, and no pictures.
+    if (!having.length) return;
+    // What is offered as "suits the text" is the first of the format where the suited one is not there.
+    const place = links.layoutPage(store.id, { ...plan, layout: own.value || (having.length < 3 ? having[0] : ""), page_size: "", originals: "" });
+    if (frame.getAttribute("src") !== place) frame.setAttribute("src", place);
+  };
+  form.addEventListener("change", follow);
+  follow();
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const format = new FormData(form).get("format");
-    localStorage.setItem("limner.format", format);
+    const { format, ...plan } = asked();
+    localStorage.setItem("limner.export", JSON.stringify({ format, ...plan }));
+    if (layout.hidden) delete plan.layout;
+    if (pages.hidden) delete plan.page_size;
     put(trouble);
     go.disabled = true;
     go.textContent = "Writing …";
     try {
-      await download(links.export(store.id, format), `storyboard.${format === "md" ? "zip" : format}`);
+      await download(links.export(store.id, format, plan), `storyboard.${format === "md" ? "zip" : format}`);
       announce("Downloaded.");
       close();
     } catch (error) {
@@ -50,6 +90,38 @@ function formats(store, trouble, close) {
     go.textContent = "Download";
   });
   return form;
+}
+
+function select(name, words, options, chosen = "") {
+  const id = `export-${name}`;
+  const offered = Object.entries(options).map(([value, told]) => h("option", { value, selected: value === chosen }, told));
+  return h("div", { class: "field" }, h("label", { for: id }, words), h("select", { id, name }, offered));
+}
+
+function box(name, value, words, note, checked) {
+  return h("label", { class: "choice" }, h("input", { type: "checkbox", name, value, checked }), h("span", {}, words, h("small", {}, note)));
+}
+
+/** A page to send to others: the text and its pictures, and nothing of how they were chosen. */
+function share(store, trouble) {
+  const go = button("Share a read-only copy", { look: "file" });
+  go.addEventListener("click", async () => {
+    put(trouble);
+    go.disabled = true;
+    try {
+      await download(links.export(store.id, "html", {}), "storyboard.html");
+      announce("Downloaded.");
+    } catch (error) {
+      put(trouble, problem(error));
+    }
+    go.disabled = false;
+  });
+  return h(
+    "section",
+    { class: "share", "aria-label": "A copy for others" },
+    h("p", { class: "quiet small" }, "One web page with smaller copies of the pictures inside. It opens anywhere, also without a network, and holds neither settings nor reasons, paths or earlier versions."),
+    go,
+  );
 }
 
 function preferences(trouble) {
@@ -86,6 +158,8 @@ async function download(path, fallback) {
     const told = await answer.json().catch(() => ({}));
     throw new Problem(answer.status, told.title ?? `Error ${answer.status}`, told.detail);
   }
+  const notes = answer.headers.get("Limner-Notes");
+  if (notes) toast(`Exported. ${decodeURIComponent(notes).split("\n").join("; ")}.`);
   const place = URL.createObjectURL(await answer.blob());
   const link = h("a", { href: place, download: fileName(answer.headers.get("Content-Disposition")) ?? fallback });
   document.body.append(link);

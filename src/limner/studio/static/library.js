@@ -1,8 +1,10 @@
 // The library page: pictures, what was skipped and why, duplicates, and folders being added.
 
 import { api } from "./api.js";
-import { openDialog } from "./dialogs.js";
-import { $, button, count, h, problem, put, when } from "./dom.js";
+import { Bringing } from "./bringing.js";
+import { askForFolder } from "./chooser.js";
+import { $, count, h, problem, put, when } from "./dom.js";
+import { Filters } from "./filters.js";
 import { duplicates, skipped } from "./findings.js";
 import { watchFolder } from "./folders.js";
 import { openHelp } from "./help.js";
@@ -10,19 +12,25 @@ import { openPicture } from "./viewer.js";
 import { Wall } from "./wall.js";
 
 const PARTS = ["pictures", "skipped", "duplicates"];
-const wall = new Wall($("grid"), (offset, limit, signal) => api.pictures(offset, limit, $("filter").value.trim(), signal));
+const filters = new Filters($("filters"));
+const asked = () => ({ q: $("filter").value.trim(), ...filters.values() });
+const wall = new Wall($("grid"), (offset, limit, signal) => api.pictures(offset, limit, asked(), signal));
+const bringing = new Bringing(() => held?.writable === true);
 
 let watching = false;
+let held = null;
+let counted = null;
 
 async function describe() {
   try {
-    const library = await api.library();
+    const library = (held = await api.library());
     $("name").textContent = library.name;
     document.title = `${library.name} · limner studio`;
-    const facts = [count(library.pictures, "picture"), library.indexed_at && `indexed ${when(library.indexed_at)}`, compared(library)];
+    const facts = [count(library.pictures, "picture"), library.pictures > 0 && `${library.captioned.toLocaleString("en")} with words`, library.indexed_at && `changed ${when(library.indexed_at)}`, library.model && `found by the trained model ${library.model}`];
     put($("facts"), facts.filter(Boolean).join(" · "));
-    $("add").hidden = library.writable === false;
+    $("adding").hidden = library.writable === false;
     if (library.job && !watching) watch(library.job);
+    say();
     label("skipped", "Skipped", library.left_out_count);
     label("duplicates", "Duplicates", library.duplicate_groups);
     skipped($("skipped"), library);
@@ -30,12 +38,6 @@ async function describe() {
   } catch (error) {
     put($("trouble"), problem(error));
   }
-}
-
-function compared(library) {
-  const names = library.wording?.channels ?? {};
-  const told = (library.channels ?? []).map((channel) => names[channel] ?? channel);
-  return library.model ? `found by the trained model ${library.model}` : told.length ? `found by ${told.join(", ")}` : "";
 }
 
 function label(part, text, number) {
@@ -49,45 +51,36 @@ function turn(part) {
     $(`tab-${own}`).setAttribute("aria-selected", String(here));
     $(`tab-${own}`).tabIndex = here ? 0 : -1;
   }
-  $("filter").hidden = part !== "pictures";
-  if (location.hash.slice(1) !== part) history.replaceState(null, "", part === "pictures" ? location.pathname : `#${part}`);
-}
-
-function askForFolder() {
-  const path = h("input", { type: "text", id: "path", placeholder: "/home/me/Pictures", autocomplete: "off", spellcheck: "false", required: true });
-  const trouble = h("div", {});
-  openDialog("Add a folder", (close) => {
-    const go = h("button", { type: "submit", class: "button main" }, "Read it");
-    const form = h(
-      "form",
-      {},
-      h("p", {}, "limner reads the folder and those in it, and remembers what it saw. Your pictures are neither copied nor changed."),
-      h("div", { class: "field" }, h("label", { for: "path" }, "Folder on this machine"), path),
-      trouble,
-      h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), go),
-    );
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
-      go.disabled = true;
-      try {
-        const { job } = await api.addFolder(path.value.trim());
-        close();
-        watch(job, path.value.trim());
-      } catch (error) {
-        put(trouble, problem(error));
-        go.disabled = false;
-      }
-    });
-    return [form];
-  });
+  $("filter").hidden = $("choice-row").hidden = part !== "pictures";
+  if (location.hash.slice(1) !== part) history.replaceState(null, "", part === "pictures" ? location.pathname + location.search : `#${part}`);
 }
 
 async function watch(job, path) {
   watching = true;
   await watchFolder($("job"), job, path);
   watching = false;
+  again();
+}
+
+/** After the library has changed. */
+function again() {
   describe();
+  filters.refresh().catch(() => {});
   wall.reset();
+}
+
+function open({ picture, index }) {
+  let at = index;
+  const step = async (by) => {
+    const next = await wall.at(at + by);
+    if (next) at += by;
+    return next;
+  };
+  const written = (fresh) => {
+    wall.replace(at, fresh);
+    filters.refresh().catch(() => {});
+  };
+  openPicture(picture, { step, written, writable: held?.writable === true, day: (one) => filters.occasion(one) }).addEventListener("close", () => at !== index && wall.focus(at));
 }
 
 for (const part of PARTS) $(`tab-${part}`).addEventListener("click", () => turn(part));
@@ -104,14 +97,34 @@ $("filter").addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(() => wall.reset(), 200);
 });
-wall.addEventListener("open", ({ detail }) => openPicture(detail));
+filters.addEventListener("change", async () => {
+  await wall.reset();
+  if ($("grid").getBoundingClientRect().top < 0) $("grid").scrollIntoView({ block: "start", behavior: "instant" });
+});
+bringing.addEventListener("done", again);
+wall.addEventListener("open", ({ detail }) => open(detail));
 wall.addEventListener("trouble", ({ detail }) => put($("trouble"), problem(detail)));
 wall.addEventListener("counted", ({ detail }) => {
-  const filter = $("filter").value.trim();
-  put($("shown"), filter ? (detail ? count(detail, "picture") : `No picture holds “${filter}” in its name or caption.`) : detail ? "" : "No pictures yet: add a folder.");
+  counted = detail;
+  say();
 });
-$("add").addEventListener("click", askForFolder);
+
+/** How many pictures are shown, of how many; both numbers come on their own. */
+function say() {
+  if (counted === null || !held) return;
+  const words = $("filter").value.trim();
+  const some = words || filters.any;
+  put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No picture holds “${words}” in its name or caption${filters.any ? ", among those chosen here" : ""}.` : "No picture is chosen by all of these.");
+  put($("empty"), !some && !counted && h("div", { class: "nothing" }, h("p", {}, "No pictures yet."), h("p", { class: "quiet" }, held.writable === false ? "Add some on the machine that the studio runs on." : "Drop pictures or folders here, or add them above. They stay on this machine.")));
+}
+$("bring").addEventListener("click", () => bringing.open());
+$("add").addEventListener("click", () =>
+  askForFolder(async (path) => {
+    const { job } = await api.addFolder(path);
+    watch(job, path);
+  }),
+);
 $("help").addEventListener("click", () => openHelp());
 turn(PARTS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "pictures");
 describe();
-wall.reset();
+filters.refresh().catch((error) => put($("trouble"), problem(error))).then(() => wall.reset());

@@ -2,10 +2,13 @@
 
 import { api, items } from "./api.js";
 import { announce, button, count, h, problem, put } from "./dom.js";
+import { singleKeys } from "./help.js";
 import { credit, described, name, shape, thumbnail, words } from "./pictures.js";
 
 const FIRST = 40;
 const MOST = 200;
+const DIGITS = 9;
+const WAITING = 9;
 
 export class Offers extends EventTarget {
   /**
@@ -20,7 +23,9 @@ export class Offers extends EventTarget {
     this.limit = FIRST;
     this.query = "";
     this.like = null;
+    this.day = null;
     this.found = [];
+    this.of = null;
     this.field = h("input", { type: "search", id: "search", placeholder: "Search by words", autocomplete: "off", dir: "auto", "aria-label": "Search pictures by words", "aria-controls": "offers" });
     this.chip = h("div", { class: "chip", hidden: true });
     this.state = h("p", { class: "quiet small", id: "offers-state", role: "status" });
@@ -52,20 +57,26 @@ export class Offers extends EventTarget {
       this.step = step;
       this.query = "";
       this.like = null;
+      this.day = null;
       this.limit = FIRST;
       this.field.value = "";
+      this.found = [];
+      put(this.list, Array.from({ length: WAITING }, () => h("li", { class: "waiting", "aria-hidden": "true" })));
+      put(this.telling);
+      put(this.state, "Looking for pictures …");
     }
     return this.load();
   }
 
-  /** Ask for something else: words, a picture to be like, or neither. */
-  ask({ query = "", like = null }) {
+  /** Ask for something else: words, a picture to be like, one of whose occasion they are, or none of these. */
+  ask({ query = "", like = null, day = null }) {
     this.query = query;
     this.like = like;
+    this.day = day;
     this.limit = FIRST;
-    if (like) this.field.value = "";
+    if (like || day) this.field.value = "";
     return this.load().then(() => {
-      if (query || like) announce(`${count(this.found.length, "picture")}. ${this.state.textContent}`);
+      if (query || like || day) announce(`${count(this.found.length, "picture")}. ${this.state.textContent}`);
     });
   }
 
@@ -79,35 +90,52 @@ export class Offers extends EventTarget {
     return this.found.map((candidate) => candidate.picture.id);
   }
 
-  /** The n-th picture offered, from 0. */
-  at(number) {
-    return this.found[number];
+  /** Step and revision the pictures are offered for; null until they are there, and while a change is on its way. */
+  get offer() {
+    const { of, store } = this;
+    return of && of.step === this.step && of.revision === store.project.revision && !store.pending ? of : null;
+  }
+
+  /** Take the n-th picture offered, from 0. */
+  take(number) {
+    if (!this.offer) announce("The pictures of this step are still being looked for.");
+    else if (this.found[number]) this.dispatchEvent(new CustomEvent("choose", { detail: this.found[number].picture.id }));
   }
 
   async load() {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
+    const of = { step: this.step, revision: this.store.project.revision };
+    this.of = null;
     this.#chip();
     this.list.setAttribute("aria-busy", "true");
     const { relation } = this.store.step(this.step);
     try {
       const answer = this.like
         ? await api.search({ picture: this.like.id, limit: this.limit }, asking.signal)
+        : this.day
+          ? await api.search({ occasion: this.day.id, limit: this.limit }, asking.signal)
         : this.query
           ? await api.search({ text: this.query, limit: this.limit, relation: relation ?? undefined }, asking.signal)
           : await api.candidates(this.store.id, this.step, { limit: this.limit, relation }, asking.signal);
       if (asking.signal.aborted) return;
       this.found = items(answer);
+      this.of = { ...of, revision: answer.revision ?? of.revision };
+      if (this.of.revision > this.store.project.revision) this.store.refresh().catch(() => {});
       this.note = answer.note;
       this.#draw();
     } catch (error) {
       if (error.name !== "AbortError") {
         this.found = [];
+        this.of = null;
         put(this.list, h("li", { class: "whole" }, problem(error)));
         put(this.state);
       }
     } finally {
-      if (this.asking === asking) this.list.removeAttribute("aria-busy");
+      if (this.asking === asking) {
+        this.list.removeAttribute("aria-busy");
+        this.dispatchEvent(new Event("loaded"));
+      }
     }
   }
 
@@ -118,7 +146,7 @@ export class Offers extends EventTarget {
     put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
-    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : "Best first; a click takes one.";
+    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same occasion, in the order of time" : "Best first; a click takes one.";
     put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "There is no other picture.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }
@@ -127,23 +155,28 @@ export class Offers extends EventTarget {
     const picture = candidate.picture;
     const at = shown.get(picture.id);
     const here = at === this.step;
+    const digit = rank < DIGITS && singleKeys() ? String(rank + 1) : undefined;
     const place = here ? ", shown here" : at === undefined ? "" : `, shown at step ${at + 1}`;
     const take = h(
       "button",
-      { type: "button", class: "offer", draggable: "true", tabindex: rank === 0 ? 0 : -1, "aria-label": `${described(picture)}${place}`, "aria-current": here ? "true" : undefined },
+      { type: "button", class: "offer", draggable: "true", tabindex: rank === 0 ? 0 : -1, "aria-label": `${described(picture)}${place}`, "aria-current": here ? "true" : undefined, "aria-keyshortcuts": digit },
       thumbnail(picture, 128, { alt: "" }),
+      digit && h("span", { class: "digit", "aria-hidden": "true" }, digit),
       at !== undefined && h("span", { class: here ? "here" : "there", "aria-hidden": "true" }, here ? "here" : at + 1),
     );
-    take.addEventListener("click", () => this.dispatchEvent(new CustomEvent("choose", { detail: picture.id })));
-    take.addEventListener("dragstart", (event) => this.carrying.start(event, { kind: "picture", id: picture.id }, take.querySelector("img")));
+    take.addEventListener("click", () => this.take(rank));
+    take.addEventListener("dragstart", (event) => (this.offer ? this.carrying.start(event, { kind: "picture", id: picture.id }, take.querySelector("img")) : event.preventDefault()));
     const item = h(
       "li",
       { data: { picture: picture.id } },
       take,
+      button(`Show ${name(picture)} too`, { look: "plus", bare: true, kind: "tiny too", title: "Show this picture too (P)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("add", { detail: picture.id })) } }),
       h(
         "span",
         { class: "extras" },
+        button(`Enlarge and compare ${name(picture)}`, { look: "enlarge", bare: true, kind: "tiny enlarge", title: "Enlarge and compare (C)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("compare", { detail: picture })) } }),
         button(`More like ${name(picture)}`, { look: "alike", bare: true, kind: "tiny", title: "More like this (M)", tabindex: -1, on: { click: () => this.ask({ like: picture }) } }),
+        picture.taken && button(`More from the day of ${name(picture)}`, { look: "day", bare: true, kind: "tiny", title: "More from that day", tabindex: -1, on: { click: () => this.ask({ day: picture }) } }),
         button(`Never use ${name(picture)} in this project`, { look: "never", bare: true, kind: "tiny", title: "Never use this picture here", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("ban", { detail: picture })) } }),
       ),
     );
@@ -160,10 +193,11 @@ export class Offers extends EventTarget {
   }
 
   #chip() {
-    this.chip.hidden = !this.like;
-    if (!this.like) return;
+    const about = this.like ?? this.day;
+    this.chip.hidden = !about;
+    if (!about) return;
     const back = button("Back to what was considered", { look: "close", bare: true, kind: "tiny plain", on: { click: () => { this.ask({}); this.field.focus(); } } });
-    put(this.chip, thumbnail(this.like, 64, { alt: "" }), h("span", {}, "Like ", h("bdi", {}, name(this.like))), back);
+    put(this.chip, thumbnail(about, 64, { alt: "" }), h("span", {}, this.like ? "Like " : "From the day of ", h("bdi", {}, name(about))), back);
   }
 
   #more() {

@@ -1,9 +1,11 @@
 // The panel of the step one is at: its words, what can be done with it, other pictures, and reasons.
 
 import { $, button, h, icon, put } from "./dom.js";
+import { Showing } from "./framing.js";
 import { Offers } from "./offers.js";
 import { described, credit, name } from "./pictures.js";
 import { marked, reasons, shaded } from "./reasons.js";
+import { Wording } from "./wording.js";
 
 const PAGES = [
   ["offers", "Other pictures"],
@@ -15,14 +17,22 @@ export class Panel extends EventTarget {
    * @param {HTMLElement} place
    * @param {import("./store.js").Store} store
    * @param {import("./carrying.js").Carrying} carrying
+   * @param {import("./board.js").Board} board
    */
-  constructor(place, store, carrying) {
+  constructor(place, store, carrying, board) {
     super();
     this.place = place;
     this.store = store;
     this.step = 0;
     this.page = "offers";
     this.offers = new Offers(store, carrying);
+    this.showing = new Showing(store);
+    this.wording = new Wording(store, board);
+    this.wording.addEventListener("opened", () => {
+      this.open();
+      this.text.hidden = true;
+    });
+    this.wording.addEventListener("closed", () => (this.text.hidden = false));
     this.#build();
   }
 
@@ -35,7 +45,10 @@ export class Panel extends EventTarget {
     this.text = h("div", { class: "telling-text", tabindex: "0", role: "group", "aria-label": "Text of the step" });
     this.lock = button("Lock", { look: "lock", on: { click: say("lock") } });
     this.blank = button("Leave blank", { look: "blank", on: { click: say("blank") } });
+    this.others = button("Lock all others", { look: "lock", title: "Lock all other steps (Shift+L)", on: { click: say("lock-others") } });
     this.alike = button("More like this", { look: "alike", on: { click: () => this.likeThis() } });
+    this.compare = button("Compare", { look: "enlarge", title: "Enlarge and compare (C)", on: { click: () => this.dispatchEvent(new CustomEvent("compare")) } });
+    this.frame = button("Crop and words", { look: "frame", title: "Crop, caption, alternative text (F)", on: { click: say("frame") } });
     this.relation = h("select", { id: "relation" });
     this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
     this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation of picture and text to ask for"), this.relation);
@@ -54,9 +67,11 @@ export class Panel extends EventTarget {
     this.why = h("div", {});
     put(
       this.place,
-      h("header", {}, this.title, h("div", { class: "steering" }, this.before, this.after, this.closer)),
+      h("header", {}, this.title, this.wording.tools, h("div", { class: "steering" }, this.before, this.after, this.closer)),
       this.text,
-      h("div", { class: "doing" }, this.lock, this.blank, this.alike),
+      this.wording.element,
+      this.showing.element,
+      h("div", { class: "doing" }, this.lock, this.blank, this.compare, this.alike, this.frame, this.others),
       this.wish,
       tablist,
       h("div", { role: "tabpanel", id: "page-offers", "aria-labelledby": "tab-offers" }, this.offers.element),
@@ -81,10 +96,12 @@ export class Panel extends EventTarget {
     this.lock.setAttribute("aria-pressed", String(fixed));
     this.lock.disabled = !fixed && !choice.chosen;
     this.blank.setAttribute("aria-pressed", String(state === "blank"));
-    this.alike.disabled = !choice.chosen;
+    this.alike.disabled = this.frame.disabled = !choice.chosen;
     this.#relations(relation);
+    this.wording.show(step);
+    this.showing.show(step);
     this.#words(text, choice);
-    put(this.why, reasons({ text, choice, state }, this.store.library.wording ?? {}), choice.chosen && this.#file(choice.chosen.picture));
+    put(this.why, reasons({ choice, state }, this.store.library, (picture) => this.dispatchEvent(new CustomEvent("compare", { detail: picture }))), choice.chosen && this.#file(choice.chosen.picture));
     if (turned) this.text.scrollTop = 0;
     return this.offers.show(step);
   }

@@ -28,7 +28,9 @@ export function credit(picture) {
  */
 export function thumbnail(picture, side, props = {}) {
   return h("img", {
-    alt: described(picture),
+    class: picture.missing ? "gone" : undefined,
+    title: picture.missing ? "File missing" : undefined,
+    alt: `${described(picture)}${picture.missing ? " (file missing)" : ""}`,
     loading: "lazy",
     decoding: "async",
     draggable: "false",
@@ -38,6 +40,11 @@ export function thumbnail(picture, side, props = {}) {
     src: links.thumbnail(picture.id, side),
     srcset: `${links.thumbnail(picture.id, side)} 1x, ${links.thumbnail(picture.id, side * 2)} 2x`,
   });
+}
+
+/** The label of a tile whose file is gone; its image says so to those who cannot see it. */
+export function gone(picture) {
+  return picture.missing ? h("span", { class: "gone-label", "aria-hidden": "true" }, "File missing") : null;
 }
 
 /** Width : height that suits most of the pictures: their median, kept between upright 4 : 5 and wide 3 : 2. */

@@ -1,9 +1,13 @@
 // The storyboard page: what the user does, told to the store; what the store says, shown.
 
+import { openAgain } from "./again.js";
 import { Board } from "./board.js";
+import { Bringing } from "./bringing.js";
 import { Carrying } from "./carrying.js";
+import { openCompare } from "./compare.js";
 import { $, announce, count, h, problem, put, toast } from "./dom.js";
 import { openExport } from "./exporting.js";
+import { openFraming } from "./framing.js";
 import { openHelp, singleKeys, typing } from "./help.js";
 import { Panel } from "./panel.js";
 import { described } from "./pictures.js";
@@ -13,14 +17,35 @@ import { Store } from "./store.js";
 const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
 const carrying = new Carrying($("steps"));
 const board = new Board($("steps"), store);
-const panel = new Panel($("panel"), store, carrying);
+const panel = new Panel($("panel"), store, carrying, board);
+const bringing = new Bringing(() => store.library?.writable === true);
 
-const choose = (step, picture) => store.edit({ kind: "choose", step, picture, seen: step === panel.step ? panel.offers.seen : [] });
+function choose(step, picture) {
+  const offer = step === panel.step ? panel.offers.offer : null;
+  return store.edit(offer ? { kind: "choose", step, picture, seen: panel.offers.seen, offer } : { kind: "choose", step, picture });
+}
+
+const compare = (picture) => openCompare({ store, board, panel, choose }, picture);
+
+/** Show a picture beside those of a step, or as the first of a blank one. */
+async function add(step, picture) {
+  if (!store.step(step).choice.chosen) return choose(step, picture);
+  if (await store.edit({ kind: "add-picture", step, picture })) announce(`Step ${step + 1} shows ${count(store.step(step).choice.more.length + 1, "picture")} now.`);
+}
+
+function frame(step) {
+  const { chosen } = store.step(step).choice;
+  if (chosen) openFraming(store, step, chosen.picture);
+}
 
 async function toggleLock(step) {
   const { state, choice } = store.step(step);
   if (state === "free" && !choice.chosen) return;
   await store.edit({ kind: state === "free" ? "lock" : "unlock", step });
+}
+
+async function lockOthers(step) {
+  if (await store.edit({ kind: "lock-others", step })) toast("All other steps are locked.", { action: "Undo", run: () => store.undo() });
 }
 
 async function toggleBlank(step) {
@@ -40,7 +65,7 @@ function summary() {
   const states = store.project.steps.map((step) => step.state);
   const locked = states.filter((state) => state === "locked").length;
   const blank = store.board.steps.filter((step) => !step.chosen).length;
-  const parts = [count(states.length, "step"), locked && `${locked} locked`, blank && `${blank} left blank`];
+  const parts = [count(states.length, "step"), locked && `${locked} locked`, blank && `${blank} left blank`, store.project.missing.length > 0 && `${count(store.project.missing.length, "picture file")} missing`, ...store.project.repeated.map((steps) => `steps ${steps.map((step) => step + 1).join(" and ")} show the same picture`)];
   put($("summary"), parts.filter(Boolean).join(" · "));
 }
 
@@ -90,11 +115,16 @@ board.addEventListener("lock", ({ detail }) => {
 });
 panel.addEventListener("lock", ({ detail }) => toggleLock(detail));
 panel.addEventListener("blank", ({ detail }) => toggleBlank(detail));
+panel.addEventListener("frame", ({ detail }) => frame(detail));
+panel.addEventListener("lock-others", ({ detail }) => lockOthers(detail));
+panel.addEventListener("compare", ({ detail }) => compare(detail ?? undefined));
+panel.offers.addEventListener("compare", ({ detail }) => compare(detail));
 panel.addEventListener("before", () => board.select(board.selected - 1));
 panel.addEventListener("after", () => board.select(board.selected + 1));
 panel.addEventListener("closed", () => board.select(board.selected, { focus: true, told: false }));
 panel.addEventListener("relation", ({ detail }) => store.edit({ kind: "relation", step: panel.step, relation: detail }));
 panel.offers.addEventListener("choose", ({ detail }) => choose(panel.step, detail));
+panel.offers.addEventListener("add", ({ detail }) => add(panel.step, detail));
 panel.offers.addEventListener("ban", async ({ detail }) => {
   if (await store.edit({ kind: "ban", picture: detail.id })) toast("This project will not use that picture.", { action: "Undo", run: () => store.undo() });
 });
@@ -104,10 +134,16 @@ carrying.addEventListener("deliver", async ({ detail: { thing, step } }) => {
   await done;
 });
 
+bringing.addEventListener("done", () => store.project && panel.offers.load());
+for (const radio of document.querySelectorAll("#views input")) {
+  radio.checked = radio.value === board.view;
+  radio.addEventListener("change", () => (board.view = radio.value));
+}
 $("undo").addEventListener("click", () => store.undo());
 $("redo").addEventListener("click", () => store.redo());
 $("export").addEventListener("click", () => openExport(store));
 $("settings").addEventListener("click", () => openSettings(store));
+$("again").addEventListener("click", () => openAgain(store));
 $("retext").addEventListener("click", () => openText(store));
 $("help").addEventListener("click", () => openHelp());
 $("title").addEventListener("change", () => store.edit({ kind: "retitle", title: $("title").value.trim() }));
@@ -126,7 +162,10 @@ const inOffers = () => Boolean(document.activeElement?.closest("#offers"));
 /** What single keys do on the board and in the panel. */
 const SINGLE = {
   l: () => toggleLock(board.selected),
+  L: () => lockOthers(board.selected),
+  a: () => openAgain(store),
   b: () => toggleBlank(board.selected),
+  c: () => compare(panel.offers.current() ?? undefined),
   s: () => panel.search(),
   m: () => {
     panel.open();
@@ -137,6 +176,12 @@ const SINGLE = {
     panel.turn(panel.page === "reasons" ? "offers" : "reasons");
   },
   x: () => pickUpOrPut(),
+  e: () => panel.wording.open(),
+  n: () => panel.wording.open("insert-after"),
+  N: () => panel.wording.open("insert-before"),
+  j: () => panel.wording.merge(),
+  f: () => frame(board.selected),
+  p: () => panel.offers.current() && add(panel.step, panel.offers.current().id),
 };
 
 function pickUpOrPut() {
@@ -148,8 +193,11 @@ function pickUpOrPut() {
   else if (store.step(board.selected).choice.chosen) carrying.take({ kind: "step", step: board.selected }, `the picture of step ${board.selected + 1}`);
 }
 
+/** Whether a key is meant for the step one is at: on its card, or nowhere, as right after loading. */
+const onStep = (event) => event.target === document.body || Boolean(event.target.closest(".plate"));
+
 function arrows(event) {
-  if (!event.target.closest(".plate")) return null;
+  if (!onStep(event)) return null;
   const forward = store.board.story.direction === "rtl" ? -1 : 1;
   const to = { ArrowRight: board.selected + forward, ArrowLeft: board.selected - forward, Home: 0, End: board.cards.length - 1 }[event.key];
   if (to !== undefined) return to;
@@ -170,6 +218,12 @@ document.addEventListener("keydown", (event) => {
     if (!carrying.release()) panel.close();
     return;
   }
+  const by = event.altKey && !typing(event.target) ? { ArrowUp: -1, ArrowDown: 1 }[event.key] : undefined;
+  if (by) {
+    event.preventDefault();
+    panel.wording.move(by);
+    return;
+  }
   if (event.altKey || typing(event.target)) return;
   const to = arrows(event);
   if (to !== null) {
@@ -177,20 +231,23 @@ document.addEventListener("keydown", (event) => {
     board.select(to, { focus: true });
     return;
   }
-  if (event.key === "Enter" && event.target.closest(".plate")) {
+  if (event.key === "Enter" && onStep(event)) {
     event.preventDefault();
     panel.open();
     panel.turn("offers");
     panel.offers.focus();
     return;
   }
-  if (!singleKeys() || !event.target.closest("#board, #panel")) return;
+  if (!singleKeys() || !(onStep(event) || event.target.closest("#board, #panel"))) return;
   if (/^[1-9]$/.test(event.key)) {
-    const offered = panel.offers.at(Number(event.key) - 1);
-    if (offered) choose(panel.step, offered.picture.id);
+    panel.offers.take(Number(event.key) - 1);
     return;
   }
-  const act = SINGLE[event.key.toLowerCase()];
+  if (event.key === "Delete") {
+    panel.wording.remove();
+    return;
+  }
+  const act = SINGLE[event.shiftKey ? event.key.toUpperCase() : event.key.toLowerCase()];
   if (act) {
     event.preventDefault();
     act();
@@ -201,6 +258,6 @@ window.addEventListener("beforeunload", (event) => store.pending && event.preven
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && store.refresh().catch(() => {}));
 
 store.load().catch((error) => {
-  put($("board"), h("div", { class: "lost" }, problem(error), h("p", {}, h("a", { href: "/" }, "To the start page"))));
+  put($("board"), h("div", { class: "lost" }, h("h1", {}, "This project cannot be shown"), problem(error), h("p", {}, h("a", { href: "/" }, "To the start page"))));
   $("board").removeAttribute("aria-busy");
 });

@@ -1,5 +1,6 @@
 // Two dialogs that concern the whole project: how pictures are chosen, and the text itself.
 
+import { openAgain } from "./again.js";
 import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
 import { thumbnail } from "./pictures.js";
@@ -10,6 +11,9 @@ const DECODERS = [
   ["off", "Each for itself", "the best picture for its own words"],
 ];
 
+/** What a picture of the occasion of a locked one gains: about as much as a good match of words tells. */
+const OCCASION_NATS = 2;
+
 /** How pictures are chosen. */
 export function openSettings(store) {
   if (document.querySelector("dialog[open]")) return;
@@ -17,6 +21,7 @@ export function openSettings(store) {
   const settings = store.board.settings ?? {};
   const decoder = options.decoder ?? store.board.decoder ?? "anchor";
   const repeats = h("input", { type: "checkbox", checked: Boolean(options.allow_repeats ?? settings.allow_repeats) });
+  const day = h("input", { type: "checkbox", checked: options.occasion_weight > 0 });
   const asked = options.min_probability;
   const threshold = h("select", { id: "threshold" }, [
     ["", "where limner finds nothing suitable"],
@@ -31,16 +36,17 @@ export function openSettings(store) {
       {},
       h("fieldset", {}, h("legend", { class: "quiet small" }, "Pictures beside each other"), DECODERS.map(([value, words, note]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "decoder", value, checked: value === decoder }), h("span", {}, words, h("small", {}, note))))),
       h("label", { class: "choice" }, repeats, h("span", {}, "The same picture may appear twice")),
+      h("label", { class: "choice" }, day, h("span", {}, "Locked pictures bring others of the same occasion", h("small", {}, "of the same hours and place, or the same folder"))),
       !modelled && h("div", { class: "field" }, h("label", { for: "threshold" }, "Leave a step blank"), threshold),
-      h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Choose anew")),
+      h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "See what would change")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       close();
-      const chosen = { ...options, decoder: new FormData(form).get("decoder"), allow_repeats: repeats.checked };
+      const chosen = { ...options, decoder: new FormData(form).get("decoder"), allow_repeats: repeats.checked, occasion_weight: day.checked ? options.occasion_weight || OCCASION_NATS : 0 };
       delete chosen.min_probability;
       if (!modelled && threshold.value) chosen.min_probability = Number(threshold.value);
-      store.edit({ kind: "options", options: chosen });
+      openAgain(store, chosen);
     });
     return [form, banned(store)];
   });
@@ -72,7 +78,7 @@ export function openText(store) {
       const form = h(
         "form",
         {},
-        h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words stay keep their locks."), text),
+        h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words stay keep their pictures; limner chooses for the new ones. A single step is quicker changed in its panel."), text),
         h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Illustrate again")),
       );
       form.addEventListener("submit", (event) => {

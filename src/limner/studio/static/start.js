@@ -1,10 +1,10 @@
-// The start page: take in a text, make a project of it, and list the projects there are.
+// The start page: take in a text and make a project of it.
 
-import { api, items, links } from "./api.js";
-import { openDialog } from "./dialogs.js";
-import { $, announce, button, count, h, problem, put, toast, when } from "./dom.js";
+import { api, links } from "./api.js";
+import { $, announce, count, h, problem, put } from "./dom.js";
 import { openHelp } from "./help.js";
-import { thumbnail } from "./pictures.js";
+import { follow, meter, reading } from "./jobs.js";
+import { listProjects } from "./recent.js";
 import { guessFormat, readText } from "./texts.js";
 
 const fields = { title: $("title"), text: $("text"), by: $("by"), format: $("format"), file: $("file") };
@@ -23,17 +23,40 @@ async function illustrate(event) {
   go.textContent = "Choosing pictures …";
   announce("Choosing pictures");
   try {
-    const project = await api.create({
+    const { job } = await api.create({
       title: fields.title.value.trim() || undefined,
       text: fields.text.value,
       format: fields.format.value,
       by: fields.by.value || undefined,
     });
-    location.assign(links.project(project.id));
+    await watch(job, fields.title.value.trim(), (project) => location.assign(links.project(project)));
   } catch (error) {
     put($("trouble"), problem(error));
-    go.disabled = false;
-    go.textContent = "Illustrate";
+  }
+  go.disabled = false;
+  go.textContent = "Illustrate";
+}
+
+/** Follow a text that is being illustrated; whoever began it here goes on to its storyboard. */
+async function watch(job, title, done) {
+  const name = title ? ["Choosing pictures for ", h("bdi", {}, title)] : "Choosing pictures";
+  const { element, show } = meter(job, name, { label: "Text read", stop: "Cancel", words: reading });
+  put($("working"), element);
+  element.scrollIntoView({ block: "nearest" });
+  const state = await follow(job, show);
+  put($("working"));
+  if (state.state === "done") done(state.project);
+  else if (state.state === "cancelled") announce("Cancelled. Nothing was kept.");
+  else put($("trouble"), problem({ title: "The text was not illustrated", message: state.message }));
+}
+
+/** What was begun before this page was loaded, in this window or in another. */
+async function found() {
+  try {
+    const [job] = (await api.jobs()).filter((one) => one.kind === "project");
+    if (job) await watch(job.job, job.subject, listProjects);
+  } catch {
+    // Whatever is wrong will be said of the projects.
   }
 }
 
@@ -71,62 +94,11 @@ function dropped() {
   });
 }
 
-async function listProjects() {
-  const place = $("projects");
-  try {
-    const found = items(await api.projects());
-    if (!found.length) put(place, h("p", { class: "quiet" }, "Nothing yet. What you illustrate is kept here, and saved with every change."));
-    else put(place, h("ul", { class: "projects" }, found.map(entry)));
-  } catch (error) {
-    put(place, problem(error));
-  }
-  place.removeAttribute("aria-busy");
-}
-
-function entry(project) {
-  const steps = typeof project.steps === "number" ? count(project.steps, "step") : "";
-  const title = project.title || "Untitled";
-  if (project.damaged) return h("li", {}, h("div", {}, h("p", {}, h("bdi", {}, title)), h("p", { class: "problem small" }, h("strong", {}, "This project cannot be read"), `: ${project.damaged}`)));
-  return h(
-    "li",
-    {},
-    h("div", {}, h("a", { href: links.project(project.id), dir: "auto" }, title), h("p", { class: "quiet small" }, [steps, when(project.updated_at)].filter(Boolean).join(" · "))),
-    h("div", { class: "covers" }, (project.cover ?? []).slice(0, 5).map((id) => thumbnail({ id, width: 64, height: 48 }, 128, { alt: "" }))),
-    button(`Remove ${title}`, { look: "bin", bare: true, kind: "plain", on: { click: () => askToRemove(project, title) } }),
-  );
-}
-
-function askToRemove(project, title) {
-  openDialog("Remove this project?", (close) => [
-    h("p", {}, "“", h("bdi", {}, title), "” goes to the trash folder of this library's projects. No picture is touched."),
-    h(
-      "div",
-      { class: "actions" },
-      button("Keep it", { on: { click: close } }),
-      button("Remove", {
-        kind: "main",
-        on: {
-          click: async () => {
-            close();
-            try {
-              await api.remove(project.id);
-              toast(`Removed “${title}”.`);
-            } catch (error) {
-              toast(`${error.title}: ${error.message}`);
-            }
-            listProjects();
-          },
-        },
-      }),
-    ),
-  ]);
-}
-
 async function describeShelf() {
   try {
     const library = await api.library();
     const words = `Pictures come from “${library.name}”: ${count(library.pictures, "picture")}.`;
-    put($("shelf"), words, " ", h("a", { href: "/library" }, "See them, or add more"));
+    put($("shelf"), words, " ", h("a", { href: "/library" }, "See them, or add more"), ". ", h("a", { href: "/docs" }, "For programs"), ".");
   } catch (error) {
     put($("shelf"), problem(error));
   }
@@ -146,3 +118,4 @@ $("help").addEventListener("click", () => openHelp());
 dropped();
 listProjects();
 describeShelf();
+found();

@@ -37,7 +37,8 @@ export class Store extends EventTarget {
 
   /** picture id → 0-based step that shows it. */
   shown() {
-    return new Map(this.board.steps.filter((step) => step.chosen).map((step) => [step.chosen.picture.id, step.position]));
+    const at = (step) => (step.chosen ? [step.chosen.picture, ...(step.more ?? [])].map((picture) => [picture.id, step.position]) : []);
+    return new Map(this.board.steps.flatMap(at));
   }
 
   async load() {

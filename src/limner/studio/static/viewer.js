@@ -1,33 +1,78 @@
-// One picture, large, with what is known about it.
+// One picture, large, with what is known about it, its words, and the pictures before and after it.
 
 import { links } from "./api.js";
 import { openDialog } from "./dialogs.js";
-import { h } from "./dom.js";
-import { copies, credit, described, height, name, thumbnail, width, words } from "./pictures.js";
+import { announce, button, h, put } from "./dom.js";
+import { typing } from "./help.js";
+import { copies, credit, described, gone, height, name, thumbnail, width } from "./pictures.js";
+import { pictureWords } from "./words.js";
 
-/** Open the dialog of one picture. */
-export function openPicture(picture) {
-  const rows = [
-    ["Words", words(picture).length ? words(picture).map((text, at) => [at > 0 && h("br"), h("bdi", {}, text)]) : "none"],
-    ["Credit", h("bdi", {}, credit(picture))],
-    ["Size", `${width(picture)} × ${height(picture)} pixels`],
-    copies(picture) > 1 && ["Files", `${copies(picture)} with the same content`],
-  ].filter(Boolean);
-  openDialog(
-    name(picture),
-    () => [
+/**
+ * Open the dialog of one picture.
+ * @param {object} picture
+ * @param {object} [more]
+ * @param {(by: number) => Promise<object|null>} [more.step] the picture after (1) or before (-1); null at an end
+ * @param {(picture: object) => void} [more.day] shows what was taken on the same occasion
+ * @param {boolean} [more.writable] whether its words may be written
+ * @param {(picture: object) => void} [more.written] told of a picture whose words have changed
+ * @returns {HTMLDialogElement}
+ */
+export function openPicture(picture, { step, day, writable = false, written = () => {} } = {}) {
+  const stage = h("div", { class: "large" });
+  const box = openDialog(name(picture), () => [stage], { kind: "wide viewer" });
+  const title = box.querySelector("h2");
+  let turning = false;
+
+  const show = (one) => {
+    put(title, h("bdi", {}, name(one)));
+    const arrow = (by, look, words) => button(words, { look, bare: true, kind: `plain ${look}`, on: { click: () => turn(by) } });
+    put(
+      stage,
+      h("figure", {}, h("img", { src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Picture before (←)"), arrow(1, "after", "Picture after (→)")]),
       h(
         "div",
-        { class: "large" },
-        h("img", { src: links.file(picture.id), alt: described(picture), width: width(picture), height: height(picture) }),
-        h("dl", {}, rows.map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)])),
+        { class: "known" },
+        pictureWords(one, { writable, written }),
+        h("dl", {}, facts(one).map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)])),
+        h("div", { class: "actions" }, day && button("More from that day", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
       ),
-    ],
-    { kind: "wide" },
-  );
+    );
+  };
+
+  const turn = async (by) => {
+    if (!step || turning) return;
+    turning = true;
+    const focused = stage.querySelector(":focus")?.className;
+    const next = await step(by);
+    turning = false;
+    if (!next) return announce(by > 0 ? "This is the last picture." : "This is the first picture.");
+    show(next);
+    announce(described(next));
+    if (focused) (stage.querySelector(`.${focused.trim().split(/\s+/).join(".")}`) ?? title).focus?.();
+  };
+
+  box.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by || typing(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    turn(by);
+  });
+  show(picture);
+  return box;
+}
+
+function facts(picture) {
+  const taken = picture.taken && new Date(picture.taken.slice(0, 19));
+  return [
+    taken && ["Taken", taken.toLocaleString("en", { dateStyle: "long", timeStyle: "short" })],
+    picture.folder && ["Folder", h("bdi", {}, picture.folder)],
+    ["Size", `${width(picture)} × ${height(picture)} pixels`],
+    ["Credit", h("bdi", {}, credit(picture))],
+    copies(picture) > 1 && ["Files", `${copies(picture)} with the same content`],
+  ].filter(Boolean);
 }
 
 /** A thumbnail that opens its picture. */
 export function opener(picture, side) {
-  return h("button", { type: "button", class: "cell", on: { click: () => openPicture(picture) } }, thumbnail(picture, side));
+  return h("button", { type: "button", class: "cell", on: { click: () => openPicture(picture) } }, thumbnail(picture, side), gone(picture));
 }

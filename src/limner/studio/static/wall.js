@@ -1,7 +1,7 @@
 // A wall of any number of pictures: only the cells near the view exist, and only the pages they need are asked for.
 
 import { h } from "./dom.js";
-import { described, shape, thumbnail } from "./pictures.js";
+import { described, gone, shape, thumbnail } from "./pictures.js";
 
 const PAGE = 200;
 const GAP = 8;
@@ -51,6 +51,35 @@ export class Wall extends EventTarget {
     this.#draw();
   }
 
+  /** The picture at a place, from 0; null where there is none. */
+  async at(index) {
+    if (index < 0 || index >= this.total) return null;
+    const number = Math.floor(index / PAGE);
+    for (let tries = 0; tries < 100; tries++) {
+      await this.#page(number);
+      const page = this.#pages.get(number);
+      if (page) return page[index % PAGE] ?? null;
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    return null;
+  }
+
+  /** Put the keyboard on a place, and the place in view. */
+  focus(index) {
+    return this.#goTo(index);
+  }
+
+  /** A picture has other words now. */
+  replace(index, picture) {
+    const page = this.#pages.get(Math.floor(index / PAGE));
+    if (page?.[index % PAGE]?.id !== picture.id) return;
+    page[index % PAGE] = picture;
+    const cell = this.#cells.get(index);
+    if (!cell) return;
+    cell.title = described(picture);
+    cell.querySelector("img").alt = described(picture);
+  }
+
   #layout() {
     const width = this.place.clientWidth;
     const columns = Math.max(3, Math.floor((width + GAP) / (176 + GAP)));
@@ -92,8 +121,8 @@ export class Wall extends EventTarget {
   }
 
   #cell(picture, index) {
-    const open = h("button", { type: "button", class: "cell", tabindex: index === this.#at ? 0 : -1, title: described(picture) }, thumbnail(picture, 192));
-    open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("open", { detail: picture })));
+    const open = h("button", { type: "button", class: "cell", tabindex: index === this.#at ? 0 : -1, title: described(picture) }, thumbnail(picture, 192), gone(picture));
+    open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("open", { detail: { picture: this.#pages.get(Math.floor(index / PAGE))?.[index % PAGE] ?? picture, index } })));
     const item = h("div", { role: "listitem", "aria-setsize": this.total, "aria-posinset": index + 1, data: { index } }, open);
     item.style.display = "contents";
     return Object.assign(open, { item, remove: () => item.remove() });
@@ -143,7 +172,7 @@ export class Wall extends EventTarget {
     if (before) before.tabIndex = -1;
     this.#at = index;
     const top = this.place.getBoundingClientRect().top + scrollY + Math.floor(index / columns) * row;
-    const margin = 80;
+    const margin = Math.max(80, parseFloat(getComputedStyle(this.place).scrollMarginBlockStart) || 0);
     if (top < scrollY + margin) scrollTo({ top: top - margin, behavior: "instant" });
     else if (top + row > scrollY + innerHeight) scrollTo({ top: top + row - innerHeight + GAP, behavior: "instant" });
     await this.#page(Math.floor(index / PAGE));

@@ -1,0 +1,311 @@
+"""Pictures that are brought in a browser: kept in the library's own folder, a folder of its own per batch.
+
+The folder is the record of the batch: taking the batch back moves it to the trash, whole. Names from outside
+are taken apart and made anew, so that none of them can lead out of it; content is opened before it is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import threading
+import unicodedata
+from collections.abc import Container
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from limner.errors import DataError
+from limner.files import DRAFT_SUFFIX, sync_folder, write_bytes
+from limner.pictures.decode import decode
+from limner.pictures.formats import PICTURE_SUFFIXES, PictureError
+from limner.records import Record
+
+PICTURES, TRASH = "pictures", "trash"
+FILE_BYTES = 128 * 2**20
+BATCH_FILES, BATCH_BYTES = 10_000, 40 * 2**30
+SPARE_BYTES = 2**30
+"""Room that is left on the disk."""
+LISTED = 2_000
+_BATCH = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_MOST_PARTS, _MOST_BYTES = 6, 120
+_CHECKED_PX = 64
+_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
+
+
+class Arrived(Record):
+    """What became of a file.
+
+    Attributes:
+        picture: id of its content.
+        name: that it has in the library; of a picture that was there before, "".
+        state: kept, or there before and so not kept twice.
+    """
+
+    picture: str
+    name: str
+    state: Literal["kept", "known"]
+
+
+class Batch(Record):
+    """Pictures that were brought together.
+
+    Attributes:
+        batch: its id.
+        brought_at: when, UTC.
+        files: how many.
+    """
+
+    batch: str
+    brought_at: datetime
+    files: int
+
+
+class UnknownBatchError(DataError):
+    """No such batch.
+
+    Args:
+        batch: the id as given.
+    """
+
+    def __init__(self, batch: str) -> None:
+        super().__init__(
+            f"no batch {batch[:40]!r} of pictures; it was taken back, or the studio was started anew"
+        )
+
+
+@dataclass
+class _Open:
+    """A batch that files are still added to."""
+
+    digests: set[str] = field(default_factory=set)
+    files: int = 0
+    size: int = 0
+
+
+class Arrivals:
+    """The pictures that were brought into one library."""
+
+    def __init__(self, library: Path) -> None:
+        """Use the folders of a library, made when they are needed.
+
+        Args:
+            library: its folder.
+        """
+        self.folder, self.trash = library / PICTURES, library / TRASH
+        self._open: dict[str, _Open] = {}
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(os.cpu_count() or 1)  # each holds a picture
+
+    def begin(self) -> str:
+        """Id of a new batch."""
+        batch = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        self._open[batch] = _Open()
+        return batch
+
+    def add(self, batch: str, name: str, data: bytes, known: Container[str]) -> Arrived:
+        """Keep a picture, unless it is there already.
+
+        Args:
+            batch: that it belongs to.
+            name: of the file, with the folders that were chosen with it; it is made safe.
+            data: of the file.
+            known: ids of the pictures of the library.
+        Raises:
+            UnknownBatchError: no such batch.
+            DataError: it is no picture, or too much.
+        """
+        if batch not in self._open:
+            raise UnknownBatchError(batch)
+        held, parts = self._open[batch], safe_parts(name)
+        if len(data) > FILE_BYTES:
+            raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be brought here")
+        suffix = Path(parts[-1]).suffix.lower()
+        if os.fsencode(suffix) not in PICTURE_SUFFIXES:
+            raise DataError(f"{parts[-1]}: not the name of a picture; expected one such as {parts[-1]}.jpg")
+        try:
+            with self._room:
+                decode(data, _CHECKED_PX, suffix)
+        except PictureError as error:
+            raise DataError(f"{parts[-1]}: {error}") from error
+        digest = hashlib.sha256(data).hexdigest()
+        with self._lock:
+            if digest in held.digests or digest in known:
+                return Arrived(picture=digest, name="", state="known")
+            self._check_room(held, len(data))
+            target = _free(self.folder.joinpath(batch, *parts))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(target, data)
+            held.digests.add(digest)
+            held.files += 1
+            held.size += len(data)
+        return Arrived(picture=digest, name=target.name, state="kept")
+
+    def place(self, batch: str) -> Path:
+        """Folder of a batch.
+
+        Raises:
+            UnknownBatchError: it holds no picture, or no such batch is there.
+        """
+        place = self.folder / batch
+        if not _BATCH.fullmatch(batch) or not place.is_dir():
+            raise UnknownBatchError(batch)
+        return place
+
+    def listed(self) -> list[Batch]:
+        """All batches, the latest first."""
+        if not self.folder.is_dir():
+            return []
+        names = sorted(
+            (one.name for one in self.folder.iterdir() if _BATCH.fullmatch(one.name)), reverse=True
+        )
+        return [
+            Batch(
+                batch=name,
+                brought_at=datetime.strptime(name[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC),
+                files=sum(
+                    not file.endswith(DRAFT_SUFFIX)
+                    for _, _, files in os.walk(self.folder / name)
+                    for file in files
+                ),
+            )
+            for name in names
+        ]
+
+    def discard(self, batch: str) -> None:
+        """Move a batch to the trash; nothing is destroyed.
+
+        Raises:
+            UnknownBatchError: no such batch is there.
+        """
+        place = self.place(batch)
+        self.trash.mkdir(exist_ok=True)
+        shutil.move(place, self.trash / f"{batch}-{secrets.token_hex(2)}")
+        self._open.pop(batch, None)
+        sync_folder(self.folder)
+
+    def _check_room(self, held: _Open, size: int) -> None:
+        if held.files >= BATCH_FILES or held.size + size > BATCH_BYTES:
+            raise DataError(
+                f"more than {BATCH_FILES:,} files or {BATCH_BYTES // 2**30} GB at a time;"
+                " add the folder instead, whose pictures stay where they are"
+            )
+        self.folder.mkdir(exist_ok=True)
+        free = shutil.disk_usage(self.folder).free
+        if free - size < SPARE_BYTES:
+            raise DataError(f"{self.folder}: {free // 2**20:,} MB are left on the disk; make room first")
+
+
+def safe_parts(name: str) -> list[str]:
+    r"""A name from outside as the names of folders and of a file that every system takes.
+
+    Args:
+        name: parts with ``/`` or ``\`` between them; of many the last ones count.
+    Raises:
+        DataError: nothing of it can be a name.
+    """
+    parts = [_safe(part) for part in re.split(r"[/\\]", name)]
+    kept = [part for part in parts if part][-_MOST_PARTS:]
+    if not kept or not parts[-1]:
+        raise DataError(f"{name[:80]!r}: not the name of a file")
+    return kept
+
+
+def _safe(part: str) -> str:
+    """Letters, digits, spaces and some signs of a name; "" where none are left."""
+    part = unicodedata.normalize("NFC", part)
+    kept = "".join(one if one.isalnum() or one in " -_.,()&+'’" else "_" for one in part).strip(" .")
+    kept = f"_{kept}" if _DEVICES.match(kept) else kept
+    stem, dot, suffix = kept.rpartition(".")
+    while len(kept.encode("utf-8", "replace")) > _MOST_BYTES and kept:
+        stem, kept = (
+            (stem[:-1], f"{stem[:-1]}{dot}{suffix}") if stem and len(suffix) < 10 else ("", kept[:-1])
+        )
+    return kept if kept.strip("_.- ") else ""
+
+
+def _free(target: Path) -> Path:
+    """A path that no file has: the target, or with a number behind its name."""
+    number, found = 1, target
+    while found.exists():
+        number += 1
+        found = target.with_name(f"{target.stem} ({number}){target.suffix}")
+    return found
+
+
+class Folder(Record):
+    """A folder of this machine, for choosing one.
+
+    Attributes:
+        name: of the folder.
+        path: whole.
+    """
+
+    name: str
+    path: str
+
+
+class FolderList(Folder):
+    """A folder and those in it.
+
+    Attributes:
+        parent: path of the folder that it lies in; None at the top.
+        folders: in it by name, hidden ones left out; 2,000 at most.
+        pictures: number of files in it that are pictures by name.
+    """
+
+    parent: str | None
+    folders: tuple[Folder, ...]
+    pictures: int
+
+
+def list_folder(path: str = "") -> FolderList:
+    """Folders in a folder of this machine.
+
+    Args:
+        path: whole path; "" for the user's own folder.
+    Raises:
+        DataError: it is not there, or cannot be listed.
+    """
+    try:
+        place = Path(path).expanduser() if path else Path.home()
+    except RuntimeError as error:  # such as ~nobody
+        raise DataError(f"{path[:200]!r}: no such user; give a whole path from the root") from error
+    if "\0" in path or not place.is_absolute():
+        raise DataError(f"{path[:200]!r}: not a whole path; give one from the root, or from ~")
+    place = Path(os.path.normpath(place))
+    folders, pictures = [], 0
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir():
+                    folders.append(entry.name)
+                else:
+                    pictures += os.fsencode(Path(entry.name).suffix.lower()) in PICTURE_SUFFIXES
+    except FileNotFoundError as error:
+        raise DataError(f"{place}: no such folder; check its spelling") from error
+    except OSError as error:
+        raise DataError(f"{place}: cannot be listed ({error.strerror}); choose another folder") from error
+    named = sorted(folders, key=lambda name: (name.casefold(), name))[:LISTED]
+    return FolderList(
+        name=_shown(place.name or str(place)),
+        path=_shown(str(place)),
+        parent=None if place.parent == place else _shown(str(place.parent)),
+        folders=tuple(
+            Folder(name=_shown(name), path=_shown(str(place / name)))
+            for name in named
+            if _shown(name) == name
+        ),
+        pictures=pictures,
+    )
+
+
+def _shown(name: str) -> str:
+    """Text that JSON can hold: odd bytes of a name are written as escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,210 @@
+"""The REST interface as programs and their authors see it: its OpenAPI document, and a page made from that.
+
+What the routes themselves cannot say is added here: errors, who may ask, what ids look like, examples.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
+
+from limner.errors import unknown
+from limner.templates import environment
+from limner.web.problems import MEDIA_TYPE, ProblemDetails, ProblemError
+
+Json = dict[str, Any]
+METHODS = ("get", "post", "put", "delete")
+PROJECT, PICTURE, JOB = "5f0c2a9be1d34786", "9f86d081884c7d65" * 4, "77c1de52a0b94e6f"
+PARAMETERS: dict[str, Json] = {
+    "project": {"pattern": "^[0-9a-f]{16}$", "examples": [PROJECT]},
+    "picture": {"pattern": "^[0-9a-f]{64}$", "examples": [PICTURE]},
+    "job": {"pattern": "^[0-9a-f]{16}$", "examples": [JOB]},
+    "item": {"examples": [f"{PROJECT}-20260131T120000-0a1b"]},
+    "step": {"minimum": 0, "examples": [0]},
+    "consent": {"examples": ["yes"]},
+    "prefer": {"examples": ["respond-async"]},
+}
+_TEXT = {"text": "# A windy day\n\nA fox flew a kite.\n\nHe sat by the fire.\n", "format": "markdown"}
+EXAMPLES: dict[str, Json] = {
+    "AddFolder": {"path": "/home/me/Pictures"},
+    "SearchRequest": {"text": "a fox with a kite", "limit": 12},
+    "IllustrateRequest": _TEXT,
+    "ProjectRequest": {**_TEXT, "title": "A windy day"},
+    "RevisionRequest": {"revision": 3},
+    "EditRequest": {"revision": 3, "edit": {"kind": "choose", "step": 0, "picture": PICTURE}},
+}
+REFUSALS = {
+    "401": "The token is missing or wrong",
+    "403": "Only where the studio is bound to this machine alone, or with consent",
+    "404": "There is no such thing",
+    "409": "It has changed meanwhile, or is being changed; load it again",
+    "422": "The request does not fit; `detail` says where",
+    "default": "What was refused, and why",
+}
+ADMISSION = (
+    "The token of the address that `limner studio --host` printed. Programs send it as `Authorization: Bearer"
+    " …`; browsers keep it in a cookie. A studio that only its own machine can reach wants none."
+)
+
+
+def operation_id(route: APIRoute) -> str:
+    """Name of an operation: its group and its function, ``projects_create``, or the group, ``projects``."""
+    return "_".join(dict.fromkeys([*map(str, route.tags), route.name]))
+
+
+def describe(app: FastAPI, *, token: bool) -> None:
+    """Complete the OpenAPI document of an application that has its routes, and serve a page of it.
+
+    Args:
+        app: with all its routes.
+        token: whether requests must bring one.
+    """
+    plain = app.openapi
+
+    @cache
+    def openapi() -> Json:
+        return _completed(plain(), token)
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation does it
+
+    @cache
+    def page() -> str:
+        document = openapi()
+        return (
+            environment("limner.studio")
+            .get_template("docs.html")
+            .render(path="/docs", document=document, groups=list(_groups(document)), token=ADMISSION)
+        )
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(page(), headers={"cache-control": "no-cache"})
+
+
+def known_parameters(request: Request) -> None:
+    """Refuse a parameter that the address does not take: a misspelt one would be passed over.
+
+    Raises:
+        ProblemError: there is one.
+    """
+    if not request.query_params:
+        return
+    route: APIRoute = request.scope["route"]
+    operation = request.app.openapi()["paths"][route.path][request.method.lower()]
+    taken = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
+    for name in request.query_params:
+        if name not in taken:
+            raise ProblemError(422, unknown("parameter", name, taken), kind="malformed")
+
+
+def _completed(document: Json, token: bool) -> Json:
+    parts = document["components"]
+    parts["schemas"]["ProblemDetails"] = ProblemDetails.model_json_schema()
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": ADMISSION}}
+    document["security"] = [{"token": []}] if token else [{}, {"token": []}]
+    for name, example in EXAMPLES.items():
+        parts["schemas"][name]["examples"] = [example]
+    for path, operation in _operations(document):
+        taken = operation.get("parameters", [])
+        for parameter in taken:
+            own = PARAMETERS.get(parameter["name"], {})
+            parameter["schema"] |= {name: value for name, value in own.items() if name != "examples"}
+            if "examples" in own:
+                parameter["example"] = own["examples"][0]
+        due = {"default"} | ({"401"} if token else set())
+        due |= {"404"} if "{" in path else set()
+        due |= {"422"} if taken or "requestBody" in operation else set()
+        due |= {"409"} if _body(operation) in ("EditRequest", "RevisionRequest", "Described") else set()
+        due |= {"403"} if operation["operationId"] in LOCAL else set()
+        for status in sorted(due):
+            schema = {"$ref": "#/components/schemas/ProblemDetails"}
+            answer = {"description": REFUSALS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+            operation["responses"][status] = answer
+    return document
+
+
+LOCAL = frozenset(
+    f"library_{name}"
+    for name in ("add_folder", "folders", "begin", "add", "finish", "take_back", "write", "forget")
+) | {"projects_every_preference"}
+
+
+def _operations(document: Json) -> Iterator[tuple[str, Json]]:
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield path, item[method]
+
+
+def _body(operation: Json) -> str:
+    """Name of the schema of an operation's body, or ""."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
+
+
+def _groups(document: Json) -> Iterator[tuple[str, list[Json]]]:
+    """Tag → its operations, as the page shows them."""
+    groups: dict[str, list[Json]] = {}
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                shown = _shown(document, method, path, item[method])
+                groups.setdefault(item[method]["tags"][0], []).append(shown)
+    yield from groups.items()
+
+
+def _shown(document: Json, method: str, path: str, operation: Json) -> Json:
+    name = _body(operation)
+    schema = document["components"]["schemas"].get(name, {})
+    required = schema.get("required", [])
+    return {
+        "id": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "paragraphs": operation.get("description", "").replace("`", "").split("\n\n"),
+        "parameters": [
+            {
+                "name": one["name"],
+                "where": one["in"],
+                "kind": _kind(one["schema"]),
+                "required": one.get("required", False),
+                "note": one.get("description", "").replace("`", ""),
+            }
+            for one in operation.get("parameters", [])
+        ],
+        "fields": [
+            {"name": field, "kind": _kind(of), "required": field in required}
+            for field, of in schema.get("properties", {}).items()
+        ],
+        "example": json.dumps(schema["examples"][0], indent=2) if "examples" in schema else "",
+        "answers": [
+            (status, one["description"], next(iter(one.get("content", {})), ""))
+            for status, one in operation["responses"].items()
+        ],
+    }
+
+
+def _kind(schema: Json) -> str:
+    """A schema in a few words: ``integer from 1 to 500``."""
+    if "anyOf" in schema:
+        kinds = [_kind(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return " or ".join(kinds)
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "enum" in schema:
+        return " or ".join(f"“{one}”" for one in schema["enum"])
+    words = [str(schema.get("type", "any value"))]
+    low, high = schema.get("minimum"), schema.get("maximum")
+    words += [f"from {low:,}"] if low is not None else []
+    words += [f"to {high:,}"] if high is not None else []
+    if "maxLength" in schema:
+        words.append(f"of {schema.get('minLength', 0)} to {schema['maxLength']:,} letters")
+    if "pattern" in schema:
+        words.append(f"like {schema['pattern']}")
+    return " ".join(words)

@@ -1,0 +1,86 @@
+"""What the library page asks besides the catalogue: which pictures are used in projects, and words written.
+
+It keeps what costs time to find: what each project shows, and the encoders of captions.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import lru_cache
+from pathlib import Path
+
+from limner.encoders.catalogue import text_encoder
+from limner.errors import DataError
+from limner.library.browse import Facets, Only
+from limner.library.library import Library
+from limner.library.words import Described, PictureWords, words_of, write_words
+from limner.library.write import CAPTIONS, MULTILINGUAL, Sentences, sentences_of
+from limner.pictures.decode import display
+from limner.records import Picture
+from limner.storyboard.equipment import multilingual_encoder
+from limner.studio.engine import Engine
+from limner.studio.projects import FILE, Projects
+
+
+class Shelf:
+    """The pictures of a library as its page shows them."""
+
+    def __init__(self, engine: Engine, projects: Projects) -> None:
+        """Take the library, and the projects that use its pictures."""
+        self._engine, self._projects = engine, projects
+        self._shown: dict[str, tuple[int, frozenset[str]]] = {}
+        self._lock = threading.Lock()
+
+    def page(self, offset: int, limit: int, words: str, only: Only) -> tuple[int, list[Picture]]:
+        """As `limner.library.browse.Catalogue.page`; used are the pictures that some project shows."""
+        used = self.used() if only.used is not None else frozenset()
+        return self._engine.illustrator().catalogue.page(offset, limit, words, only=only, used=used)
+
+    def facets(self) -> Facets:
+        """What the pictures can be chosen by."""
+        asked = self._engine.illustrator()
+        sources = [display(os.fsencode(one)) for one in asked.library.settings.sources]
+        return asked.catalogue.facets(self.used(), sources)
+
+    def used(self) -> frozenset[str]:
+        """Ids of all pictures that some project shows; a damaged project shows none."""
+        with self._lock:
+            found: dict[str, tuple[int, frozenset[str]]] = {}
+            for project in self._projects.ids():
+                try:
+                    changed = (self._projects.folder / project / FILE).stat().st_mtime_ns
+                    before = self._shown.get(project)
+                    if before is None or before[0] != changed:
+                        before = (changed, self._of_project(project))
+                    found[project] = before
+                except (OSError, DataError):
+                    continue
+            self._shown = found
+            return frozenset().union(*(shown for _, shown in found.values()))
+
+    def _of_project(self, project: str) -> frozenset[str]:
+        board = self._projects.board(self._projects.read(project))
+        return frozenset(picture.id for step in board.steps for picture in step.pictures)
+
+    def words(self, picture: str) -> PictureWords:
+        """As `limner.library.words.words_of`."""
+        return words_of(Library.open(self._engine.folder), picture)
+
+    def write(self, picture: str, words: Described | None) -> PictureWords:
+        """As `limner.library.words.write_words`; the studio shows it at once."""
+        library = Library.open(self._engine.folder)
+        made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
+        try:
+            return write_words(library, picture, words, _encoders(library.folder, frozenset(made)))
+        finally:
+            self._engine.refresh()
+
+
+@lru_cache(maxsize=4)
+def _encoders(folder: Path, spaces: frozenset[str]) -> Sentences:
+    """Encoders of the captions of a library."""
+    return sentences_of(
+        text_encoder() if CAPTIONS in spaces else None,
+        multilingual_encoder(folder) if MULTILINGUAL in spaces else None,
+    )

@@ -1,0 +1,166 @@
+// The words of the step one is at, changed in place, and the steps themselves: split, merged, added, moved, removed.
+
+import { announce, button, h, icon, put, toast } from "./dom.js";
+
+const points = (text) => [...text].length;
+
+export class Wording extends EventTarget {
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {import("./board.js").Board} board
+   */
+  constructor(store, board) {
+    super();
+    this.store = store;
+    this.board = board;
+    this.step = 0;
+    const act = (words, run, key) => h("button", { type: "button", title: key && `${words} (${key})`, on: { click: () => { this.menu.open = false; run.call(this); } } }, words, key && h("kbd", { "aria-hidden": "true" }, key));
+    this.acts = {
+      merge: act("Merge with the next step", this.merge, "J"),
+      up: act("Move up", () => this.move(-1), "Alt ↑"),
+      down: act("Move down", () => this.move(1), "Alt ↓"),
+      remove: act("Remove this step", this.remove, "Del"),
+    };
+    this.menu = h("details", { class: "menu" }, h("summary", { class: "button plain square", title: "Change steps" }, icon("more"), h("span", { class: "unseen" }, "Change steps")), h("div", { class: "step-acts" }, act("Split this step …", this.open, "E"), this.acts.merge, act("Add a step before", () => this.open("insert-before"), "Shift N"), act("Add a step after", () => this.open("insert-after"), "N"), this.acts.up, this.acts.down, this.acts.remove));
+    this.menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !this.menu.open) return;
+      event.stopPropagation();
+      this.menu.open = false;
+      this.menu.querySelector("summary").focus();
+    });
+    document.addEventListener("pointerdown", (event) => this.menu.contains(event.target) || (this.menu.open = false));
+    this.start = button("Edit the words", { look: "name", bare: true, kind: "plain", title: "Edit the words (E)", on: { click: () => this.open() } });
+    this.tools = h("div", { class: "rewording" }, this.start, this.menu);
+    this.element = h("div", { class: "wording" });
+  }
+
+  get editing() {
+    return Boolean(this.form);
+  }
+
+  /** Turn to a step; words that are being written for another are kept first. */
+  show(step) {
+    if (step !== this.step && this.editing) this.keep();
+    this.step = step;
+    const last = this.store.board.steps.length - 1;
+    this.acts.merge.disabled = step === last;
+    this.acts.up.disabled = step === 0;
+    this.acts.down.disabled = step === last;
+    this.acts.remove.disabled = last === 0;
+  }
+
+  /** Open the field; `how` adds a step and names where. */
+  open(how = "reword") {
+    if (this.editing) return this.field.focus();
+    const adds = how.startsWith("insert");
+    const { text } = this.store.step(this.step);
+    const { direction, language } = this.store.board.story;
+    this.how = how;
+    this.heading = h("input", { type: "text", id: "step-title", maxlength: 500, dir: "auto" });
+    this.heading.value = adds ? "" : (text.title ?? "");
+    this.field = h("textarea", { id: "step-text", rows: 6, dir: direction, lang: language || undefined, class: "writing", maxlength: 100000 });
+    this.field.value = adds ? "" : text.text;
+    const where = { "insert-before": `New step before step ${this.step + 1}`, "insert-after": `New step after step ${this.step + 1}` }[how];
+    this.form = h(
+      "form",
+      { class: "editing" },
+      h("div", { class: "field" }, h("label", { for: "step-title" }, "Heading"), this.heading),
+      h("div", { class: "field" }, h("label", { for: "step-text" }, where ?? "Words of the step"), this.field),
+      h(
+        "div",
+        { class: "actions" },
+        !adds && button("Split at the cursor", { title: "Split at the cursor (Ctrl+Shift+Enter)", on: { click: () => this.split() } }),
+        button("Leave", { title: "Leave the words as they were (Esc)", on: { click: () => this.leave() } }),
+        h("button", { type: "submit", class: "button main", title: "Keep (Ctrl+Enter)" }, "Keep"),
+      ),
+    );
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.keep();
+    });
+    this.form.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.leave();
+      else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.shiftKey && !adds ? this.split() : this.keep();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    this.tools.hidden = true;
+    put(this.element, this.form);
+    this.dispatchEvent(new Event("opened"));
+    this.field.focus();
+    if (!adds) this.field.setSelectionRange(this.field.value.length, this.field.value.length);
+  }
+
+  /** Close the field; the words stay as they were. */
+  leave() {
+    this.form = null;
+    this.tools.hidden = false;
+    put(this.element);
+    this.dispatchEvent(new Event("closed"));
+    this.start.focus();
+  }
+
+  /** What was written, or null where it is as it was. */
+  #written() {
+    const { text } = this.store.step(this.step);
+    const words = this.field.value.replaceAll("\r\n", "\n").trim();
+    const title = this.heading.value.trim();
+    return words === text.text && title === (text.title ?? "") ? null : { text: words, title };
+  }
+
+  async keep() {
+    const { how, step } = this;
+    const adds = how !== "reword";
+    if (!this.field.value.trim()) {
+      if (adds) return this.leave();
+      announce("A step needs words. To take it out, remove the step.");
+      return this.field.focus();
+    }
+    const written = adds ? { text: this.field.value.trim(), title: this.heading.value.trim() || null } : this.#written();
+    this.leave();
+    if (!written || !(await this.store.edit({ kind: how, step, ...written }))) return;
+    if (adds) this.#at(how === "insert-after" ? step + 1 : step);
+  }
+
+  async split() {
+    const { step } = this;
+    const before = this.field.value.slice(0, this.field.selectionStart).replaceAll("\r\n", "\n").trimStart();
+    const behind = this.field.value.slice(this.field.selectionStart);
+    if (!before.trim() || !behind.trim()) {
+      announce("Put the cursor between the words where the step is to be split.");
+      return this.field.focus();
+    }
+    const written = this.#written();
+    this.leave();
+    if (written && !(await this.store.edit({ kind: "reword", step, ...written }))) return;
+    if (await this.store.edit({ kind: "split", step, at: points(before) })) this.#said(`Step ${step + 1} is two steps now.`, step);
+  }
+
+  async merge() {
+    const { step } = this;
+    if (step < this.store.board.steps.length - 1 && (await this.store.edit({ kind: "merge", step }))) this.#said(`Steps ${step + 1} and ${step + 2} are one now.`, step);
+  }
+
+  async remove() {
+    const { step } = this;
+    if (this.store.board.steps.length > 1 && (await this.store.edit({ kind: "remove", step }))) this.#said(`Step ${step + 1} was removed.`, step);
+  }
+
+  async move(by) {
+    const { step } = this;
+    const to = step + by;
+    if (to < 0 || to >= this.store.board.steps.length || !(await this.store.edit({ kind: "move", step, to }))) return;
+    this.#at(to);
+    announce(`Step ${step + 1} is step ${to + 1} now.`);
+  }
+
+  #said(words, step) {
+    this.#at(step);
+    toast(words, { action: "Undo", run: () => this.store.undo() });
+  }
+
+  #at(step) {
+    this.board.select(step, { focus: true });
+  }
+}

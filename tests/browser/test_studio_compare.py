@@ -1,0 +1,210 @@
+"""Pictures side by side, other views of the board, and the board at other sizes and in other directions."""
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.slow
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+ARABIC = "\n\n".join(("خرج الثعلب من بيته.", "طارت الطائرة الورقية.", "نام الثعلب في سريره."))
+
+
+def broken(page) -> list[str]:
+    """What axe finds wrong with the page as it is."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe.Axe().run(page, options=RULES).response
+    assert len(found["passes"]) > 10
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
+
+
+def offers_ready(page, step: int) -> None:
+    page.wait_for_selector(f"#panel[aria-label='Step {step}'] #offers:not([aria-busy]) .offer")
+
+
+def slots(page) -> list[str]:
+    """Ids of the pictures that are compared."""
+    return page.locator(".slots .large figure").evaluate_all("all => all.map(one => one.dataset.picture)")
+
+
+def offered(page) -> list[str]:
+    return page.evaluate("[...document.querySelectorAll('#offers li')].map(item => item.dataset.picture)")
+
+
+def shown(page) -> list[str]:
+    return page.evaluate(
+        "[...document.querySelectorAll('.plate')].map(plate =>"
+        " plate.querySelector('img')?.src.match(/[0-9a-f]{64}/)[0] ?? null)"
+    )
+
+
+def test_compare_up_to_three_and_take_one(storyboard) -> None:
+    page = storyboard()
+    before, offers = shown(page), offered(page)
+    page.locator(".plate").first.focus()
+    page.keyboard.press("ArrowRight")
+    offers_ready(page, 2)
+    offers = offered(page)
+    page.keyboard.press("c")
+    dialog = page.get_by_role("dialog")
+    assert slots(page) == [before[1], next(one for one in offers if one != before[1])]
+    words = page.locator(".step p").nth(1).inner_text()
+    assert words in dialog.inner_text()
+    beside = dialog.locator(".beside img")
+    assert [
+        before[0] in beside.nth(0).get_attribute("src"),
+        before[2] in beside.nth(1).get_attribute("src"),
+    ] == [
+        True,
+        True,
+    ]
+    strip = dialog.locator(".strip button")
+    strip.nth(4).click()
+    strip.nth(5).click()  # A fourth takes the place of the third.
+    assert slots(page)[2] == offers[5]
+    assert len(slots(page)) == 3
+    assert broken(page) == []
+    page.keyboard.press("ArrowRight")
+    assert slots(page)[2] == offers[6]
+    taken = slots(page)[2]
+    with page.expect_request("**/edits") as request:
+        dialog.get_by_role("button", name="Take this").last.click()
+    assert request.value.post_data_json["edit"]["offer"] == {"step": 1, "revision": 1}
+    page.wait_for_selector(".step[data-step='1'][data-state=locked]")
+    assert shown(page) == [before[0], taken, *before[2:]]
+    assert dialog.count() == 0
+
+
+def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
+    page = storyboard()
+    before = shown(page)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.get_by_role("button", name=re.compile("^Step before")).is_disabled()
+    page.keyboard.press("PageDown")
+    dialog.get_by_role("heading", name="Step 2 of 5").wait_for()
+    page.wait_for_selector(".slots .large figure:nth-child(2)")
+    assert slots(page)[0] == before[1]
+    dialog.get_by_role("button", name=re.compile("^Go to step 3")).click()
+    dialog.get_by_role("heading", name="Step 3 of 5").wait_for()
+    page.keyboard.press("PageUp")
+    page.keyboard.press("PageUp")
+    dialog.get_by_role("heading", name="Step 1 of 5").wait_for()
+    assert dialog.get_by_role("button", name=re.compile("^Step before")).is_disabled()
+    page.keyboard.press("Escape")
+    assert page.locator(".step.selected").get_attribute("data-step") == "0"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_comparison_on_a_phone(storyboard, scheme: str) -> None:
+    page = storyboard(width=360, height=740, scheme=scheme)
+    page.locator(".plate").nth(1).click()
+    offers_ready(page, 2)
+    page.locator(".doing").get_by_role("button", name="Compare").click()
+    page.wait_for_selector(".slots .large figure")
+    assert broken(page) == []
+    page.locator(".slots .acts .main").first.click()
+    page.wait_for_selector(".step[data-step='1'][data-state=locked]")
+
+
+def test_four_views_of_the_board(storyboard) -> None:
+    page = storyboard()
+    boxes = {}
+    for view in ("large", "small", "strip", "list"):
+        page.locator(f"#views input[value={view}]").check(force=True)
+        cards = page.locator(".step")
+        boxes[view] = [cards.nth(number).bounding_box() for number in range(cards.count())]
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide == 0
+        assert broken(page) == []
+    assert boxes["small"][0]["width"] < boxes["large"][0]["width"]
+    assert len({box["y"] for box in boxes["strip"]}) == 1
+    assert len({box["x"] for box in boxes["list"]}) == 1
+    page.locator("#views input[value=strip]").check(force=True)
+    page.locator(".plate").first.focus()
+    page.keyboard.press("End")
+    board = page.locator("#steps").bounding_box()
+    for _ in range(50):  # It scrolls there.
+        box = page.locator(".step").last.bounding_box()
+        if box["x"] + box["width"] <= board["x"] + board["width"]:
+            break
+        page.wait_for_timeout(100)
+    else:
+        pytest.fail("the last step is not in view")
+    page.reload()
+    page.wait_for_selector(".step .plate")
+    assert page.locator("#views input[value=strip]").is_checked()
+    assert page.get_attribute("#steps", "data-view") == "strip"
+
+
+def test_a_blank_does_not_fill_a_phone_and_says_so_in_its_name(storyboard) -> None:
+    page = storyboard(width=360, height=740)
+    page.locator(".plate").nth(1).focus()
+    with page.expect_response("**/edits"):
+        page.keyboard.press("b")
+    page.wait_for_selector(".plate .void")
+    blank = page.locator(".plate:has(.void)")
+    assert blank.bounding_box()["height"] <= 120
+    assert page.locator(".plate").first.bounding_box()["height"] > 160
+    assert blank.get_attribute("aria-label") == "Step 2: Left blank"
+
+
+def test_a_step_without_a_picture_is_named_as_it_is_shown(storyboard) -> None:
+    page = storyboard("Quarterly tax statements were audited.\n\nA fox flies a kite on the hill.")
+    named = page.locator(".plate").evaluate_all(
+        "all => all.map(one => [one.getAttribute('aria-label'), one.innerText.trim()])"
+    )
+    assert named[0] == ["Step 1: No picture fits", "No picture fits"]
+
+
+def test_arrow_keys_work_right_after_loading(storyboard) -> None:
+    page = storyboard()
+    assert page.evaluate("document.activeElement === document.body")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.step") == "1"
+    page.reload()
+    page.wait_for_selector("#offers:not([aria-busy]) .offer")
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.dataset.step") == "4"
+
+
+def test_a_board_in_arabic_runs_from_right_to_left(storyboard) -> None:
+    page = storyboard(ARABIC)
+    places = [page.locator(".step").nth(number).bounding_box()["x"] for number in range(3)]
+    assert places[0] > places[1] > places[2]
+    page.locator(".plate").first.focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.step") == "1"
+    page.locator("#views input[value=strip]").check(force=True)
+    places = [page.locator(".step").nth(number).bounding_box()["x"] for number in range(3)]
+    assert places[0] > places[1] > places[2]
+    assert broken(page) == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(640, 450), (960, 540), (360, 640), (1280, 640), (320, 400)])
+def test_the_first_offers_are_in_view(storyboard, width: int, height: int) -> None:
+    """Windows of 1280 by 900 and 1920 by 1080 at 200 % zoom, a phone, a low window, and a small one."""
+    page = storyboard(width=width, height=height)
+    page.locator(".plate").nth(1).click()
+    offers_ready(page, 2)
+    page.wait_for_timeout(400)  # The sheet slides in.
+    box = page.locator("#offers .offer").first.bounding_box()
+    assert box["y"] >= 0
+    assert box["y"] + min(box["height"], 48) <= height
+
+
+def test_nothing_loses_contrast_while_offers_load(storyboard) -> None:
+    page = storyboard()
+
+    def hold(route) -> None:
+        held.append(route)
+
+    held: list = []
+    page.route("**/candidates*", hold)
+    page.locator(".plate").first.focus()
+    page.keyboard.press("l")
+    page.wait_for_selector("#offers[aria-busy] .here")
+    page.wait_for_selector("#saving[data-state=saved]")
+    assert broken(page) == []
+    held.pop().continue_()
+    page.unroute("**/candidates*")
+    page.wait_for_selector("#offers:not([aria-busy])")

@@ -1,0 +1,212 @@
+"""Words and pictures of a step changed in the panel, by pointer and by keyboard, in all looks."""
+
+import json
+import os
+
+import pytest
+
+pytestmark = pytest.mark.slow
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+def settled(page, name: str = "") -> list[str]:
+    """Names of the rules that the page as it is breaks, and whether it scrolls sideways."""
+    if name and (folder := os.environ.get("LIMNER_SCREENSHOTS")):
+        page.screenshot(path=f"{folder}/{name}-{page.viewport_size['width']}.png")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe.Axe().run(page, options=RULES)
+    broken = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found.response["violations"]]
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return [*broken, *(["scrolls sideways"] if wide > 0 else [])]
+
+
+def act(page, do, count: int = 1) -> None:
+    """Do something that edits the project so many times, and wait for what follows from it."""
+    seen = []
+    page.on("response", lambda answer: "/edits" in answer.url and seen.append(answer.status))
+    do()
+    while len(seen) < count:
+        page.wait_for_timeout(20)
+    page.wait_for_selector("#saving[data-state=saved]")
+    page.wait_for_selector("#offers:not([aria-busy])", state="attached")
+    assert seen == [200] * count
+
+
+def project(page) -> dict:
+    return page.request.get(page.url.replace("/projects/", "/api/projects/")).json()
+
+
+def texts(page) -> list[str]:
+    return [step["text"] for step in project(page)["board"]["story"]["steps"]]
+
+
+def test_words_are_changed_split_merged_added_moved_and_removed_by_keyboard(storyboard) -> None:
+    page = storyboard("The fox flew a kite. It was red.\n\nNight fell.\n\nHe slept in his bed.")
+    page.locator(".plate").nth(0).focus()
+    page.keyboard.press("e")
+    field = page.locator("#step-text")
+    assert field.evaluate("field => field === document.activeElement")
+    field.fill("The fox flew a kite. It was blue 🪁 and red.")
+    page.keyboard.press("Escape")
+    assert texts(page)[0] == "The fox flew a kite. It was red."
+    page.keyboard.press("Escape")
+    page.locator(".plate").nth(0).focus()
+    page.keyboard.press("e")
+    field.fill("🪁 The fox flew a kite. It was blue.")
+    act(page, lambda: page.keyboard.press("Control+Enter"))
+    assert texts(page)[0] == "🪁 The fox flew a kite. It was blue."
+    assert page.locator(".words p").nth(0).inner_text() == "🪁 The fox flew a kite. It was blue."
+
+    page.locator(".plate").nth(0).focus()
+    page.keyboard.press("e")
+    field.evaluate("field => field.setSelectionRange(23, 23)")  # two of them are the kite's
+    act(page, lambda: page.keyboard.press("Control+Shift+Enter"))
+    assert texts(page) == ["🪁 The fox flew a kite.", "It was blue.", "Night fell.", "He slept in his bed."]
+    assert page.locator(".step").count() == 4
+    act(page, lambda: page.keyboard.press("j"))
+    assert texts(page)[0] == "🪁 The fox flew a kite. It was blue."
+
+    page.keyboard.press("n")
+    field.fill("The wind blew.")
+    page.fill("#step-title", "Wind")
+    act(page, lambda: page.keyboard.press("Control+Enter"))
+    assert texts(page)[1] == "The wind blew."
+    assert page.evaluate("document.activeElement.dataset.step") == "1"
+    act(page, lambda: page.keyboard.press("Alt+ArrowDown"))
+    assert texts(page)[2] == "The wind blew."
+    assert page.evaluate("document.activeElement.dataset.step") == "2"
+    act(page, lambda: page.keyboard.press("Delete"))
+    assert texts(page) == ["🪁 The fox flew a kite. It was blue.", "Night fell.", "He slept in his bed."]
+    with page.expect_response(lambda answer: answer.url.endswith("/undo")):
+        page.locator(".toast").get_by_role("button", name="Undo").click()
+    page.wait_for_selector(".step >> nth=3")
+    assert texts(page)[2] == "The wind blew."
+
+
+def test_the_menu_does_the_same_by_pointer(storyboard) -> None:
+    page = storyboard("One fox.\n\nTwo kites.\n\nThree boats.")
+    page.locator(".plate").nth(1).click()
+    menu = page.locator(".menu")
+    for words, due in (
+        ("Move up", ["Two kites.", "One fox.", "Three boats."]),
+        ("Merge with the next step", ["Two kites. One fox.", "Three boats."]),
+        ("Remove this step", ["Three boats."]),
+    ):
+        menu.locator("summary").click()
+        act(page, menu.get_by_role("button", name=words).click)
+        assert texts(page) == due
+    menu.locator("summary").click()
+    assert menu.get_by_role("button", name="Remove this step").is_disabled()
+    menu.get_by_role("button", name="Add a step before").click()
+    page.fill("#step-text", "At first.")
+    act(page, page.get_by_role("button", name="Keep").click)
+    assert texts(page) == ["At first.", "Three boats."]
+
+
+def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storyboard) -> None:
+    page = storyboard()
+    page.locator(".plate").nth(1).click()
+    for _ in range(2):
+        offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
+        offer.focus()
+        act(page, lambda: page.keyboard.press("p"))
+    shown = project(page)["board"]["steps"][1]
+    assert len(shown["more"]) == 2
+    assert page.locator(".step").nth(1).locator(".plate img").count() == 3
+    assert page.locator(".shown-here li").count() == 3
+    last = shown["more"][1]["id"]
+    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Show earlier").click)
+    assert [one["id"] for one in project(page)["board"]["steps"][1]["more"]] == [last, shown["more"][0]["id"]]
+    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Take away").click)
+    assert len(project(page)["board"]["steps"][1]["more"]) == 1
+
+    page.locator(".frame-it").nth(0).click()
+    stage = page.locator(".stage").bounding_box()
+    page.mouse.move(stage["x"] + stage["width"] * 0.2, stage["y"] + stage["height"] * 0.25)
+    page.mouse.down()
+    page.mouse.move(stage["x"] + stage["width"] * 0.7, stage["y"] + stage["height"] * 0.75)
+    page.mouse.up()
+    page.check("input[value=focus]")
+    page.mouse.click(stage["x"] + stage["width"] * 0.6, stage["y"] + stage["height"] * 0.5)
+    page.fill("#framing-caption", "On the hill <b>")
+    page.fill("#framing-alt", "A fox with a kite")
+    assert settled(page, "framing") == []
+    act(page, page.get_by_role("button", name="Keep").click)
+    step = project(page)["board"]["steps"][1]
+    framing = step["framing"][step["chosen"]["picture"]["id"]]
+    due = {"x": 0.2, "y": 0.25, "width": 0.5, "height": 0.5}
+    assert framing["crop"] == pytest.approx(due, abs=0.02)
+    assert framing["focus"] == pytest.approx([0.6, 0.5], abs=0.02)
+    assert (framing["caption"], framing["alt"]) == ("On the hill <b>", "A fox with a kite")
+    assert "A fox with a kite" in page.locator(".plate").nth(1).get_attribute("aria-label")
+    inside = page.evaluate(
+        "(() => { const view = document.querySelectorAll('.step')[1].querySelector('.view');"
+        " const [box, image] = [view, view.firstChild].map(one => one.getBoundingClientRect());"
+        " return [(box.left - image.left) / image.width, (box.top - image.top) / image.height,"
+        " box.width / image.width, box.height / image.height]; })()"
+    )
+    assert inside[0] >= 0.2 - 0.02
+    assert inside[0] + inside[2] <= 0.7 + 0.02
+    assert inside[2] <= 0.5 + 0.02
+    assert inside[3] <= 0.5 + 0.02
+
+
+def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
+    page = storyboard()
+    page.locator(".plate").nth(0).focus()
+    page.keyboard.press("f")
+    for field, value in (
+        ("x", "10"),
+        ("width", "50"),
+        ("y", "20"),
+        ("height", "60"),
+        ("fx", "30"),
+        ("fy", "70"),
+    ):
+        page.locator(f"#framing-{field}").focus()
+        page.keyboard.press("Control+a")
+        page.keyboard.type(value)
+    act(page, lambda: page.keyboard.press("Enter"))
+    step = project(page)["board"]["steps"][0]
+    framing = step["framing"][step["chosen"]["picture"]["id"]]
+    assert framing["crop"] == pytest.approx({"x": 0.1, "y": 0.2, "width": 0.5, "height": 0.6}, abs=0.002)
+    assert framing["focus"] == pytest.approx([0.3, 0.7], abs=0.002)
+    assert json.dumps(framing["caption"]) == "null"
+    page.keyboard.press("f")
+    page.get_by_role("button", name="Whole picture").click()
+    page.get_by_role("button", name="Middle").click()
+    act(page, page.get_by_role("button", name="Keep").click)
+    assert project(page)["board"]["steps"][0]["framing"] == {}
+
+
+def bent(page) -> list[float]:
+    """How far each picture of the cards is from its own shape; 0 is not at all."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.plate .view img')].map(image => {"
+        " const box = image.getBoundingClientRect();"
+        " const due = image.getAttribute('width') / image.getAttribute('height');"
+        " return Math.abs(box.width / box.height / due - 1); })"
+    )
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light"), (1280, "dark")])
+def test_every_state_is_for_everybody(storyboard, *, width: int, scheme: str) -> None:
+    page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
+    page.locator(".plate").nth(1).click()
+    for _ in range(3):
+        offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
+        offer.focus()
+        act(page, lambda: page.keyboard.press("p"))
+    assert settled(page, f"several-{scheme}") == []
+    for view in ("large", "small", "strip", "list"):
+        page.locator(f"#views input[value={view}]").check(force=True)
+        assert max(bent(page)) < 0.05, view
+    page.locator("#views input[value=large]").check(force=True)
+    page.locator(".menu summary").click()
+    assert settled(page, f"menu-{scheme}") == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Edit the words").click()
+    assert settled(page, f"editing-{scheme}") == []
+    page.keyboard.press("Escape")
+    page.locator(".frame-it").nth(1).click()
+    assert settled(page, f"framing-{scheme}") == []
