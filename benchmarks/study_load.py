@@ -105,7 +105,8 @@ async def load(port: int, raters: int, rate: float, seconds: float) -> dict:
             if status != 200 or unit is None:
                 faults[f"page {status}"] += 1
                 continue
-            form = {"unit": unit[1], "answer-1": draws.choice(["1", "2", "same", "neither"])}
+            field = re.search(r'name="(answer-[^"]+)"', page)[1]
+            form = {"unit": unit[1], field: draws.choice(["1", "2", "same", "neither"])}
             clicks = 2 if draws.random() < 0.1 else 1
             for _ in range(clicks):
                 await pace.turn()

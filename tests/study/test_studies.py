@@ -119,6 +119,15 @@ def test_items_cannot_be_changed_together_with_their_hash(folder):
         read_study(folder)
 
 
+def test_a_study_of_an_earlier_version_has_the_same_hash(folder):
+    """Fields that came later are left out where they are absent, of the file and of the hash."""
+    found = read_study(folder).study
+    earlier = found.model_dump(mode="json", exclude={"sha256", "notice"})
+    text = json.dumps(earlier, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert hashlib.sha256(text.encode()).hexdigest() == found.sha256
+    assert set(json.loads((folder / STUDY).read_text("utf-8"))) == earlier.keys() | {"sha256"}
+
+
 def test_white_space_in_the_registration_is_no_alteration(folder):
     path = folder / STUDY
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")), indent=3), encoding="utf-8")

@@ -7,11 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 from PIL import Image
+from study_visitors import begin, fields, rate, served
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import BoardStep, Candidate, Picture, PictureRef, Step, Story, Storyboard
+from limner.study.boards import boards_material
 from limner.study.create import QUESTIONS, SIDE_PX, StudySettings, copy_picture, create_study
-from limner.study.material import boards_material, items_material
+from limner.study.material import items_material
 from limner.study.records import PAIR_WORDS, read_study, redrawn
 
 NAMES = ("SecretSystem", "OtherSystem")
@@ -258,8 +260,10 @@ def test_copies_carry_no_metadata_and_fit_a_screen(tmp_path):
     assert {path.name: path.read_bytes() for path in source.iterdir()} == before
 
 
-def board(path, folder, numbers, *, story="tale", texts=None, origin="decoded", given=()):
-    """Write a storyboard that shows these pictures; None is a blank."""
+def board(
+    path, folder, numbers, *, story="tale", texts=None, origin="decoded", pinned=(), asked=(), given=()
+):
+    """Write a storyboard that shows these pictures; None is a blank, asked for at some steps."""
     texts = texts or [f"page {place}" for place in range(len(numbers))]
     steps = []
     for place, number in enumerate(numbers):
@@ -278,7 +282,14 @@ def board(path, folder, numbers, *, story="tale", texts=None, origin="decoded", 
                 group=own,
             )
             chosen = Candidate(picture=shown, score=1.0)
-        steps.append(BoardStep(position=place, chosen=chosen, origin="blank" if chosen is None else origin))
+        steps.append(
+            BoardStep(
+                position=place,
+                chosen=chosen,
+                origin="blank" if chosen is None else "pinned" if place in pinned else origin,
+                blank=None if chosen else "asked for" if place in asked else "nothing fits",
+            )
+        )
     refs = [() if n is None else (PictureRef(target="x", path=str(folder / f"p{n}.png")),) for n in given]
     told = Story(
         id=story,
@@ -324,12 +335,78 @@ def test_tick_all_of_storyboards_takes_the_texts_own_pictures(pictures, tmp_path
     assert any(c.picture.startswith(other) for c in told.items[0].candidates)
 
 
+def test_a_blank_is_shown_as_what_the_system_chose(pictures, tmp_path):
+    one = [board(tmp_path / "a.json", pictures, [1, None, None, 4])]
+    two = [board(tmp_path / "b.json", pictures, [5, 6, None, None])]
+    made = create_study(tmp_path / "s", boards_material("pairwise", one, two), settings(size=None, checks=0))
+    found = read_study(tmp_path / "s")
+    by_source = {found.key.items[item.id].source: item for item in found.items}
+    assert (made.items, made.prefilled) == (3, 1), "where both are blank there is nothing to ask"
+    assert by_source["tale#3"].prefilled == "same"
+    assert any("it has no picture there" in line for line in made.analysis)
+
+    def blanks(step):
+        item = by_source[f"tale#{step}"]
+        systems = found.key.items[item.id].systems
+        return {systems[one.id] for one in item.candidates if one.picture is None}
+
+    assert [blanks(step) for step in (1, 2, 4)] == [set(), {("A",)}, {("B",)}]
+    files = {path.name for path in (tmp_path / "s" / "pictures").iterdir()}
+    assert len(files) == 4
+    with served(tmp_path / "s") as (client, desk, _):
+        visitor, seen = begin(client()), 0
+        while "unit" in fields(page := visitor.get("/rate").text):
+            assert "None" not in page
+            count = page.count("Better without a picture")
+            assert (page.count('alt="Picture'), page.count('class="zoom"')) == (2 - count,) * 2
+            seen += count
+            assert visitor.get("/pictures/None").status_code == 404
+            assert rate(visitor, "1")
+        assert seen == 2
+        assert len(desk.votes.votes()) == 3
+
+
+def test_steps_that_a_person_fixed_are_left_out_by_a_registered_rule(pictures, tmp_path):
+    one = [board(tmp_path / "a.json", pictures, [1, 2, None, 4, 5], pinned=[1], asked=[2])]
+    two = [board(tmp_path / "b.json", pictures, [6, 7, 8, 9, 10], pinned=[4])]
+    made = create_study(tmp_path / "s", boards_material("pairwise", one, two), settings(size=None, checks=0))
+    found = read_study(tmp_path / "s")
+    assert found.population.strata["all"].population == ("tale#1", "tale#4")
+    assert any(line.startswith("3 of 5 steps are not in the population") for line in made.analysis)
+    # the texts of the steps left out are still the story around the others
+    assert {item.context for item in found.items} == {tuple(f"page {n}" for n in range(5))}
+    # what the systems chose elsewhere changes nothing in who is drawn
+    other = [board(tmp_path / "c.json", pictures, [11, 2, None, None, 12], pinned=[1], asked=[2])]
+    create_study(tmp_path / "t", boards_material("pairwise", other, two), settings(size=None, checks=0))
+    one, two = ((tmp_path / name / "population.json").read_bytes() for name in ("s", "t"))
+    assert one == two
+
+
+def test_tick_all_of_storyboards_with_blanks_and_pins(pictures, tmp_path):
+    one = [board(tmp_path / "a.json", pictures, [1, None, 3, None])]
+    two = [board(tmp_path / "b.json", pictures, [5, 6, 7, None], pinned=[2])]
+    truth = [board(tmp_path / "t.json", pictures, [11, 12, 13, 14], origin="pinned")]
+    made = create_study(
+        tmp_path / "s", boards_material("tick-all", one, two, truth), settings("tick-all", checks=0)
+    )
+    found = read_study(tmp_path / "s")
+    letters = [
+        sorted(letter for owners in found.key.items[item.id].systems.values() for letter in owners)
+        for item in found.items
+    ]
+    assert letters == [["A", "B", "C"], ["A", "C"], ["A"]]
+    assert [item.position for item in found.items] == [0, 1, 3]
+    assert sum("1 of 4 steps" in line or "counts as not ticked" in line for line in made.analysis) == 2
+    hollow = [board(tmp_path / "h.json", pictures, [11, None, 13, 14])]
+    with pytest.raises(DataError, match="step 2 is blank; a true picture is due"):
+        boards_material("tick-all", one, two, hollow)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ({"numbers": [1, None]}, {"numbers": [1, 2]}, "step 2 is blank"),
-        ({"numbers": [1, 2]}, {"numbers": [1, 2], "origin": "given"}, "given picture"),
-        ({"numbers": [1, 2], "origin": "pinned"}, {"numbers": [1, 2]}, "pinned picture"),
+        ({"numbers": [1, 2]}, {"numbers": [1, 2], "origin": "given"}, "no system chose any"),
+        ({"numbers": [1, 2], "origin": "pinned"}, {"numbers": [1, 2]}, "no system chose any"),
         ({"numbers": [1, 2]}, {"numbers": [1, 2], "texts": ["page 0", "else"]}, "different steps"),
     ],
 )

@@ -3,62 +3,15 @@
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 from made_up_studies import raters_of
-from starlette.testclient import TestClient
+from study_visitors import begin, fields, form_of, rate, served
 
-from limner.study.app import Desk, study_app
 from limner.study.assignment import Plan, units
-from limner.study.pages import Wording, read_answers
+from limner.study.pages import read_answers
+from limner.study.raters import public_id
 from limner.study.records import check_votes, read_study
-from limner.study.votes import VoteBase, public_id
-from limner.web.security import Guard, Guarded
-
-HERE = "http://127.0.0.1:8420"
-ORIGIN = {"origin": HERE}
-HTML = {"accept": "text/html"}
-
-
-@contextmanager
-def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0):
-    files = read_study(folder)
-    plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
-    base = VoteBase(folder, files.study, **({"clock": clock} if clock else {}))
-    desk = Desk(base, plan, Wording.of(files.study), folder / "pictures", invitation, hold_s)
-    app = Guarded(study_app(desk), Guard(port=8420))
-
-    def client():
-        return TestClient(app, base_url=HERE, follow_redirects=False, headers=ORIGIN | HTML)
-
-    try:
-        yield client, desk, files
-    finally:
-        base.close()
-
-
-def fields(page: str) -> dict[str, str]:
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
-
-
-def begin(client, token=""):
-    page = client.get("/", params={"token": token} if token else {})
-    answer = client.post("/begin", data={**fields(page.text), "consent": "yes"})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
-    return client
-
-
-def rate(client, value="1"):
-    """Answer the page that is open; False when there is none."""
-    page = client.get("/rate").text
-    unit = fields(page).get("unit")
-    if unit is None:
-        return False
-    names = sorted(set(re.findall(r'name="(answer-\d+)"', page)))
-    answer = client.post("/rate", data={"unit": unit, **dict.fromkeys(names, value)})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
-    return True
 
 
 def test_nothing_before_consent(tmp_path, pairwise_study):
@@ -86,8 +39,9 @@ def test_nothing_before_consent(tmp_path, pairwise_study):
 
 def test_a_rater_goes_through_and_is_told_how_far(tmp_path, pairwise_study):
     with served(pairwise_study(tmp_path / "s", 4, checks=1)) as (client, desk, files):
+        assert "at most 5 pages" in client().get("/").text
         rater = begin(client())
-        assert "Page 1 <span>of 4</span>" in rater.get("/rate").text
+        assert "Page 1 <span>of 5</span>" in rater.get("/rate").text
         count = 0
         while rate(rater, "neither"):
             count += 1
@@ -124,15 +78,16 @@ def test_ticks_are_stored_in_canonical_order_and_none_is_an_answer(tmp_path, tic
         rater = begin(client())
         page = rater.get("/rate").text
         assert [int(n) for n in re.findall(r'data-step="(\d)"', page)] == [1, 2, 3]
-        form = {"unit": "q0", "answer-1": ["3", "1"], "answer-2": ["none"]}
+        form = form_of(page, ["3", "1"], ["none"])
+        last = form_of(page, "2").keys() - form.keys()
         missing = rater.post("/rate", data=form)
         assert missing.status_code == 422
         assert missing.text.count("Tick the pictures that fit, or that none does.") == 1
         assert missing.text.count(" checked") == 3
         assert desk.votes.votes() == []
         for wrong in (["none", "1"], ["4"], ["0"], ["p"]):
-            assert rater.post("/rate", data={**form, "answer-3": wrong}).status_code == 422
-        assert rater.post("/rate", data={**form, "answer-3": ["2"]}).status_code == 303
+            assert rater.post("/rate", data={**form, **dict.fromkeys(last, wrong)}).status_code == 422
+        assert rater.post("/rate", data={**form, **{name: ["2"] for name in last}}).status_code == 303
         by_item = {vote.item: vote for vote in check_votes(desk.votes.votes(), files.items, "tick-all")}
         first = by_item["s0-0"]
         assert set(first.answer) == {first.shown_order[2], first.shown_order[0]}
@@ -143,19 +98,16 @@ def test_ticks_are_stored_in_canonical_order_and_none_is_an_answer(tmp_path, tic
 def test_double_clicks_and_other_windows_count_once(tmp_path, pairwise_study):
     with served(pairwise_study(tmp_path / "s", 3, checks=0)) as (client, desk, _):
         rater = begin(client())
-        unit = fields(rater.get("/rate").text)["unit"]
+        page = rater.get("/rate").text
         with ThreadPoolExecutor(8) as pool:
-            clicks = [
-                pool.submit(rater.post, "/rate", data={"unit": unit, "answer-1": str(1 + n % 2)})
-                for n in range(8)
-            ]
+            clicks = [pool.submit(rater.post, "/rate", data=form_of(page, str(1 + n % 2))) for n in range(8)]
         assert {click.result().status_code for click in clicks} == {303}
         assert len(desk.votes.votes()) == 1
         stands = desk.votes.votes()
-        rater.post("/rate", data={"unit": unit, "answer-1": "neither"})
+        rater.post("/rate", data=form_of(page, "neither"))
         assert desk.votes.votes() == stands
         # an empty form of a page that is answered leads on
-        assert rater.post("/rate", data={"unit": unit}).headers["location"] == "/rate"
+        assert rater.post("/rate", data={"unit": fields(page)["unit"]}).headers["location"] == "/rate"
 
 
 def test_resume_by_link_and_by_cookie(tmp_path, pairwise_study):
@@ -180,13 +132,13 @@ def test_a_page_given_to_another_is_said(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 1, raters=1, checks=0)
     with served(folder, clock=lambda: now[0], hold_s=60) as (client, desk, _):
         slow, quick = begin(client()), begin(client())
-        slow.get("/rate")
+        page = slow.get("/rate").text
         assert "Nothing to answer just now" in quick.get("/rate").text
         now[0] += 61
         assert rate(quick)
-        gone = slow.post("/rate", data={"unit": "i000", "answer-1": "1"})
-        assert gone.headers["location"] == "/rate?gone=1"
-        assert "Everything has been answered by others" in slow.get("/rate?gone=1").text
+        gone = slow.post("/rate", data=form_of(page, "1"))
+        assert gone.headers["location"] == "/rate?note=gone"
+        assert "Everything has been answered by others" in slow.get("/rate?note=gone").text
         assert len(desk.votes.votes()) == 1
 
 
@@ -237,7 +189,7 @@ def test_a_check_looks_like_any_other_page(tmp_path, pairwise_study):
                 break
             seen.add(fields(page)["unit"])
             form = page[page.index("<fieldset") : page.index("<dialog")]
-            shapes.add(re.sub(r"[0-9a-f]{64}", "PICTURE", form))
+            shapes.add(re.sub(r"[0-9a-f]{64}|answer-[0-9a-f]{16}", "ONE", form))
             rate(rater)
         assert checks <= seen
         assert len(shapes) == 1
@@ -258,8 +210,7 @@ def test_by_invitation_elsewhere(tmp_path, pairwise_study):
 def test_writes_from_other_pages_are_refused(tmp_path, pairwise_study):
     with served(pairwise_study(tmp_path / "s")) as (client, desk, _):
         rater = begin(client())
-        unit = fields(rater.get("/rate").text)["unit"]
-        form = {"unit": unit, "answer-1": "1"}
+        form = form_of(rater.get("/rate").text, "1")
         for origin in ("https://evil.example", "null", "http://127.0.0.1:9999"):
             assert rater.post("/rate", data=form, headers={"origin": origin}).status_code == 403
         assert rater.get("/rate", headers={"host": "evil.example:8420"}).status_code == 421
@@ -295,7 +246,57 @@ def test_only_places_of_the_page_are_answers(tmp_path, pairwise_study):
     files = read_study(pairwise_study(tmp_path / "s", 1, checks=0))
     plan = Plan(files.study.sha256, units(files.items, ()), 3)
     unit = plan.units["i000"]
+    rater = public_id("x")
+    name = f"answer-{plan.token(rater, unit)}-1"
     for values in ([], ["first"], ["1", "2"], ["3"], ["0"], [""], ["１"]):
-        assert read_answers({"answer-1": values}, unit, plan, "r", pairs=True) is None
-    found = read_answers({"answer-1": ["same"]}, unit, plan, public_id("x"), pairs=True)
-    assert found == [("i000", "same", plan.shown_order(public_id("x"), unit.items[0]))]
+        assert read_answers({name: values}, unit, plan, rater, pairs=True) is None
+    found = read_answers({name: ["same"]}, unit, plan, rater, pairs=True)
+    assert found == [("i000", "same", plan.shown_order(rater, unit.items[0]))]
+    assert read_answers({name: ["same"]}, unit, plan, "another", pairs=True) is None
+
+
+def test_an_answer_of_another_page_or_rater_is_refused(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 3, checks=0)) as (client, desk, _):
+        rater, other = begin(client()), begin(client())
+        first = rater.get("/rate").text
+        before = form_of(first, "1")
+        assert rate(rater)
+        stands = desk.votes.votes()
+        here = rater.get("/rate").text
+        # what a browser restores on another page, and the form of the page that was left
+        mixed = {**before, "unit": fields(here)["unit"]}
+        assert rater.post("/rate", data=mixed).headers["location"] == "/rate?note=other"
+        assert rater.post("/rate", data={**form_of(here, "2"), **mixed}).status_code == 303
+        assert rater.post("/rate", data=before).headers["location"] == "/rate"
+        told = rater.get("/rate?note=other").text
+        assert "was not kept" in told
+        assert fields(told) == fields(here)
+        # somebody else in the same browser: their pictures stand in an order of their own
+        for _ in range(3):
+            page = other.get("/rate").text
+            form = {**form_of(page, "1"), "unit": fields(here)["unit"]}
+            assert rater.post("/rate", data=form).headers["location"] == "/rate?note=other"
+            assert rate(other, "2")
+        assert [
+            vote for vote in desk.votes.votes() if vote.answer and vote.rater == stands[0].rater
+        ] == stands
+
+
+@pytest.mark.parametrize("limit", [None, 6])
+def test_the_pages_that_are_promised_are_those_that_come(tmp_path, pairwise_study, limit):
+    with served(pairwise_study(tmp_path / "s", 20, checks=3), limit=limit) as (client, _, _):
+        for _ in range(4):
+            visitor = client()
+            promised = int(re.search(r"at most (\d+) pages", visitor.get("/").text)[1])
+            assert promised > (limit or 20), "attention checks are among them"
+            # every visit is a new rater, so the page is read again for the one who begins
+            page = visitor.get("/").text
+            promised = int(re.search(r"at most (\d+) pages", page)[1])
+            visitor.post("/begin", data={**fields(page), "consent": "yes"})
+            told = []
+            while "unit" in fields(here := visitor.get("/rate").text):
+                told.append(re.search(r"Page (\d+) <span>of (\d+)</span>", here).groups())
+                visitor.post("/rate", data=form_of(here, "neither"))
+            assert told == [(str(n + 1), str(promised)) for n in range(promised)]
+            if limit is None:
+                break

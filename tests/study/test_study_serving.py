@@ -52,6 +52,10 @@ class Browser:
         found = re.search(r'name="unit" value="([^"]+)"', page)
         return found and found[1]
 
+    @staticmethod
+    def field(page):
+        return re.search(r'name="(answer-[\w-]+)"', page)[1]
+
 
 def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 30, checks=0)
@@ -62,7 +66,7 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
         page = browser.begin()
         try:
             while unit := browser.unit(page):
-                page = browser.ask("/rate", {"unit": unit, "answer-1": "1"})
+                page = browser.ask("/rate", {"unit": unit, browser.field(page): "1"})
                 acknowledged.append((name, unit))
                 if len(acknowledged) >= 12:
                     enough.set()
@@ -93,7 +97,7 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
         for browser in raters:  # the same cookies go on where they were, and finish
             page = browser.ask("/rate")
             while unit := browser.unit(page):
-                page = browser.ask("/rate", {"unit": unit, "answer-1": "2"})
+                page = browser.ask("/rate", {"unit": unit, browser.field(page): "2"})
             assert "Thank you" in page
     after = read_stored(folder)
     assert len(after) == 90
@@ -101,14 +105,33 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
     assert after[: len(votes)] == votes
 
 
+NOTICE = ("--contact", "lab@uni.example", "--purpose", "A thesis.", "--retention", "Until 2030, on our disk.")
+
+
+@pytest.mark.parametrize("elsewhere", [("--host", "0.0.0.0"), ("--name", "study.example")])  # noqa: S104
+def test_nobody_elsewhere_is_asked_without_contact_purpose_and_retention(
+    tmp_path, pairwise_study, capsys, elsewhere
+):
+    folder = pairwise_study(tmp_path / "s", 1, checks=0)
+    assert run(["study", "serve", str(folder), "--port", "0", *elsewhere]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "raters elsewhere must be told whom to ask" in told
+    assert "--contact, --purpose and --retention" in told
+    assert run(["study", "serve", str(folder), "--port", "0", *elsewhere, *NOTICE[:2]]) == 2
+    assert "--purpose and --retention missing" in capsys.readouterr().err
+
+
 def test_elsewhere_only_by_invitation(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 2, checks=0)
-    with serving(folder, "--port", "0", "--host", "0.0.0.0") as (_, told):  # noqa: S104
+    with serving(folder, "--port", "0", "--host", "0.0.0.0", *NOTICE) as (_, told):  # noqa: S104
         address, token = told.split("/?token=")
         browser = Browser(address)
         with pytest.raises(HTTPError, match="401"):
             browser.ask("/")
-        assert "What you agree to" in browser.ask(f"/?token={token}")
+        page = browser.ask(f"/?token={token}")
+        assert "What you agree to" in page
+        assert [words for words in NOTICE[1::2] if words not in page] == []
         hidden = {"rater": "x" * 24, "token": token, "consent": "yes"}
         assert browser.unit(browser.ask("/begin", hidden))
         assert browser.unit(browser.ask("/rate")), "whoever has begun needs no token"
@@ -119,8 +142,13 @@ def test_elsewhere_only_by_invitation(tmp_path, pairwise_study):
     [
         (["--limit", "0"], "--limit 0: expected at least 1"),
         (["--hold-minutes", "0"], "--hold-minutes 0: expected more than 0"),
+        (["--screen-out", "-1"], "--screen-out -1: expected 0 or more"),
+        (["--completion-url", "http://plain.example"], "expected one that begins with https://"),
+        (["--completion-url", "javascript:alert(1)"], "expected one that begins with https://"),
+        (["--screen-out-url", "https://me@evil.example"], "expected one that begins with https://"),
+        (["--completion-code", "a b"], "done.code"),
         (["--votes", "mysql://x/y"], "expected the path of an SQLite file or a postgresql:// URL"),
-        (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+        (["--host", "192.0.2.1", *NOTICE], "cannot listen on 192.0.2.1"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, pairwise_study, capsys, options, told):

@@ -4,12 +4,12 @@ import random
 from collections import Counter
 
 import pytest
-from made_up_studies import THREE, pair, step, study_of, votes_of
+from made_up_studies import THREE, pair, step, study_of, vote, votes_of
 
 from limner.errors import DataError
 from limner.paper.table import render
-from limner.study.analysis import analyse
-from limner.study.report import build, reference
+from limner.study.analysis import analyse, progress_of
+from limner.study.report import build, reference, report_text
 
 RESAMPLES = 200
 MEANT = {"better": "first", "worse": "second", "same": "same", "neither": "neither"}
@@ -31,7 +31,7 @@ def test_table_6_by_hand():
     votes["i50"] = ["first", "second", "neither"]
     files = study_of(pairs, systems={"Story": {"A": "CMCM_Story", "B": "CMCA"}})
     report = analyse(files, votes_of(votes), resamples=RESAMPLES)
-    six, tests, power, agreement = build(report)
+    six, tests, power, agreement = build(report, published=True)
     found = cells_of(six, "CMCM_Story")
     # 11 items: 4 better, 2 worse, 1 + 1 pre-filled same, 2 neither, 1 without a majority
     assert [round(cell.value * 11) for cell in found] == [4, 2, 2, 2, 1]
@@ -58,7 +58,7 @@ def test_the_published_table_alone_prints_in_every_format():
     files = study_of([pair(1, "Other")])
     report = analyse(files, votes_of({"i1": ["first"] * 3}), resamples=RESAMPLES)
     for form in ("md", "latex", "html"):
-        text = render(build(report), form)
+        text = render(build(report, published=True), form)
         for name, row in reference()["cmcm-6"]["rows"].items():
             assert name.replace("_", "\\_" if form != "html" else "_") in text
             assert all(f"({value:.1f})" in text for value in row.values())
@@ -89,7 +89,7 @@ def test_relations_of_one_system_keep_rows_of_their_own():
     third, most = unanimous(["neither"] * 4, "Else", 200)
     named = {one: {"A": "CMCM_Story", "B": "CMCA"} for one in ("Story", "Meta", "Else")}
     files = study_of(first + second + third, systems=named)
-    six = build(analyse(files, votes_of(votes | more | most), resamples=RESAMPLES))[0]
+    six = build(analyse(files, votes_of(votes | more | most), resamples=RESAMPLES), published=True)[0]
     rows = {row.name: row for row in six.rows}
     assert rows["CMCM_Story"].cells[0].value == 1
     assert (rows["CMCM_Meta"].cells[1].value, rows["CMCM_Meta"].cells[1].paper) == (1, 0.09)
@@ -115,7 +115,60 @@ def test_failing_raters_are_counted_and_a_second_analysis_leaves_them_out():
     assert "2 of 5 raters" in rest.raters
     assert (everybody.votes, rest.votes) == (10, 6)
     assert len(build(report)) == 8
-    assert "Attention checks: 2 of 5 answers wrong; failed by 2 raters" in render(build(report))
+    text = render(build(report))
+    assert "Attention checks, of all 5 raters: 2 of 5 answers wrong; failed by 2 raters" in text
+    # what a table says of itself is what it counts
+    assert (everybody.people, rest.people) == (5, 3)
+    assert text.count("10 votes of 5 raters") == 1
+    assert text.count("6 votes of 3 raters") == 1
+
+
+def test_a_report_before_the_last_vote_says_so_everywhere():
+    files = study_of([pair(1), pair(2), pair(3, prefilled=True)])
+    votes = votes_of({"i1": ["first"] * 3, "i2": ["first"] * 2})
+    report = analyse(files, votes, resamples=RESAMPLES)
+    assert (report.interim, report.votes, report.due) == (True, 5, 6)
+    for form in ("md", "latex", "html"):
+        text = report_text(files, report, form)
+        assert "(all raters; interim)" in text
+        assert "(all raters)" not in text
+        assert ("INTERIM: 5 of the 6 votes registered are in" in text) == (form != "latex")
+    full = analyse(files, [*votes, vote("i2", "r2", "first")], resamples=RESAMPLES)
+    assert not full.interim
+    assert "interim" not in report_text(files, full).lower()
+
+
+def test_published_figures_are_shown_where_asked_for():
+    pairs, votes = unanimous(["better"] * 3)
+    named = {"Story": {"A": "CMCM_Story", "B": "CMCA"}}
+    files = study_of(pairs, systems=named)
+    report = analyse(files, votes_of(votes), resamples=RESAMPLES)
+    six = build(report)[0]
+    assert [row.name for row in six.rows] == ["CMCM_Story, Story"]
+    assert all(cell.paper is None for cell in six.rows[0].cells)
+    assert six.empty == 0
+    for form in ("md", "latex", "html"):
+        text = report_text(files, report, form)
+        for word in ("CMCM_Other", "paper", "both good"):
+            assert word not in text
+        assert "paper" in report_text(files, report, form, published=True)
+    ticked = analyse(study_of([step(1)], "tick-all"), votes_of({"i1": [("a",)] * 3}), resamples=RESAMPLES)
+    plain, full = build(ticked), build(ticked, published=True)
+    assert all(cell.paper is None for table in plain for row in table.rows for cell in row.cells)
+    assert any(cell.paper is not None for table in full for row in table.rows for cell in row.cells)
+    assert "paper" not in render(plain)
+
+
+def test_what_was_withdrawn_counts_nowhere_but_as_withdrawn():
+    files = study_of([pair(1), pair(9, right="neither")], raters=2)
+    votes = votes_of({"i1": ["first", "first", None], "i9": ["neither", "neither", None]})
+    gone = [vote("i1", "r2", None), vote("i9", "r2", None)]
+    report, without = (analyse(files, cast, resamples=RESAMPLES) for cast in ([*votes, *gone], votes))
+    assert (report.withdrawn.raters, report.withdrawn.votes) == (1, 2)
+    assert report.model_copy(update={"withdrawn": without.withdrawn}) == without
+    assert "1 rater withdrew; 2 votes are left out everywhere" in report_text(files, report)
+    assert "1 raters withdrew 2 votes" not in "".join(progress_of(files, votes).lines())
+    assert progress_of(files, [*votes, *gone]).withdrawn.votes == 2
 
 
 def test_intervals_of_the_mean_draw_whole_clusters():
@@ -140,7 +193,7 @@ def test_table_2_of_vrss_by_hand():
     files = study_of([step(n, sequence=f"s{n % 2}") for n in ticks], "tick-all", systems={"all": THREE})
     votes = votes_of({f"i{n}": [tuple(one) for one in each] for n, each in ticks.items()})
     report = analyse(files, votes, resamples=RESAMPLES)
-    two, ticked, tests, _, agreement = build(report)
+    two, ticked, tests, _, agreement = build(report, published=True)
     assert two.columns == ("1", "2", "3", "4", "5", "steps", "% of steps")
 
     def counts(name):
@@ -173,7 +226,7 @@ def test_published_totals_are_those_of_the_specification():
 def test_a_study_without_votes_reports_gaps_and_no_figures():
     report = analyse(study_of([pair(1), pair(2)]), [], resamples=RESAMPLES)
     text = render(build(report))
-    assert "2 items with too few votes are left out" in text
+    assert "2 items with too few votes left out" in text
     assert report.views[0].strata[0].mean is None
     ticked = analyse(study_of([step(1)], "tick-all"), [], resamples=RESAMPLES)
     assert "–" in render(build(ticked))

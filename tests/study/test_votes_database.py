@@ -11,8 +11,9 @@ from made_up_studies import raters_of
 from limner.errors import ConfigError, DataError, MissingError
 from limner.study.assignment import Plan, units
 from limner.study.connection import votes_url
+from limner.study.raters import new_secret, public_id
 from limner.study.records import check_votes, read_study
-from limner.study.votes import VoteBase, new_secret, public_id, read_stored
+from limner.study.votes import VoteBase, read_stored
 
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 

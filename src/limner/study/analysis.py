@@ -87,6 +87,24 @@ class CheckedRaters(Record):
     unchecked: int
 
 
+class Withdrawn(Record):
+    """What is left out because raters withdrew.
+
+    Attributes:
+        raters: who withdrew after voting.
+        votes: of theirs, attention checks among them.
+    """
+
+    raters: int
+    votes: int
+
+
+def withdrawn(votes: Iterable[Vote]) -> Withdrawn:
+    """Count the votes that were withdrawn, and whose they were."""
+    gone = [vote.rater for vote in votes if vote.answer is None]
+    return Withdrawn(raters=len(set(gone)), votes=len(gone))
+
+
 def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
     """Majorities of all items.
 
@@ -104,7 +122,7 @@ def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
         if item.id in files.key.checks:
             continue
         cast = sorted(by_item[item.id], key=lambda vote: vote.rater)
-        meant = tuple(meaning(vote.answer, entry) for vote in cast)
+        meant = tuple(meaning(vote.answer, entry) for vote in cast if vote.answer is not None)
         if item.prefilled:
             outcome, most = str(item.prefilled), 0
         elif len(meant) < least:
@@ -247,7 +265,8 @@ class View(Record):
 
     Attributes:
         raters: in words.
-        votes: counted, those on attention checks left out.
+        people: raters whose votes are counted.
+        votes: of theirs, those on attention checks left out.
         unrated: items with too few votes to count.
         incomplete: items that count with fewer votes than registered.
         strata: one preference each; the sum of all comes last where there are several.
@@ -256,6 +275,7 @@ class View(Record):
     """
 
     raters: str
+    people: int
     votes: int
     unrated: int
     incomplete: int
@@ -274,7 +294,10 @@ class StudyReport(Record):
         systems: letter → names that it has in the strata.
         level: of tests and intervals.
         raters_per_item: as registered.
+        votes, due: votes on items to be judged, and those registered.
+        interim: not all items have the votes that were registered.
         checks: attention checks.
+        withdrawn: what is left out everywhere.
         views: with all raters; and without those who failed a check, where there are any.
     """
 
@@ -285,7 +308,11 @@ class StudyReport(Record):
     systems: Mapping[str, tuple[str, ...]]
     level: float
     raters_per_item: int
+    votes: int
+    due: int
+    interim: bool
     checks: CheckedRaters
+    withdrawn: Withdrawn
     views: tuple[View, ...]
 
 
@@ -301,7 +328,9 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
         MissingError: statsmodels is not installed.
     """
     study = files.study
-    cast = check_votes(votes, files.items, study.protocol)
+    given = list(votes)
+    progress = progress_of(files, given)
+    cast = [vote for vote in given if vote.answer is not None]
     checks = checked(files, cast)
     views = [_view("all raters", files, cast, resamples)]
     if checks.failed:
@@ -315,7 +344,11 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
             letter: tuple(dict.fromkeys(own[letter] for own in files.key.systems.values()))
             for letter in study.systems
         },
+        votes=progress.votes,
+        due=progress.due,
+        interim=progress.complete < progress.items,
         checks=checks,
+        withdrawn=withdrawn(given),
         views=tuple(views),
     )
 
@@ -335,6 +368,7 @@ def _view(name: str, files: StudyFiles, votes: Sequence[Vote], resamples: int) -
         patterns[one.outcome][one.votes] += 1
     return View(
         raters=name,
+        people=len({vote.rater for vote in votes}),
         votes=sum(vote.item not in files.key.checks for vote in votes),
         unrated=len(counted.unrated),
         incomplete=counted.incomplete,
@@ -421,6 +455,7 @@ class StudyProgress(Record):
         complete: items with all votes.
         untouched: items without a vote.
         failed: raters who failed an attention check.
+        withdrawn: what raters took back, which counts nowhere else.
     """
 
     title: str
@@ -435,14 +470,17 @@ class StudyProgress(Record):
     complete: int
     untouched: int
     failed: int
+    withdrawn: Withdrawn
 
     def lines(self) -> list[str]:
         """For the terminal."""
+        gone = self.withdrawn
         return [
             f"{self.title} ({self.protocol}): {self.votes:,} of {self.due:,} votes by {self.raters:,} raters",
             f"{self.complete:,} of {self.items:,} items have {self.raters_per_item} votes or more,"
             f" {self.untouched:,} none; {self.prefilled:,} pairs of one picture are pre-filled",
             f"{self.failed:,} raters failed one of {self.checks:,} attention checks",
+            *([f"{gone.raters:,} raters withdrew {gone.votes:,} votes"] if gone.votes else []),
         ]
 
 
@@ -453,7 +491,8 @@ def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
         DataError: a vote that does not fit its item, or two of one rater on one item.
     """
     study = files.study
-    cast = check_votes(votes, files.items, study.protocol)
+    every = check_votes(votes, files.items, study.protocol)
+    cast = [vote for vote in every if vote.answer is not None]
     given = Counter(vote.item for vote in cast)
     counts = [given[one.id] for one in files.items if not one.prefilled and one.id not in files.key.checks]
     return StudyProgress(
@@ -465,4 +504,5 @@ def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
         complete=sum(count >= study.raters_per_item for count in counts),
         untouched=counts.count(0),
         failed=len(checked(files, cast).failed),
+        withdrawn=withdrawn(every),
     )

@@ -6,9 +6,9 @@ A rater is a random secret in a cookie; nothing else is asked, and only what the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import compare_digest
 from typing import Annotated
@@ -19,19 +19,26 @@ from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Resp
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from limner.errors import LimnerError
+from limner.counts import counted
+from limner.errors import ConfigError, LimnerError
 from limner.study.assignment import Plan, units
-from limner.study.pages import Pages, Wording, read_answers
-from limner.study.records import PICTURES, read_study
-from limner.study.votes import HOLD_S, VoteBase, new_secret, public_id
-from limner.web import security as problems
-from limner.web.security import ProblemError
+from limner.study.pages import Pages, Wording, of_another_page, read_answers
+from limner.study.raters import Panelist, TakenError, new_secret, public_id
+from limner.study.records import PICTURES, Answer, Notice, read_study
+from limner.study.recruitment import PARAMETERS, PanelError, Recruitment
+from limner.study.votes import HOLD_S, Turn, VoteBase
+from limner.web import problems
+from limner.web.problems import ProblemError
+from limner.web.security import is_loopback
 from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
 YEAR_S = 365 * 24 * 3600
 BODY_BYTES = 256 * 1024
-GONE = "Somebody else has answered that page meanwhile. Here is the next one."
+NOTES = {
+    "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
+    "other": "That answer was given on another page and was not kept. Please answer this page.",
+}
 _SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
 Form = dict[str, list[str]]
 
@@ -47,6 +54,8 @@ class Desk:
         pictures: folder of the pictures.
         invitation: token that whoever begins must bring; "" asks for none.
         hold_s: seconds a page is kept for a rater who does not answer.
+        recruitment: where raters come from and go.
+        checks: attention check → the answer due.
     """
 
     votes: VoteBase
@@ -55,6 +64,8 @@ class Desk:
     pictures: Path
     invitation: str = ""
     hold_s: float = HOLD_S
+    recruitment: Recruitment = field(default_factory=Recruitment)
+    checks: Mapping[str, Answer] = field(default_factory=dict)
 
     @property
     def cookie(self) -> str:
@@ -77,6 +88,25 @@ class Desk:
         if rater is None:
             raise ProblemError(401, "you have not begun, or on another device: begin on the first page")
         return rater
+
+    def screened(self, rater: str) -> bool:
+        """Whether a rater has failed so many attention checks that nothing more is asked."""
+        most = self.recruitment.screen_out
+        if most is None:
+            return False
+        given = self.votes.answers(rater, self.checks)
+        return sum(said != self.checks[item] for item, said in given.items()) >= most
+
+    def panelist(self, parameters: Mapping[str, str]) -> Panelist | None:
+        """Who comes from the panel by an address; None for somebody who only looks.
+
+        Raises:
+            ProblemError: the address does not say.
+        """
+        try:
+            return self.recruitment.came(parameters)
+        except PanelError as error:
+            raise ProblemError(400, str(error)) from None
 
     def link(self, request: Request) -> str:
         """The address by which the rater who asks comes back."""
@@ -111,31 +141,58 @@ def study_app(desk: Desk) -> FastAPI:
     app = FastAPI(title="limner study", openapi_url=None, docs_url=None, redoc_url=None)
     pages = Pages(desk.wording)
     _refuse(app, pages)
-    names = frozenset(
-        one.picture for unit in desk.plan.units.values() for item in unit.items for one in item.candidates
-    )
+    _arrive(app, desk, pages)
+    _answer(app, desk, pages)
+    _leave(app, desk, pages)
+    app.mount("/static", StaticFiles(directory=STATIC))
+    return app
 
-    def asked(secret: str, invitation: str, *, unticked: bool = False) -> str:
+
+def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
+    """Consent, and coming back."""
+    panel = desk.recruitment.panel
+
+    def asked(
+        secret: str, invitation: str, panelist: Panelist | None = None, *, unticked: bool = False
+    ) -> str:
         most = desk.plan.room()
-        values = {"secret": secret, "invitation": invitation, "pages": most, "unticked": unticked}
-        return pages.render("consent.html", **values)
+        most += desk.plan.checks_among(public_id(secret), most)
+        hidden = {"rater": secret, "token": invitation}
+        if panelist is not None:
+            said = panelist.model_dump(include={"worker", "batch", "session"})
+            hidden = {"token": invitation} | {PARAMETERS[panel][name]: value for name, value in said.items()}
+        preview = bool(panel) and panelist is None
+        return pages.render("consent.html", hidden=hidden, pages=most, unticked=unticked, preview=preview)
 
     @app.get("/")
     def consent(request: Request, token: str = "") -> Response:
-        if desk.rater(request) is not None:
-            return RedirectResponse("/rate", 303)
+        if not panel or (request.query_params.keys() <= {"token"} and desk.rater(request)):
+            if desk.rater(request) is not None:
+                return RedirectResponse("/rate", 303)
+            _invited(desk, token)
+            return _page(asked(new_secret(), token))
+        panelist = desk.panelist(request.query_params)
+        secret = new_secret() if panelist is None else panelist.secret(desk.plan.study)
+        if desk.votes.knows(public_id(secret)):
+            return desk.enter(request, secret)
         _invited(desk, token)
-        return _page(asked(new_secret(), token))
+        return _page(asked(secret, token, panelist))
 
     @app.post("/begin")
     def begin(request: Request, form: Annotated[Form, Depends(_form)]) -> Response:
-        token, secret = _one(form, "token"), _one(form, "rater")
+        token, secret, panelist = _one(form, "token"), _one(form, "rater"), None
         _invited(desk, token)
+        if panel:
+            panelist = desk.panelist({name: _one(form, name) for name in form})
+            secret = "" if panelist is None else panelist.secret(desk.plan.study)
         if not _SECRET.fullmatch(secret):
             raise ProblemError(400, "this form was not made here; begin on the first page")
         if _one(form, "consent") != "yes":
-            return _page(asked(secret, token, unticked=True), 422)
-        desk.votes.join(secret)
+            return _page(asked(secret, token, panelist, unticked=True), 422)
+        try:
+            desk.votes.join(secret, panelist)
+        except TakenError:
+            raise ProblemError(409, "you have taken part in this study already, which counts once") from None
         return desk.enter(request, secret)
 
     @app.get("/resume/{secret}")
@@ -144,14 +201,37 @@ def study_app(desk: Desk) -> FastAPI:
             raise ProblemError(404, "nobody takes part by this link; copy the whole of it")
         return desk.enter(request, secret)
 
+
+def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
+    """One page after the other, and their pictures."""
+    names = frozenset(
+        one.picture
+        for unit in desk.plan.units.values()
+        for item in unit.items
+        for one in item.candidates
+        if one.picture
+    )
+
+    def shown(request: Request, turn: Turn, rater: str, note: str = "", form: Form | None = None) -> str:
+        return pages.rating(
+            turn,
+            desk.plan,
+            rater,
+            link=desk.link(request),
+            ending=desk.recruitment.done,
+            note=note,
+            form=form,
+        )
+
     @app.get("/rate")
-    def rate(request: Request, gone: int = 0) -> Response:
+    def rate(request: Request, note: str = "") -> Response:
         rater = desk.rater(request)
         if rater is None:
             return RedirectResponse("/", 303)
+        if desk.screened(rater):
+            return _page(pages.render("screened.html", rater=rater, ending=desk.recruitment.screened))
         turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
-        page = pages.rating(turn, desk.plan, rater, link=desk.link(request), note=GONE if gone else "")
-        return _page(page)
+        return _page(shown(request, turn, rater, note=NOTES.get(note, "")))
 
     @app.post("/rate")
     def answer(request: Request, form: Annotated[Form, Depends(_form)]) -> Response:
@@ -159,20 +239,16 @@ def study_app(desk: Desk) -> FastAPI:
         unit = desk.plan.units.get(_one(form, "unit"))
         if unit is None:
             raise ProblemError(400, "this study has no such page; reload it")
+        if of_another_page(form, unit, desk.plan, rater):
+            return RedirectResponse("/rate?note=other", 303)
         found = read_answers(form, unit, desk.plan, rater, pairs=desk.wording.pairs)
         if found is None:
             turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
             if turn.unit != unit:  # answered already, in another window perhaps
                 return RedirectResponse("/rate", 303)
-            page = pages.rating(turn, desk.plan, rater, link=desk.link(request), form=form)
-            return _page(page, 422)
+            return _page(shown(request, turn, rater, form=form), 422)
         gone = desk.votes.vote(rater, unit, found) == "gone"
-        return RedirectResponse("/rate?gone=1" if gone else "/rate", 303)
-
-    @app.get("/pause")
-    def pause(request: Request) -> Response:
-        desk.known(request)
-        return _page(pages.render("pause.html", link=desk.link(request)))
+        return RedirectResponse("/rate?note=gone" if gone else "/rate", 303)
 
     @app.get("/pictures/{name}")
     def picture(request: Request, name: str) -> Response:
@@ -183,8 +259,26 @@ def study_app(desk: Desk) -> FastAPI:
             desk.pictures / name, headers={"cache-control": "private, max-age=31536000, immutable"}
         )
 
-    app.mount("/static", StaticFiles(directory=STATIC))
-    return app
+
+def _leave(app: FastAPI, desk: Desk, pages: Pages) -> None:
+    """A pause, and withdrawing."""
+
+    @app.get("/pause")
+    def pause(request: Request) -> Response:
+        rater = desk.known(request)
+        return _page(pages.render("pause.html", link=desk.link(request), rater=rater))
+
+    @app.get("/withdraw")
+    def withdraw(request: Request) -> Response:
+        rater = desk.known(request)
+        if desk.votes.withdrew(rater):
+            return _page(pages.render("withdrawn.html"))
+        return _page(pages.render("withdraw.html", rater=rater))
+
+    @app.post("/withdraw")
+    def withdrawn(request: Request) -> Response:
+        desk.votes.withdraw(desk.known(request), "rater")
+        return RedirectResponse("/withdraw", 303)
 
 
 def _refuse(app: FastAPI, pages: Pages) -> None:
@@ -235,6 +329,8 @@ def serve_study(
     names: Sequence[str],
     limit: int | None,
     hold_s: float,
+    notice: Notice | None,
+    recruitment: Recruitment,
     note: Callable[[str], None],
     ready: Callable[[str], None],
 ) -> None:
@@ -248,20 +344,33 @@ def serve_study(
         names: under which raters reach the server, beside its address.
         limit: pages one rater is asked at most; None for all.
         hold_s: seconds a page is kept for a rater who does not answer.
+        notice: contact, purpose and retention, of a study that was registered without.
+        recruitment: where raters come from and go.
         note: receives one line on how far the study is.
         ready: receives the address once the server answers.
     Raises:
+        ConfigError: raters elsewhere would not be told contact, purpose and retention, or in two ways.
         LimnerError: as `read_study`, `VoteBase` and `bind`.
     """
     files = read_study(folder)
+    if notice and files.study.notice:
+        raise ConfigError(f"{folder}: contact, purpose and retention are registered; leave the options out")
+    if not (notice or files.study.notice) and (names or not is_loopback(host)):
+        raise ConfigError(
+            f"{folder}: raters elsewhere must be told whom to ask, what for, and how long answers are kept;"
+            " add --contact, --purpose and --retention, here or to 'limner study create'"
+        )
     plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
     with closing(VoteBase(folder, files.study, votes)) as base:
         bound = bind(host, port)
         note(
-            f"{files.study.title}: {len(plan.names(check=False))} pages and {len(plan.names(check=True))}"
+            f"{files.study.title}: {counted(len(plan.names(check=False)), 'page')} and"
+            f" {len(plan.names(check=True))}"
             f" attention checks, {plan.raters} raters a page, {len(base.votes())} votes in {base.name}"
         )
-        desk = Desk(base, plan, Wording.of(files.study), folder / PICTURES, bound.token or "", hold_s)
+        wording = Wording.of(files.study, notice, recruitment.panel_words)
+        rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
+        desk = Desk(base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights)
         # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)

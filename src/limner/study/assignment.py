@@ -82,21 +82,26 @@ class Plan:
             mine: pages the rater has answered.
             last: nothing else is left for the rater: whoever answered any page meets at least one check.
         """
-        checks, real = self.names(check=True), self.names(check=False)
+        checks = self.names(check=True)
         met = sum(name in mine for name in checks)
         answered = len(mine) - met
         if met == len(checks):
             return None
-        every = max(1, round(len(real) / len(checks)))
-        first = met == 0
-        place = (
-            met * every
-            + 1
-            + _draw(self.study, rater, "check", str(met)) % (min(every, EARLY) if first else every)
-        )
-        if answered >= place or (last and first and answered):
+        if answered >= self._check_place(rater, met) or (last and met == 0 and answered):
             return next(name for name in self.shuffled(checks, rater) if name not in mine)
         return None
+
+    def _check_place(self, rater: str, met: int) -> int:
+        """After how many pages a rater meets the next check, having met so many."""
+        every = max(1, round(len(self.names(check=False)) / len(self.names(check=True))))
+        spread = every if met else min(every, EARLY)
+        return met * every + 1 + _draw(self.study, rater, "check", str(met)) % spread
+
+    def checks_among(self, rater: str, pages: int) -> int:
+        """Attention checks that a rater meets who answers so many pages that are none."""
+        checks = len(self.names(check=True))
+        due = sum(self._check_place(rater, met) <= pages for met in range(checks))
+        return max(due, min(1, checks, pages))
 
     def choice(self, rater: str, mine: Collection[str], load: Mapping[str, int]) -> str | None:
         """The page for which fewest raters answered or hold a place; equal ones by the rater's own draw.
@@ -128,6 +133,10 @@ class Plan:
         order = list(things)
         random.Random(_draw(self.study, *seeds)).shuffle(order)  # noqa: S311  (an order, not a secret)
         return order
+
+    def token(self, rater: str, unit: Unit) -> str:
+        """What answers of this rater on this page carry in their names, and no others."""
+        return f"{_draw(self.study, rater, 'page', unit.name):064x}"[:16]
 
     def shown_order(self, rater: str, item: Item) -> tuple[str, ...]:
         """Candidates of an item from left to right, as this rater sees them."""

@@ -71,6 +71,39 @@ VOTES = sql.Table(
         ["study", "unit", "rater"], ["limner_places.study", "limner_places.unit", "limner_places.rater"]
     ),
 )
+# What a panel such as Prolific calls a rater, kept apart from the answers.
+PANELISTS = sql.Table(
+    "limner_panelists",
+    METADATA,
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("panel", sql.String(16), nullable=False),
+    sql.Column("worker", sql.String(128), nullable=False),
+    sql.Column("batch", sql.String(128), nullable=False),
+    sql.Column("session", sql.String(128), nullable=False),
+    sql.Column("salt", sql.String(64), nullable=False),
+    sql.UniqueConstraint("study", "panel", "worker", name="limner_one_rater_per_worker"),
+    sql.ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
+)
+# Later versions add tables and leave those above as they are, so that older databases open.
+WITHDRAWALS = sql.Table(
+    "limner_withdrawals",
+    METADATA,
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("time", sql.Float, nullable=False),
+    sql.Column("asked_by", sql.String(16), nullable=False),  # the rater, or the owner of the study
+    sql.ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
+)
+WITHDRAWN = sql.Table(  # votes without what they said, so that they can be counted
+    "limner_withdrawn_votes",
+    METADATA,
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("item", sql.String(64), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("unit", sql.String(128), nullable=False),
+    sql.Column("time", sql.Float, nullable=False),
+)
 
 
 VOTES_FILE = "votes.sqlite"
@@ -214,6 +247,7 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # transactions begin where `_begin` says, not where the driver guesses
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA secure_delete=ON")  # what a rater withdraws is overwritten
 
 
 def _begin(connection: sql.Connection) -> None:

@@ -19,7 +19,8 @@ from PIL.WebPImagePlugin import WebPImageFile
 from pydantic import Field
 
 from limner.errors import ConfigError, DataError
-from limner.pictures.decode import PictureError, decode, read_file
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
 from limner.study.material import Material, PictureSource, Proposal
@@ -31,6 +32,7 @@ from limner.study.records import (
     Item,
     Key,
     KeyEntry,
+    Notice,
     PairAnswer,
     Population,
     Protocol,
@@ -53,7 +55,7 @@ HYPOTHESES: dict[Protocol, str] = {
 CONSENT = (
     "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
     " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
-    " random number are stored, nothing else about you. You may stop at any time and come back later."
+    " random number are stored. You may stop at any time and come back later."
 )
 
 
@@ -65,6 +67,7 @@ class StudySettings(Record):
         title: shown to raters.
         question: what raters are asked.
         consent: what they agree to.
+        notice: contact, purpose and retention, which raters beyond this machine must be told.
         hypotheses: one sentence each; the usual one unless given.
         size: drawn per stratum; None draws all.
         seed: of the draw and of all orders.
@@ -78,6 +81,7 @@ class StudySettings(Record):
     title: str = Field(default="Texts and pictures", min_length=1)
     question: str = Field(min_length=1)
     consent: str = Field(default=CONSENT, min_length=1)
+    notice: Notice | None = None
     hypotheses: tuple[str, ...] = ()
     size: int | None = Field(default=100, ge=1, le=100_000)
     seed: int = Field(default=0, ge=0)
@@ -142,7 +146,9 @@ def attention_checks(
     Returns:
         As many; none where the pages have fewer than two different pictures.
     """
-    pictures = sorted({one.picture for page in pages for item, _ in page for one in item.candidates})
+    pictures = sorted(
+        {one.picture for page in pages for item, _ in page for one in item.candidates if one.picture}
+    )
     strata = [page[0][0].stratum for page in pages]
     if len(pictures) < 2:
         return []
@@ -150,7 +156,9 @@ def attention_checks(
     for number in range(count):
         stratum = strata[int(shuffled(map(str, range(len(strata))), seed, "check stratum", number)[0])]
         names = PAIR if protocol == "pairwise" else TICKED
-        candidates = dict(zip(names, shuffled(pictures, seed, "check", number), strict=False))
+        candidates: dict[str, str | None] = dict(
+            zip(names, shuffled(pictures, seed, "check", number), strict=False)
+        )
         due: Answer
         if protocol == "pairwise":
             due = PAIR_DUE[number % len(PAIR_DUE)]
@@ -166,7 +174,7 @@ def attention_checks(
 def _item(
     protocol: Protocol,
     text: str,
-    candidates: Mapping[str, str],
+    candidates: Mapping[str, str | None],
     stratum: str,
     **more: Any,  # noqa: ANN401  (fields of an item)
 ) -> Item:
@@ -216,7 +224,7 @@ def _ready(path: Path) -> tuple[bytes, str]:
         return read.data, _PLAIN[found.format]
     shown = found.rgb
     shown.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
-    return _encoded(shown, "jpg" if found.format in ("JPEG", "MPO") else "png")
+    return _encoded(shown, "jpg" if found.format in ("JPEG", "MPO", "HEIF", "RAW") else "png")
 
 
 def _encoded(picture: Image, ending: str) -> tuple[bytes, str]:
@@ -283,7 +291,9 @@ def _write(folder: Path, material: Material, population: Population, settings: S
         for name, one in population.strata.items()
     }
     values = {
-        **settings.model_dump(include={"protocol", "title", "question", "consent", "level", "power"}),
+        **settings.model_dump(
+            include={"protocol", "title", "question", "consent", "notice", "level", "power"}
+        ),
         "hypotheses": settings.hypotheses or (HYPOTHESES[settings.protocol],),
         "systems": tuple(next(iter(material.systems.values()))),
         "items": len(items) - prefilled,
@@ -296,7 +306,7 @@ def _write(folder: Path, material: Material, population: Population, settings: S
             "seed": settings.seed,
             "strata": sizes,
         },
-        "analysis": planned_analysis(settings, len(items) - checked, len(sizes)),
+        "analysis": (*planned_analysis(settings, len(items) - checked, len(sizes)), *material.rules),
         "created": datetime.now(UTC),
         "version": limner_version(),
     }
@@ -306,11 +316,15 @@ def _write(folder: Path, material: Material, population: Population, settings: S
 def _drafted(one: Proposal, stratum: str, folder: Path, settings: StudySettings) -> Draft:
     """A text with its pictures in a canonical order that says nothing.
 
-    A pair shows either system's picture, pre-filled where they are equal; a step every different one once.
+    A pair shows either system's picture, or that it shows none, pre-filled where they are equal; a step every
+    different picture once.
     """
     if not one.text.strip():
         raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
-    pictures = {letter: copy_picture(folder, picture) for letter, picture in one.pictures().items()}
+    pictures = {
+        letter: None if picture is None else copy_picture(folder, picture)
+        for letter, picture in one.pictures().items()
+    }
     systems: dict[str, tuple[str, ...]]
     more: dict[str, Any] = {"position": one.position}
     if settings.protocol == "pairwise":
@@ -319,7 +333,9 @@ def _drafted(one: Proposal, stratum: str, folder: Path, settings: StudySettings)
         same = len(set(pictures.values())) == 1
         more |= {"context": one.context, "prefilled": "same" if same else None}
     else:
-        order = shuffled(set(pictures.values()), settings.seed, "order", stratum, one.source)
+        order = shuffled(
+            {name for name in pictures.values() if name}, settings.seed, "order", stratum, one.source
+        )
         systems = {
             name: tuple(letter for letter, own in pictures.items() if own == picture)
             for name, picture in zip(TICKED, order, strict=False)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from limner.study.assignment import Plan, Unit
-from limner.study.records import PAIR_WORDS, Answer, Item, PairAnswer, Study
+from limner.study.records import PAIR_WORDS, Answer, Item, Notice, PairAnswer, Study
+from limner.study.recruitment import Ending
 from limner.study.votes import Turn
 from limner.templates import environment
 
@@ -19,9 +20,22 @@ Answered = tuple[str, Answer, tuple[str, ...]]
 """Item, answer in canonical terms, and the order in which its candidates were shown."""
 
 
-def _field(number: int) -> str:
-    """Name of the form field of a page's item, counted from 1."""
-    return f"answer-{number}"
+FIELD = "answer-"
+
+
+def _field(token: str, number: int) -> str:
+    """Name of the form field of a page's item, counted from 1.
+
+    It differs from page to page and from rater to rater: browsers put answers back into fields of the same
+    name when somebody goes back, although another page is shown by then.
+    """
+    return f"{FIELD}{token}-{number}"
+
+
+def of_another_page(form: Form, unit: Unit, plan: Plan, rater: str) -> bool:
+    """Whether a form holds an answer that was not given by this rater on this page."""
+    own = {_field(plan.token(rater, unit), number) for number in range(1, len(unit.items) + 1)}
+    return any(name.startswith(FIELD) and name not in own for name in form)
 
 
 def read_answers(form: Form, unit: Unit, plan: Plan, rater: str, *, pairs: bool) -> list[Answered] | None:
@@ -37,7 +51,8 @@ def read_answers(form: Form, unit: Unit, plan: Plan, rater: str, *, pairs: bool)
     found: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
         shown = plan.shown_order(rater, item)
-        answer = _answer(form.get(_field(number), ()), shown, item, pairs=pairs)
+        given = form.get(_field(plan.token(rater, unit), number), ())
+        answer = _answer(given, shown, item, pairs=pairs)
         if answer is None:
             return None
         found.append((item.id, answer, shown))
@@ -68,17 +83,22 @@ class Wording:
     Attributes:
         title, question, consent: as registered.
         pairs: two pictures to compare; else any number of pictures to tick.
+        notice: contact, purpose and retention.
+        panel: that sends the raters, in words; "" for none.
     """
 
     title: str
     question: str
     consent: str
     pairs: bool
+    notice: Notice | None = None
+    panel: str = ""
 
     @classmethod
-    def of(cls, study: Study) -> Wording:
-        """The words of a registration."""
-        return cls(study.title, study.question, study.consent, study.protocol == "pairwise")
+    def of(cls, study: Study, notice: Notice | None = None, panel: str = "") -> Wording:
+        """The words of a registration; a notice given here stands where none was registered."""
+        pairs = study.protocol == "pairwise"
+        return cls(study.title, study.question, study.consent, pairs, study.notice or notice, panel)
 
 
 @dataclass(frozen=True)
@@ -91,7 +111,7 @@ class Shown:
         text: to judge by.
         before, near, after: texts of the story: far ahead, around and including it, far behind.
         current: place of the one to judge in `near`.
-        pictures: file names from left to right.
+        pictures: file names from left to right; None stands for no picture.
         ticked: values that the form held when it came back incomplete.
     """
 
@@ -102,7 +122,7 @@ class Shown:
     near: tuple[str, ...]
     after: tuple[str, ...]
     current: int
-    pictures: tuple[str, ...]
+    pictures: tuple[str | None, ...]
     ticked: tuple[str, ...] = ()
 
 
@@ -121,6 +141,7 @@ class Pages:
         rater: str,
         *,
         link: str,
+        ending: Ending,
         note: str = "",
         form: dict[str, list[str]] | None = None,
     ) -> str:
@@ -131,13 +152,17 @@ class Pages:
             plan: draws the order of pictures.
             rater: public id.
             link: by which the rater comes back.
+            ending: what a rater takes away who is through.
             note: one sentence on the last answer.
             form: what came back incomplete.
         """
+        if turn.withdrawn:
+            return self.render("withdrawn.html")
         if turn.unit is None:
-            return self.render("end.html", turn=turn, link=link)
+            return self.render("end.html", turn=turn, link=link, rater=rater, ending=ending)
+        token = plan.token(rater, turn.unit)
         shown = [
-            self._shown(item, number, plan.shown_order(rater, item), form or {})
+            self._shown(item, number, _field(token, number), plan.shown_order(rater, item), form or {})
             for number, item in enumerate(turn.unit.items, start=1)
         ]
         return self.render(
@@ -151,20 +176,21 @@ class Pages:
             incomplete=form is not None,
         )
 
-    def _shown(self, item: Item, number: int, order: Sequence[str], form: Form) -> Shown:
+    @staticmethod
+    def _shown(item: Item, number: int, field: str, order: Sequence[str], form: Form) -> Shown:
         files = {one.id: one.picture for one in item.candidates}
         story = item.context
         first, last = max(0, item.position - AROUND), item.position + AROUND + 1
         return Shown(
             number=number,
-            field=_field(number),
+            field=field,
             text=item.text,
             before=story[:first],
             near=story[first:last],
             after=story[last:],
             current=item.position - first,
             pictures=tuple(files[candidate] for candidate in order),
-            ticked=tuple(form.get(_field(number), ())),
+            ticked=tuple(form.get(field, ())),
         )
 
     def render(self, template: str, **values: object) -> str:

@@ -41,11 +41,12 @@ class Candidate(Record):
 
     Attributes:
         id: ``first`` or ``second`` in a pair, else a letter that says nothing; unique in its item.
-        picture: name of the file in the folder of pictures: SHA-256 of its bytes, and an ending.
+        picture: name of the file in the folder of pictures: SHA-256 of its bytes, and an ending; None where
+            the system shows no picture.
     """
 
     id: ItemId
-    picture: PictureName
+    picture: PictureName | None
 
 
 class Item(Record):
@@ -112,6 +113,20 @@ class Sample(Record):
     strata: Mapping[str, Stratum] = Field(min_length=1)
 
 
+class Notice(Record):
+    """What raters are told about the study before they agree.
+
+    Attributes:
+        contact: whom to write to.
+        purpose: what the answers are for.
+        retention: how long they are kept, and where.
+    """
+
+    contact: str = Field(min_length=1)
+    purpose: str = Field(min_length=1)
+    retention: str = Field(min_length=1)
+
+
 class Study(Record):
     """The registration: everything decided before the first vote.
 
@@ -121,6 +136,7 @@ class Study(Record):
         title: shown to raters.
         question: what raters are asked.
         consent: what raters agree to before they begin.
+        notice: contact, purpose and retention; None where nobody beyond this machine is asked.
         hypotheses: one sentence each, by the letters of the systems.
         systems: letters; the key says what they stand for. In pairs A is the tested system and B the control;
             in tick-all A is the true picture, B the model with context and C the one without.
@@ -144,6 +160,7 @@ class Study(Record):
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)
     consent: str = Field(min_length=1)
+    notice: Notice | None = None
     hypotheses: tuple[str, ...] = ()
     systems: tuple[Letter, ...] = Field(min_length=2)
     items: int = Field(ge=0)
@@ -277,7 +294,7 @@ class Vote(Record):
     Attributes:
         item: its id.
         rater: random id.
-        answer: in canonical terms, whatever the order on the page.
+        answer: in canonical terms, whatever the order on the page; None once the rater has withdrawn.
         shown_order: ids of the candidates as shown, from left to right.
         seconds: from showing to answering.
         time: of the answer.
@@ -285,7 +302,7 @@ class Vote(Record):
 
     item: ItemId
     rater: str = Field(min_length=1, max_length=128)
-    answer: Answer
+    answer: Answer | None
     shown_order: tuple[str, ...] = ()
     seconds: float = Field(ge=0, allow_inf_nan=False)
     time: AwareDatetime
@@ -305,6 +322,8 @@ def _check_vote(vote: Vote, item: Item, protocol: Protocol, where: str) -> None:
         raise DataError(f"{where}: expected a vote on one that raters are shown")
     if vote.shown_order and sorted(vote.shown_order) != sorted(item.ids):
         raise DataError(f"{where}: shown order {vote.shown_order}, expected each of {item.ids} once")
+    if vote.answer is None:
+        return
     if protocol == "pairwise":
         if vote.answer not in PAIR_ANSWERS:
             raise DataError(f"{where}: answer {vote.answer!r}, expected one of {', '.join(PAIR_ANSWERS)}")
@@ -363,13 +382,17 @@ def write_study(
     hashes = {f"{Path(name).stem}_sha256": _sha256(files[name]) for name in HASHED}
     draft = Study.model_validate({**values, **hashes, "sha256": "0" * 64})
     study = draft.model_copy(update={"sha256": fingerprint(draft)})
-    (folder / STUDY).write_text(study.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    text = study.model_dump_json(indent=2, exclude_none=True)
+    (folder / STUDY).write_text(text + "\n", encoding="utf-8")
     return study
 
 
 def fingerprint(study: Study) -> str:
-    """SHA-256 of the registration without its own hash, as JSON with sorted keys and no spaces."""
-    plain = study.model_dump(mode="json", exclude={"sha256"})
+    """SHA-256 of the registration without its own hash, as JSON with sorted keys and no spaces.
+
+    What is absent is left out, so that fields which later versions add change no earlier study.
+    """
+    plain = study.model_dump(mode="json", exclude={"sha256"}, exclude_none=True)
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return _sha256(text.encode("utf-8"))
 
@@ -406,7 +429,7 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
     if len(set(ids)) != len(ids) or set(ids) != set(found.key.items):
         raise DataError(f"{home}: items and key name different items; create the study again")
     if pictures:
-        for name in sorted({one.picture for item in found.items for one in item.candidates}):
+        for name in sorted({one.picture for item in found.items for one in item.candidates if one.picture}):
             if _sha256(_bytes(home / PICTURES / name)) != name.partition(".")[0]:
                 raise DataError(_altered(home, f"{PICTURES}/{name}"))
     return found

@@ -27,28 +27,40 @@ PATTERNS = ("A", "AB", "AC", "ABC", "B", "C", "BC", NOTHING)
 FEWEST_COLUMNS = (2, 3, 4, 5)
 
 
-def build(report: StudyReport) -> list[Table]:
+def build(report: StudyReport, *, published: bool = False) -> list[Table]:
     """All tables of a report, in order: per view outcomes, tests, power and agreement.
 
     Args:
         report: of `limner.study.analysis.analyse`.
+        published: also show the figures of the papers, beside ours.
     """
-    own = (_pairs,) if report.protocol == "pairwise" else (_patterns, _ticked)
-    made = (*own, _tests, _power, _agreement)
-    return [table(report, view) for view in report.views for table in made]
+    found: list[Table] = []
+    for view in report.views:
+        if report.protocol == "pairwise":
+            found.append(_pairs(report, view, published=published))
+        else:
+            found += [_patterns(report, view, published=published), _ticked(report, view)]
+        found += [_tests(report, view), _power(report, view, published=published), _agreement(report, view)]
+    return found
 
 
-def _pairs(report: StudyReport, view: View) -> Table:
+def _title(words: str, report: StudyReport, view: View) -> str:
+    """A title that says whose votes a table counts, and whether more are to come."""
+    return f"{words} ({view.raters}{'; interim' if report.interim else ''})"
+
+
+def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
     """Table 6 of CMCM: shares of the outcomes per relation."""
     entry = reference()["cmcm-6"]
-    published: Mapping[str, Mapping[str, float]] = entry["rows"]
+    theirs: Mapping[str, Mapping[str, float]] = entry["rows"] if published else {}
     tested = [one.tested for one in view.strata]
-    ours = {_row_name(one, published, alone=tested.count(one.tested) == 1): one for one in view.strata}
+    once = {name for name in tested if tested.count(name) == 1}
+    ours = {_row_name(one, theirs, alone=one.tested in once): one for one in view.strata}
     rows = []
-    for name in [*published, *(name for name in ours if name not in published)]:
+    for name in [*theirs, *(name for name in ours if name not in theirs)]:
         one, cells = ours.get(name), []
         for outcome in PAIR_COLUMNS:
-            paper = published.get(name, {}).get(outcome)
+            paper = theirs.get(name, {}).get(outcome)
             printed = None if paper is None else paper / 100
             if one is None or not one.items:
                 cells.append(Cell(paper=printed, applies=printed is not None or one is not None))
@@ -59,22 +71,27 @@ def _pairs(report: StudyReport, view: View) -> Table:
             low, high = min(float(span.low), share), max(float(span.high), share)
             cells.append(Cell(value=share, low=low, high=high, paper=printed))
         remark = "" if one is None else _sizes(one)
-        if one is not None and one.tested and name in published and one.tested != name:
+        if one is not None and one.tested and name in theirs and one.tested != name:
             remark = f"here {one.tested}, {remark}"
         rows.append(Row(name=name, cells=tuple(cells), remark=remark))
     notes = [
-        "Share of items in per cent; brackets: Wilson interval, items taken as independent; parentheses: the"
-        f" paper's figure, of {entry['items']} items a row that were chosen by their outcome.",
+        "Share of items in per cent; brackets: Wilson interval, items taken as independent."
+        + (
+            f" Parentheses: the paper's figure, of {entry['items']} items a row that were chosen by their"
+            " outcome."
+            if published
+            else ""
+        ),
         "Better: more than half of an item's raters prefer the picture of the tested system. No majority: no"
-        " answer has more than half of the votes; the paper has no such column.",
-        "Same: raters answered that the two pictures are exactly the same, or they are and nobody was asked;"
-        ' the paper prints this answer as "both good".',
+        " answer has more than half of the votes" + ("; the paper has no such column." if published else "."),
+        "Same: raters answered that the two pictures are exactly the same, or they are and nobody was asked"
+        + ('; the paper prints this answer as "both good".' if published else "."),
     ]
     return Table(
         name="cmcm-6",
-        title=f"{entry['title']} ({view.raters})",
+        title=_title(entry["title"] if published else "Preferences", report, view),
         corner="system",
-        blocks=_blocks({"share of items": tuple(PAIR_COLUMNS.values())}),
+        blocks=_blocks({"share of items": tuple(PAIR_COLUMNS.values() if published else PAIR_COLUMNS)}),
         rows=tuple(rows),
         notes=(*notes, *_counted(report, view)),
     )
@@ -89,27 +106,27 @@ def _row_name(one: Preference, published: Mapping[str, Any], *, alone: bool) -> 
     return one.stratum if one.stratum == "all" or not one.tested else f"{one.tested}, {one.stratum}"
 
 
-def _patterns(report: StudyReport, view: View) -> Table:
+def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
     """Table 2 of VRSS: steps by what the majority ticked and how many votes it had."""
     entry = reference()["vrss-2"]
-    published: Mapping[str, Mapping[str, int]] = entry["rows"]
+    theirs: Mapping[str, Mapping[str, int]] = entry["rows"] if published else {}
     votes = sorted({*FEWEST_COLUMNS, *(n for counts in view.patterns.values() for n in counts)})
     total = sum(sum(counts.values()) for counts in view.patterns.values())
     rows = []
     for pattern in (*PATTERNS, NO_MAJORITY):
-        counts, paper = view.patterns.get(pattern, {}), published.get(pattern, {})
+        counts, paper = view.patterns.get(pattern, {}), theirs.get(pattern, {})
         cells = [
             Cell(value=counts.get(n, 0) if total else None, paper=paper.get(str(n)), kind="count")
             for n in votes
         ]
-        ours, theirs = sum(counts.values()), sum(paper.values())
-        cells.append(Cell(value=ours if total else None, paper=theirs or None, kind="count"))
-        share = theirs / entry["steps"] if paper else None
+        ours, printed = sum(counts.values()), sum(paper.values())
+        cells.append(Cell(value=ours if total else None, paper=printed or None, kind="count"))
+        share = printed / entry["steps"] if paper else None
         cells.append(Cell(value=ours / total if total else None, paper=share))
         rows.append(Row(name=_pattern_name(pattern, report), cells=tuple(cells)))
     return Table(
         name="vrss-2",
-        title=f"{entry['title']} ({view.raters})",
+        title=_title(entry["title"] if published else "Pictures that the majority ticked", report, view),
         corner="ticked by the majority",
         blocks=_blocks({"steps by votes": [str(n) for n in votes], "all": ("steps", "% of steps")}),
         rows=tuple(rows),
@@ -117,8 +134,15 @@ def _patterns(report: StudyReport, view: View) -> Table:
             "Steps for which more than half of the raters ticked exactly these pictures, by how many did;"
             " without a majority, by the most votes that anything had. A tick of a picture that several"
             " systems chose counts for each.",
-            f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with context is"
-            " VRSS and the one without VSE++; it prints no steps without the true picture.",
+            *(
+                (
+                    f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with"
+                    " context is VRSS and the one without VSE++; it prints no steps without the true"
+                    " picture.",
+                )
+                if published
+                else ()
+            ),
             *_counted(report, view),
         ),
     )
@@ -144,11 +168,11 @@ def _ticked(report: StudyReport, view: View) -> Table:
         rows.append(Row(name=_pattern_name(letter, report).removesuffix(" only"), cells=cells))
     return Table(
         name="vrss-2-ticks",
-        title=f"Pictures ticked ({view.raters})",
+        title=_title("Pictures ticked", report, view),
         corner="picture of",
         blocks=_blocks({"ticked, %": ("of votes", "by the majority of a step")}),
         rows=tuple(rows),
-        notes=("Whatever else was ticked. The paper has no such figures.",),
+        notes=("Whatever else was ticked.",),
     )
 
 
@@ -169,7 +193,7 @@ def _tests(report: StudyReport, view: View) -> Table:
     )
     return Table(
         name=f"{report.protocol}-tests",
-        title=f"Tests of the preference ({view.raters})",
+        title=_title("Tests of the preference", report, view),
         corner="stratum",
         blocks=_blocks(
             {
@@ -189,7 +213,7 @@ def _tests(report: StudyReport, view: View) -> Table:
     )
 
 
-def _power(report: StudyReport, view: View) -> Table:
+def _power(report: StudyReport, view: View, *, published: bool) -> Table:
     names = [f"{effect:g}" for effect in EFFECTS]
 
     def cells(one: Preference) -> Iterable[Cell]:
@@ -203,7 +227,7 @@ def _power(report: StudyReport, view: View) -> Table:
     said = f" The paper states {paper}, which belongs to about 450 items."
     return Table(
         name=f"{report.protocol}-power",
-        title=f"What the study can see ({view.raters})",
+        title=_title("What the study can see", report, view),
         corner="stratum",
         blocks=_blocks(
             {
@@ -215,7 +239,7 @@ def _power(report: StudyReport, view: View) -> Table:
         rows=tuple(Row(name=one.stratum, cells=tuple(cells(one))) for one in view.strata),
         notes=(
             f"Two-sided, level {report.level:g}; effects are means over standard deviations."
-            + (said if report.protocol == "pairwise" else ""),
+            + (said if published and report.protocol == "pairwise" else ""),
         ),
     )
 
@@ -226,7 +250,7 @@ def _agreement(report: StudyReport, view: View) -> Table:
     kinds |= {"alpha": "precision", "alpha_units": "count"}
     return Table(
         name=f"{report.protocol}-agreement",
-        title=f"Agreement of the raters ({view.raters})",
+        title=_title("Agreement of the raters", report, view),
         corner="stratum",
         blocks=_blocks(
             {
@@ -281,11 +305,36 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
     checks = report.checks
     return (
         f"{'; '.join(named)}.",
-        f"{view.votes} votes of {checks.raters} raters; {view.unrated} items with too few votes are left out,"
-        f" {view.incomplete} of those counted have fewer than {report.raters_per_item}.",
-        f"Attention checks: {checks.wrong} of {checks.answered} answers wrong; failed by"
-        f" {len(checks.failed)} raters; {checks.unchecked} raters met none.",
+        f"{counted(view.votes, 'vote')} of {counted(view.people, 'rater')};"
+        f" {counted(view.unrated, 'item')} with too few votes left out,"
+        f" {view.incomplete} of those counted have fewer than {report.raters_per_item} votes.",
+        f"Attention checks, of all {counted(checks.raters, 'rater')}: {checks.wrong} of {checks.answered}"
+        f" answers wrong; failed by {counted(len(checks.failed), 'rater')};"
+        f" {counted(checks.unchecked, 'rater')} met none.",
     )
+
+
+def standing_lines(report: StudyReport) -> list[str]:
+    """Whether the study is through, and what is left out because raters withdrew."""
+    found = []
+    if report.interim:
+        found.append(
+            f"INTERIM: {report.votes:,} of the {counted(report.due, 'vote')} registered are in; figures and"
+            " tests will change, and a test that is looked at early is no test of the registered level"
+        )
+    gone = report.withdrawn
+    if gone.votes:
+        verb = "is" if gone.votes == 1 else "are"
+        found.append(
+            f"{counted(gone.raters, 'rater')} withdrew; {counted(gone.votes, 'vote')} {verb} left out"
+            " everywhere"
+        )
+    return found
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _STYLE = (
@@ -298,7 +347,11 @@ _STYLE = (
 
 
 def report_text(
-    files: StudyFiles, report: StudyReport, form: Literal["md", "latex", "html", "json"] = "md"
+    files: StudyFiles,
+    report: StudyReport,
+    form: Literal["md", "latex", "html", "json"] = "md",
+    *,
+    published: bool = False,
 ) -> str:
     """The whole report.
 
@@ -306,14 +359,16 @@ def report_text(
         files: of the study.
         report: what came out.
         form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
+        published: also show the figures of the papers, beside ours.
     """
     if form == "json":
         return report.model_dump_json(indent=2)
-    tables = render(build(report), form)
+    tables = render(build(report, published=published), form)
     if form == "latex":
         return tables
     study, again = files.study, "is" if redrawn(files.population) else "IS NOT"
     facts = [
+        *standing_lines(report),
         *registration_lines(study),
         f"The sample {again} what the seed draws from the stored population; no file was altered",
     ]
@@ -338,7 +393,7 @@ def registration_lines(study: Study) -> list[str]:
         f"Registered {study.created:%Y-%m-%d %H:%M} UTC with limner {study.version}, SHA-256 {study.sha256}",
         f"Protocol: {study.protocol}; question: {study.question}",
         f"Sample: simple random, seed {study.sample.seed}, unit {study.sample.unit}; {sizes}",
-        f"{study.items} items to show, {study.checks} of them attention checks;"
+        f"{counted(study.items, 'item')} to show, {study.checks} of them attention checks;"
         f" {study.prefilled} pairs of one picture pre-filled; {study.raters_per_item} raters per item",
         *(f"Hypothesis: {line}" for line in study.hypotheses),
         *(f"Planned: {line}" for line in study.analysis),

@@ -6,12 +6,9 @@ stands is never replaced.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
-import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +16,9 @@ from typing import Any, Literal
 
 from limner.errors import DataError, MissingError
 from limner.study.assignment import Plan, Unit
-from limner.study.connection import PLACES, RATERS, VOTES, Connections, votes_url
-from limner.study.records import Answer, Study, Vote, read_study
+from limner.study.connection import PLACES, VOTES, WITHDRAWALS, votes_url
+from limner.study.raters import Raters
+from limner.study.records import Answer, Vote, read_study
 
 import sqlalchemy as sql  # isort: skip  (`connection` has said clearly what to install where this would fail)
 
@@ -35,66 +33,20 @@ class Turn:
     Attributes:
         unit: the page to answer; None when there is none.
         answered: pages this rater has answered, checks among them.
-        left: pages that may still come after this one.
+        left: pages that may still come after this one, checks among them.
         waiting: nothing is free now, but others hold places that may become free again.
+        withdrawn: the rater has withdrawn, and is asked nothing any more.
     """
 
     unit: Unit | None
     answered: int
     left: int
     waiting: bool = False
+    withdrawn: bool = False
 
 
-class VoteBase(Connections):
+class VoteBase(Raters):
     """The votes of one study in a database."""
-
-    def __init__(
-        self, folder: Path, study: Study, votes: str | None = None, *, clock: Callable[[], float] = time.time
-    ) -> None:
-        """Connect, and make the tables where there are none.
-
-        Args:
-            folder: of the study.
-            study: its registration; one database may hold the votes of several.
-            votes: see `votes_url`.
-            clock: seconds since 1970.
-        Raises:
-            LimnerError: as `Connections`.
-        """
-        super().__init__(votes_url(folder, votes), study.sha256, study.title)
-        self._clock = clock
-        self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
-
-    def join(self, secret: str) -> str:
-        """Take in a rater who has just consented; the same secret again is the same rater.
-
-        Args:
-            secret: see `new_secret`; by it they come back.
-        Returns:
-            The rater's public id: votes carry this hash, by which nobody can come back as them.
-        """
-        rater = public_id(secret)
-
-        def work(connection: sql.Connection) -> str:
-            if not self._takes_part(connection, rater):
-                row = {"study": self._study, "id": rater, "consented": self._clock()}
-                connection.execute(sql.insert(RATERS).values(**row))
-            return rater
-
-        return self.write(work)
-
-    def knows(self, rater: str) -> bool:
-        """Whether somebody of this public id takes part."""
-        if rater not in self._known:
-            with self.reading() as connection:
-                if not self._takes_part(connection, rater):
-                    return False
-            self._known.add(rater)
-        return True
-
-    def _takes_part(self, connection: sql.Connection, rater: str) -> bool:
-        query = sql.select(RATERS.c.id).where(*self._of(RATERS, id=rater))
-        return connection.scalar(query) is not None
 
     def turn(self, rater: str, plan: Plan, *, hold_s: float = HOLD_S) -> Turn:
         """The page a rater holds, or else the next one, on which a place is then held for them.
@@ -109,6 +61,9 @@ class VoteBase(Connections):
 
         def work(connection: sql.Connection) -> Turn:
             now = self._clock()
+            gone = sql.select(WITHDRAWALS.c.rater).where(*self._of(WITHDRAWALS, rater=rater))
+            if connection.scalar(gone):
+                return Turn(None, 0, 0, withdrawn=True)
             mine = self._mine(connection, rater)
             answered = {unit for unit, row in mine.items() if row.voted is not None}
             load = self._load(connection, now - hold_s)
@@ -128,7 +83,11 @@ class VoteBase(Connections):
             left = room - 1 if unit is not None and not unit.check else room
             count = min(sum(name != held for name in plan.open(answered, load)), max(0, left))
             waiting = unit is None and room > 0 and self._others_hold(connection, plan, answered)
-            return Turn(unit, len(answered), count, waiting)
+            seen = [plan.units[name] for name in answered if name in plan.units]
+            seen += [] if unit is None else [unit]
+            met = sum(one.check for one in seen)
+            checks = plan.checks_among(rater, len(seen) - met + count) - met
+            return Turn(unit, len(answered), count + max(0, checks), waiting)
 
         # A place that is lost in a power cut is held again when the page is asked for again.
         return self.write(work, lasting=False)
@@ -174,8 +133,15 @@ class VoteBase(Connections):
 
         return self.write(work)
 
+    def answers(self, rater: str, items: Collection[str]) -> dict[str, Answer]:
+        """What a rater answered on some items."""
+        query = sql.select(VOTES.c.item, VOTES.c.answer).where(*self._of(VOTES, rater=rater))
+        with self.reading() as connection:
+            rows = connection.execute(query.where(VOTES.c.item.in_(items))).all()
+        return {row.item: _answer(row.answer) for row in rows}
+
     def votes(self) -> list[Vote]:
-        """All votes, by time."""
+        """All votes that stand, by time."""
         query = sql.select(VOTES).where(*self._of(VOTES)).order_by(VOTES.c.time, VOTES.c.rater, VOTES.c.item)
         with self.reading() as connection:
             rows = connection.execute(query).all()
@@ -183,17 +149,13 @@ class VoteBase(Connections):
             Vote(
                 item=row.item,
                 rater=row.rater,
-                answer=json.loads(row.answer),
+                answer=_answer(row.answer),
                 shown_order=json.loads(row.shown_order),
                 seconds=row.seconds,
                 time=datetime.fromtimestamp(row.time, UTC),
             )
             for row in rows
         ]
-
-    def _of(self, table: sql.Table, **values: object) -> list[sql.ColumnElement[bool]]:
-        """Conditions: rows of this study with these values."""
-        return [table.c[name] == value for name, value in {"study": self._study, **values}.items()]
 
     def _mine(self, connection: sql.Connection, rater: str) -> dict[str, sql.Row[Any]]:
         rows = connection.execute(sql.select(PLACES).where(*self._of(PLACES, rater=rater)))
@@ -241,8 +203,29 @@ class VoteBase(Connections):
         )
 
 
+def _answer(stored: str) -> Answer:
+    said = json.loads(stored)
+    answer: Answer = tuple(said) if isinstance(said, list) else said
+    return answer
+
+
 def read_stored(folder: Path | str, votes: str | None = None) -> list[Vote]:
-    """All votes of a study, without a server.
+    """All votes of a study without a server, those that were withdrawn last.
+
+    Args:
+        folder: of the study.
+        votes: see `votes_url`.
+    Raises:
+        MissingError: there is no such file yet.
+        LimnerError: as `read_study` and `VoteBase`.
+    """
+    with stored_votes(folder, votes) as base:
+        return [*base.votes(), *base.withdrawn()]
+
+
+@contextmanager
+def stored_votes(folder: Path | str, votes: str | None = None) -> Iterator[VoteBase]:
+    """The database of a study that has votes already.
 
     Args:
         folder: of the study.
@@ -259,14 +242,4 @@ def read_stored(folder: Path | str, votes: str | None = None) -> list[Vote]:
             f"{url.database}: no votes yet; 'limner study serve {home}' collects them; --votes names others"
         )
     with closing(VoteBase(home, study, votes)) as base:
-        return base.votes()
-
-
-def new_secret() -> str:
-    """A random name for a rater that nobody can guess: 24 letters, digits, dashes and underscores."""
-    return secrets.token_urlsafe(18)
-
-
-def public_id(secret: str) -> str:
-    """What votes carry in place of a rater's secret: nobody can come back as them by it."""
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        yield base

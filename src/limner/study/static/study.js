@@ -15,7 +15,9 @@ for (const each of document.querySelectorAll("form[method=post]")) {
     each.querySelector(".go").setAttribute("aria-disabled", "true");
   });
 }
-addEventListener("pageshow", () => {
+addEventListener("pageshow", (event) => {
+  // A page that comes back from the browser's memory may have been answered since.
+  if (event.persisted) location.reload();
   for (const each of document.querySelectorAll("form[data-sent]")) {
     delete each.dataset.sent;
     each.querySelector(".go").removeAttribute("aria-disabled");
@@ -143,5 +145,20 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     } catch {
       button.parentElement.querySelector(".copied").textContent = "Selected: copy it with Ctrl-C.";
     }
+  });
+}
+
+// Back to the panel by itself after a while, unless the rater would rather stay.
+const AWAY_S = 15;
+for (const link of document.querySelectorAll("[data-away]")) {
+  const told = link.parentElement.querySelector("[role=status]");
+  const stay = link.parentElement.querySelector("button");
+  told.textContent = `You are taken there in ${AWAY_S} seconds.`;
+  stay.hidden = false;
+  const timer = setTimeout(() => location.assign(link.href), AWAY_S * 1000);
+  stay.addEventListener("click", () => {
+    clearTimeout(timer);
+    stay.hidden = true;
+    told.textContent = "You stay here until you follow the link.";
   });
 }

@@ -1,0 +1,66 @@
+"""A study behind its guard, and visitors who fill in its forms."""
+
+import re
+from contextlib import contextmanager
+
+from starlette.testclient import TestClient
+
+from limner.study.app import Desk, study_app
+from limner.study.assignment import Plan, units
+from limner.study.pages import Wording
+from limner.study.records import read_study
+from limner.study.recruitment import Recruitment
+from limner.study.votes import VoteBase
+from limner.web.security import Guard, Guarded
+
+HERE = "http://127.0.0.1:8420"
+ORIGIN = {"origin": HERE}
+HTML = {"accept": "text/html"}
+
+
+@contextmanager
+def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0, recruitment=None, notice=None):
+    files = read_study(folder)
+    plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
+    base = VoteBase(folder, files.study, **({"clock": clock} if clock else {}))
+    recruitment = recruitment or Recruitment()
+    wording = Wording.of(files.study, notice, recruitment.panel_words)
+    rights = {name: one.right for name, one in files.key.items.items() if one.right is not None}
+    desk = Desk(base, plan, wording, folder / "pictures", invitation, hold_s, recruitment, rights)
+    app = Guarded(study_app(desk), Guard(port=8420))
+
+    def client():
+        return TestClient(app, base_url=HERE, follow_redirects=False, headers=ORIGIN | HTML)
+
+    try:
+        yield client, desk, files
+    finally:
+        base.close()
+
+
+def fields(page: str) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
+
+
+def form_of(page: str, *values) -> dict:
+    """What a browser sends for these answers, one per item; one alone answers all items."""
+    names = list(dict.fromkeys(re.findall(r'name="(answer-[\w-]+)"', page)))
+    given = values * len(names) if len(values) == 1 else values
+    return {"unit": fields(page)["unit"], **dict(zip(names, given, strict=False))}
+
+
+def begin(client, token=""):
+    page = client.get("/", params={"token": token} if token else {})
+    answer = client.post("/begin", data={**fields(page.text), "consent": "yes"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
+    return client
+
+
+def rate(client, value="1"):
+    """Answer the page that is open; False when there is none."""
+    page = client.get("/rate").text
+    if "unit" not in fields(page):
+        return False
+    answer = client.post("/rate", data=form_of(page, value))
+    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
+    return True
