@@ -174,7 +174,7 @@ WRONG = {
     "channels": (lambda lib: lib.illustrate(WORDS, channels="captons"), "did you mean 'captions'"),
     "model": (lambda lib: lib.illustrate(WORDS, model="nowhere"), "nowhere"),
     "model: a number": (lambda lib: lib.illustrate(WORDS, model=3), "model: 3 is of type int"),
-    "save: a suffix": (lambda lib: lib.illustrate(WORDS).save("a.docx"), "unknown output format '.docx'"),
+    "save: a suffix": (lambda lib: lib.illustrate(WORDS).save("a.odt"), "unknown output format '.odt'"),
     "save: a number": (lambda lib: lib.illustrate(WORDS).save(3), "save: 3 is of type int"),
     "load": (lambda lib: limner.Storyboard.load("no.json"), r"no\.json is not there"),
     "search: a number": (lambda lib: lib.search(3), "expected words, a Picture"),

@@ -1,8 +1,10 @@
 """Who may import whom, read from the syntax trees, and what a bare import may load."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,61 @@ def test_public_names_are_exactly_all():
         assert getattr(limner, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Stroy'"):
         _ = limner.Stroy
+
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+RESEARCH = {re.match(r"\w+", one)[0] for one in PROJECT["optional-dependencies"]["research"]}
+
+
+def guarded(tree: ast.Module) -> set[ast.AST]:
+    """Everything in a tree that runs only below ``with installed(…, RESEARCH)`` or for the type checker."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        checks = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        asks = isinstance(node, ast.With) and re.fullmatch(
+            r"installed\('\w+', RESEARCH\)", ast.unparse(node.items[0].context_expr)
+        )
+        if checks or asks:
+            found |= {inner for statement in node.body for inner in ast.walk(statement)}
+    return found
+
+
+def packages(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name.partition(".")[0] for alias in node.names}
+    return {node.module.partition(".")[0]} if isinstance(node, ast.ImportFrom) and node.module else set()
+
+
+def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
+    met = set()
+    for name, path in FILES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        free = guarded(tree)
+        for node in ast.walk(tree):
+            used = packages(node) & RESEARCH
+            met |= used
+            assert not used or node in free, f"{name}:{node.lineno} imports {used}"
+    assert met == RESEARCH, "a package of the extra that nothing imports"
+
+
+def test_illustrating_loads_no_package_of_research():
+    """Whatever the commands of this group import when they run, and every format that they write."""
+    commands = ("index", "illustrate", "search", "models", "studio", "demo", "calibrate")
+    modules = [f"limner.cli.{one}" for one in commands] + [
+        name for name in FILES if room_of(name) in ("api", "export", "library", "storyboard", "studio", "web")
+    ]
+    code = (
+        f"import importlib, sys\nfor name in {sorted(RESEARCH)}: sys.modules[name] = None\n"
+        f"for name in {modules}: importlib.import_module(name)"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
+def test_what_a_command_of_research_lacks_is_one_line():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None; from limner.cli.main import run;"
+        "sys.exit(run(['figure', 'cmcm-5', '--runs', '.', '--to', 'x.pdf']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "limner: matplotlib is not installed; run: pip install 'limner[research]'\n"

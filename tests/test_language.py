@@ -1,6 +1,8 @@
 """Telling languages: short captions, texts in two languages, scripts, and the English of the data sets."""
 
 import json
+from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -111,3 +113,17 @@ def test_picture_books_are_english(shared_data):
     told = [languages_of(book) for book in books]
     assert sum(one.main == "en" for one in told) >= 0.995 * len(books) > 200
     assert sum(step.code == "en" for one in told for step in one.each) >= 0.98 * sum(map(len, books))
+
+
+def test_the_words_that_come_with_limner_are_those_of_textblob():
+    """Those that English books hold ten times or more often, and those of a lexicon that are no names."""
+    folder = Path(str(distribution("textblob").locate_file("textblob/en")))
+
+    def lines(name):
+        text = (folder / name).read_text(encoding="utf-8")
+        return [line.split() for line in text.splitlines() if line and not line.startswith(";")]
+
+    books = {word for word, count in lines("en-spelling.txt") if int(count) >= 10}
+    lexicon = {word for word, *tags in lines("en-lexicon.txt") if tags[0] not in ("FW", "NNP", "NNPS")}
+    looked_up = {word for word in books | lexicon if word.isalpha() and word == word.casefold() and word[1:]}
+    assert language._english_words() == looked_up

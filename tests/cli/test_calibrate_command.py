@@ -89,9 +89,7 @@ def test_what_cannot_be_fitted_is_one_line(library, tmp_path, capsys):
     pictures = drawn(tmp_path / "few", 9)
     assert run(["index", str(pictures), "--library", str(few), "--encoder", "base"]) == 0
     assert run(["calibrate", "--library", str(few)]) == 1
-    assert (
-        "9 pictures have a caption that channel base reads, expected at least 50" in capsys.readouterr().err
-    )
+    assert "channel base reads captions of 9 pictures, expected at least 50" in capsys.readouterr().err
     assert not (few / "calibration.json").exists()
 
 

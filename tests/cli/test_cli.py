@@ -1,10 +1,13 @@
 """The commands as a person runs them: real pictures, the real sentence encoder, real files."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
+import limner
 from limner.cli.main import main, run
 from limner.cli.reference import reference
 from limner.worlds import PictureBook
@@ -44,7 +47,7 @@ def test_every_command_has_an_example():
         (["search", "x", "--librry", "lib"], 2, "--library"),
         (["search", "x", "--library", "nowhere"], 1, "no picture library here"),
         (["index", "--library", "lib"], 2, "no folder given"),
-        (["illustrate", "no.md", "--library", "lib", "-o", "x.docx"], 2, "unknown output format '.docx'"),
+        (["illustrate", "no.md", "--library", "lib", "-o", "x.odt"], 2, "unknown output format '.odt'"),
         (["illustrate", "no.md", "--library", "lib", "-o", "x.html"], 1, "no picture library here"),
         (["evaluate", "nowhere", "--library", "lib"], 1, "nowhere"),
         (["models", "get", "resnet51"], 2, "did you mean 'resnet50'"),
@@ -65,6 +68,25 @@ def test_help_and_version_leave_with_success(capsys):
             main(words)
         assert left.value.code == 0
     assert "Example: limner illustrate" in capsys.readouterr().out
+
+
+def test_help_lists_every_command_once_in_three_groups(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    parts = re.split(r"╭─ (\w+) ─+╮", capsys.readouterr().out)[1:]
+    groups = {
+        title: re.findall(r"^│ (\S+) .*  ", body, re.MULTILINE)
+        for title, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+    assert list(groups) == ["Illustrate", "Research", "Studies", "Options"]
+    assert groups["Illustrate"] == ["studio", "index", "illustrate", "search", "models", "demo"]
+    assert groups["Studies"] == ["study"]
+    folder = Path(limner.__file__).parent / "cli"
+    parts_of_it = {"main", "reference", "terminal"}
+    commands = {path.stem for path in folder.glob("[a-z]*.py")} - parts_of_it
+    listed = [name for group in groups.values() for name in group]
+    assert sorted(listed) == sorted([*commands, "--help", "--version"])
 
 
 def test_debug_shows_the_traceback(tmp_path):
@@ -302,4 +324,4 @@ def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, cap
     assert run(["index", str(tmp_path / "pictures"), "--library", library, "--encoder", "colour"]) == 0
     capsys.readouterr()
     assert run(["search", "a boat", "--library", library]) == 0
-    assert "1 of these 2 pictures" in capsys.readouterr().err
+    assert "nothing to compare with words in 1 picture of 2" in capsys.readouterr().err

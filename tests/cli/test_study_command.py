@@ -15,7 +15,7 @@ from limner.cli.measure import measure
 from limner.errors import LimnerWarning
 from limner.evaluation.results import About, Result, SequenceResult
 from limner.paper.run_pictures import open_pictures
-from limner.study.material import positives
+from limner.study.measured import positives
 from limner.study.records import Vote, read_study, vote_lines
 
 RELATION = "Story"
@@ -136,6 +136,96 @@ def test_stories_of_runs_are_shown_whole_with_their_truth(runs, tmp_path, capsys
                 assert shown[letter] == shown[other]
 
 
+def test_contact_purpose_and_retention_are_registered(folder, runs, tmp_path, capsys):
+    notice = ("--contact", "ada@uni.example", "--purpose", "A thesis.", "--retention", "Until 2030.")
+    assert create(capsys, tmp_path / "told", runs, "--size", 2, *notice)[0] == 0
+    found = read_study(tmp_path / "told").study
+    assert dict(found.notice) == dict(zip(("contact", "purpose", "retention"), notice[1::2], strict=True))
+    status, _, err = create(capsys, tmp_path / "half", runs, "--size", 2, *notice[:4])
+    assert (status, "--retention missing" in err) == (2, True)
+    status, _, err = limner(capsys, "study", "serve", tmp_path / "told", "--port", 0, *notice)
+    assert (status, "are registered; leave the options out" in err) == (2, True)
+    text = (tmp_path / "told" / "study.json").read_text("utf-8")
+    (tmp_path / "told" / "study.json").write_text(text.replace("Until 2030", "For ever"), "utf-8")
+    assert "altered after the study was registered" in limner(capsys, "study", "status", tmp_path / "told")[2]
+
+
+def shown_sources(folder):
+    """Source → letter → picture file, of a study."""
+    found = read_study(folder)
+    return {
+        found.key.items[item.id].source: {
+            letter: one.picture
+            for one in item.candidates
+            for letter in found.key.items[item.id].systems.get(one.id, ())
+        }
+        for item in found.items
+        if found.key.items[item.id].right is None
+    }
+
+
+def test_pictures_after_refinement_are_those_of_the_refined_ranking(runs, tmp_path, capsys):
+    changed = [shutil.copytree(one, tmp_path / one.name) for one in runs]
+    for folder in changed:
+        result = Result.read_all(folder)[0]
+        assert len(result.refined_top) == len(result.ids), "both runs refine"
+        # a refinement that turns everything round
+        result.model_copy(update={"refined_top": tuple(row[::-1] for row in result.top)}).write(folder)
+    relation = relation_of(runs)
+    words = ("--relation", relation, "--size", 10, "--checks", 0)
+    for name, more in (("plain", ()), ("fine", ("--refined",))):
+        status, _, err = create(capsys, tmp_path / name, changed, *words, *more)
+        assert status == 0
+        assert ("before refinement" in err) == (name == "plain")
+    plain, fine = (shown_sources(tmp_path / name) for name in ("plain", "fine"))
+    assert plain.keys() == fine.keys(), "what is shown has no influence on what is drawn"
+    assert plain != fine
+    one = Result.read_all(changed[0])[0]
+    _, picture = open_pictures(runs[0])
+    for source, files in fine.items():
+        row = one.ids.index(source)
+        same = picture.same(one.refined_top[row][0], one.top[row][0])
+        assert (files["A"] == plain[source]["A"]) == same
+    made = read_study(tmp_path / "fine").study
+    assert sum("those after refinement (strength" in line for line in made.analysis) >= 1
+    # a story's steps after refinement
+    stories = ("--protocol", "tick-all", "--size", 1, "--checks", 0)
+    assert create(capsys, tmp_path / "s1", changed, *stories)[0] == 0
+    assert create(capsys, tmp_path / "s2", changed, *stories, "--refined")[0] == 0
+    assert shown_sources(tmp_path / "s1") != shown_sources(tmp_path / "s2")
+
+
+def test_runs_measured_before_refined_pictures_were_kept_say_so(runs, tmp_path, capsys):
+    old = shutil.copytree(runs[0], tmp_path / "old")
+    result = Result.read_all(old)[0]
+    result.model_copy(update={"refined_top": ()}).write(old)
+    status, _, err = create(capsys, tmp_path / "s", [old, runs[1]], "--refined")
+    assert status == 1
+    assert err.count("\n") == 1
+    assert f"run 'limner measure {old}' again" in err
+    assert create(capsys, tmp_path / "s", [old, runs[1]], "--size", 2)[0] == 0
+
+
+def test_pairs_of_decoded_stories(runs, tmp_path, capsys):
+    words = ("--decoding", "distinct", "--size", 8, "--checks", 0)
+    assert create(capsys, tmp_path / "s", runs, *words)[0] == 0
+    shown = shown_sources(tmp_path / "s")
+    stories = [SequenceResult.read_all(folder)[0] for folder in runs]
+    assert set(shown) <= set(stories[0].ids)
+    _, picture = open_pictures(runs[0])
+    for source, files in shown.items():
+        row = stories[0].ids.index(source)
+        first = [one.found["distinct"].top[row][0] for one in stories]
+        assert (files["A"] == files["B"]) == picture.same(*first)
+    made = read_study(tmp_path / "s").study
+    assert any("none is the first twice in a story" in line for line in made.analysis)
+    status, _, err = create(capsys, tmp_path / "t", runs, *words, "--refined")
+    assert (status, "leave --decoding out" in err) == (2, True)
+    (tmp_path / "i.jsonl").write_text("{}\n")
+    told = limner(capsys, "study", "create", tmp_path / "t", "--items", tmp_path / "i.jsonl", "--refined")
+    assert "--refined and --decoding are of measured runs" in told[2]
+
+
 def answered(found, raters=3):
     """Votes of raters who prefer the tested picture in every second item, and pass all checks."""
     cast, truth = [], Counter()
@@ -187,7 +277,8 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path
 
 def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, capsys):
     from limner.study.assignment import Plan, units
-    from limner.study.votes import VoteBase, new_secret
+    from limner.study.raters import new_secret
+    from limner.study.votes import VoteBase
 
     found = read_study(folder)
     assert "no votes yet" in limner(capsys, "study", "status", folder)[2]

@@ -13,7 +13,7 @@ from limner.storyboard import calibration
 from limner.storyboard.calibration import OwnCalibration, read_own, write_own
 
 
-def calibrate(*, library: Path, channel: Many = ()) -> None:
+def calibrate(*, library: Path, channel: Many = (), weights: Many = ()) -> None:
     """Fit how much a channel's likeness says, on the library's own captioned pictures.
 
     The fit is kept in the library's folder, as calibration.json, and used from then on; delete the file to
@@ -27,12 +27,14 @@ def calibrate(*, library: Path, channel: Many = ()) -> None:
         Folder of the library; at least 50 of its pictures must have a caption.
     channel
         clip, base or labels (repeatable); all that the library has unless given.
+    weights
+        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
     """
     opened = Library.open(library)
     names = channel or tuple(name for name in FITTED if name in opened.settings.spaces)
     if not names:
         raise DataError(f"{library}: no channel that looks at pixels; run 'limner index' on it again")
-    found = {name: fit_channel(opened, name, calibration.load()) for name in names}
+    found = {name: fit_channel(opened, name, calibration.load(), weights) for name in names}
     path = write_own(opened, OwnCalibration(channels={**read_own(opened).channels, **found}))
     for name, one in found.items():
         emit(

@@ -4,15 +4,15 @@ It finds the files, shows progress and prints; `limner.datasets` counts and fetc
 """
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
-from rich.progress import MofNCompleteColumn, TextColumn
+from rich.progress import MofNCompleteColumn, Task, TextColumn
 
-from limner.cli.terminal import emit_report, resumable, say
+from limner.cli.terminal import emit_report, resumable
+from limner.counts import counted
 from limner.datasets import load_dataset
 from limner.datasets.audit import audit as run_audit
 from limner.datasets.audit import render
@@ -20,11 +20,10 @@ from limner.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
 from limner.datasets.recipes import builder
 from limner.datasets.registry import Source, data_sets
 from limner.errors import ConfigError, LimnerError, unknown
-from limner.progress import Bar, IndexProgress
+from limner.progress import Bar, IndexProgress, span
 from limner.scenes.detect import build_prior as count
 from limner.transfer import FetchSettings
 
-_LINE_EVERY_S = 30.0
 data = App(
     name="data",
     help=(
@@ -279,7 +278,7 @@ def build_prior(
         )
     with IndexProgress() as progress:
         report = count(files, to, names=names, only=only, progress=progress)
-    lines = [f"{to}: {report.relations:,} relations of {report.pictures:,} pictures"]
+    lines = [f"{to}: {counted(report.relations, 'relation')} of {counted(report.pictures, 'picture')}"]
     if report.outside:
         first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
         lines.append(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
@@ -289,13 +288,14 @@ def build_prior(
 def summary(report: FetchReport, folder: Path) -> list[str]:
     """The report of a fetch as lines."""
     lines = [
-        f"{report.done:,} of {report.wanted:,} pictures in {folder} ({report.size_bytes / 1e6:,.1f} MB), "
+        f"{report.done:,} of {counted(report.wanted, 'picture')} in {folder}"
+        f" ({report.size_bytes / 1e6:,.1f} MB), "
         f"{report.dead:,} dead, {report.left:,} left; {report.requests:,} requests"
     ]
     lines += [f"  {number:>6,}  {reason}" for reason, number in report.reasons.items()]
     if report.same_bytes:
         lines.append(
-            f"{report.same_bytes:,} pictures have the bytes of at least two others: "
+            f"{counted(report.same_bytes, 'picture')} with the bytes of at least two others: "
             "probably what a host shows for a picture that is gone"
         )
     if report.left:
@@ -316,22 +316,13 @@ class FetchBar(Bar):
 
     def __init__(self) -> None:
         super().__init__(MofNCompleteColumn(), TextColumn("{task.fields[more]}"), transient=True)
-        self._said_s = time.monotonic()
         self._task = self.bar.add_task("pictures", total=None, more="")
 
     def __call__(self, now: FetchProgress) -> None:
         """Show how far it is."""
         more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
         self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)
-        if not self.console.is_terminal and time.monotonic() - self._said_s >= _LINE_EVERY_S:
-            self._said_s = time.monotonic()
-            say(f"{now.done + now.dead:,} of {now.total:,} pictures, {more}")
 
-
-def span(seconds: float | None) -> str:
-    """A time left as a person says it: ``3 min left``."""
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.0f} s left"
-    return f"{seconds / 60:.0f} min left" if seconds < 5400 else f"{seconds / 3600:.1f} h left"
+    def line(self, task: Task) -> str:
+        """How far it is, in words."""
+        return f"{task.completed:,.0f} of {task.total or 0:,.0f} pictures, {task.fields['more']}"

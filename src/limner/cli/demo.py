@@ -5,20 +5,20 @@ Nothing is downloaded. It calls what a few lines of Python would.
 
 import shutil
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
+from limner import worlds
 from limner.api import Library
 from limner.cli.terminal import emit, say
 from limner.records import Candidate
 from limner.storyboard.equipment import DEFAULT
 from limner.worlds.demo import demo_collection
 
-# Photographs that come with packages limner needs → what a text says of each.
+# Photographs that come with limner → what a text says of each.
 PHOTOGRAPHS = {
-    "sklearn/datasets/images/china.jpg": "An old pavilion with golden roofs rises above the trees.",
-    "matplotlib/mpl-data/sample_data/grace_hopper.jpg": "A woman in a dark uniform and a cap looks at us.",
-    "sklearn/datasets/images/flower.jpg": "A large flower is in full bloom.",
+    "china.jpg": "An old pavilion with golden roofs rises above the trees.",
+    "grace_hopper.jpg": "A woman in a dark uniform and a cap looks at us.",
+    "flower.jpg": "A large flower is in full bloom.",
 }
 CREDITS = "photographs by danielbuechele and vultilion (CC BY 2.0) and the US Navy (public domain)"
 
@@ -43,15 +43,14 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     emit(str(library.add(collection.pictures, encoders=[DEFAULT])))
     pages = [_illustrated(text, library, collection.answers[text.name]) for text in collection.texts]
     photographs = folder / "photographs"
-    found = _copied(photographs)
-    if found:
-        unworded = Library(folder / "library-without-words")
-        unworded.add(collection.pictures, photographs, encoders=[DEFAULT], captions=False)
-        text = folder / "texts" / "photographs.txt"
-        text.write_text("\n\n".join(found.values()) + "\n", encoding="utf-8")
-        emit("")
-        emit(f"By pixels alone, no picture having a word: {len(found)} {CREDITS}, among the drawings")
-        pages.append(_illustrated(text, unworded, list(found)))
+    copied = _copied(photographs)
+    unworded = Library(folder / "library-without-words")
+    unworded.add(collection.pictures, photographs, encoders=[DEFAULT], captions=False)
+    text = folder / "texts" / "photographs.txt"
+    text.write_text("\n\n".join(PHOTOGRAPHS.values()) + "\n", encoding="utf-8")
+    emit("")
+    emit(f"By pixels alone, no picture having a word: {len(copied)} {CREDITS}, among the drawings")
+    pages.append(_illustrated(text, unworded, copied))
     emit("")
     for page in pages:
         emit(f"open {page.resolve().as_uri()}")
@@ -63,23 +62,18 @@ def _illustrated(text: Path, library: Library, answers: Sequence[str | None]) ->
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit(f"\n{board.story.title or text.name}\n{board}")
     emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
-    return board.save(library.folder.with_name(f"{text.stem}.html"), overwrite=True).path
+    page = library.folder.with_name(f"{text.stem}.html")
+    return board.save(page, overwrite=True, with_reasons=True).path
 
 
-def _copied(folder: Path) -> dict[str, str]:
-    """Copy the photographs that are there under names that say nothing; name → what a text says of it."""
+def _copied(folder: Path) -> list[str]:
+    """Copy the photographs under names that say nothing; returns these."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    found = {}
-    for number, (path, words) in enumerate(PHOTOGRAPHS.items(), start=1):
-        package, _, inside = path.partition("/")
-        spec = find_spec(package)
-        source = Path(spec.origin).parent / inside if spec and spec.origin else None
-        if source is not None and source.is_file():
-            name = f"DSC_{number:04d}.jpg"
-            shutil.copyfile(source, folder / name)
-            found[name] = words
-    return found
+    names = [f"DSC_{number:04d}.jpg" for number in range(1, len(PHOTOGRAPHS) + 1)]
+    for name, photograph in zip(names, PHOTOGRAPHS, strict=True):
+        shutil.copyfile(Path(worlds.__file__).parent / "photographs" / photograph, folder / name)
+    return names
 
 
 def _is_right(chosen: Candidate | None, due: str | None) -> bool:

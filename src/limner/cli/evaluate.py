@@ -13,6 +13,7 @@ from rich.table import Table
 
 from limner.arrays import FloatArray
 from limner.cli.terminal import PLAIN, Flag, Many, emit, emit_json, emit_table, say
+from limner.counts import counted
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.splits import split_stories
 from limner.errors import ConfigError, DataError
@@ -50,6 +51,7 @@ def evaluate(
     topics: Path | None = None,
     split: Literal["train", "val", "test"] = "test",
     channel: Many = (),
+    weights: Many = (),
     decoder: Annotated[tuple[Coupling, ...], PLAIN] = ("off", "chain", "anchor"),
     json: Flag = False,
 ) -> None:
@@ -76,6 +78,8 @@ def evaluate(
         Stories to use; a set that states no split is divided by source, always the same way.
     channel
         captions, base, labels or clip (repeatable); all the library has unless given.
+    weights
+        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
     decoder
         off, chain or anchor (repeatable); all three unless given.
     json
@@ -84,12 +88,12 @@ def evaluate(
     if qrels is not None or topics is not None:
         if data is not None or qrels is None or topics is None:
             raise ConfigError("evaluate: judgements take --qrels and --topics together, and no data set")
-        judged = judged_search(qrels, topics, library, channel)
+        judged = judged_search(qrels, topics, library, channel, weights)
         first = judged[0]
         if first.absent or first.silent:
             say(
-                f"{first.absent} judged pictures are not in this library;"
-                f" {len(first.silent)} topics have no right picture in it and are no queries"
+                f"not in this library: {counted(first.absent, 'judged picture')};"
+                f" without a right picture in it, and so no query: {counted(len(first.silent), 'topic')}"
             )
         foot = (
             f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
@@ -105,14 +109,15 @@ def evaluate(
     for line in stale:
         say(line)
     # The data sets are English: a channel for other languages would only repeat what captions say.
-    channels = channels_of(opened, channel, calibration)
+    channels = channels_of(opened, channel, calibration, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
     compared = pair_space(opened.summary(), calibration)
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))
     say(
-        f"{task.queries} pages of {len(task.stories)} stories, {len(task.ids)} pictures,"
-        f" {len(task.missing)} pages without a usable picture"
+        f"{counted(task.queries, 'page')} of {counted(len(task.stories), 'story')},"
+        f" {counted(len(task.ids), 'picture')},"
+        f" {counted(len(task.missing), 'page')} without a usable picture"
     )
     name = "+".join(one.name for one in channels)
     chance = random_scorer(len(task.ids))

@@ -1,25 +1,35 @@
-"""``limner illustrate``: a text becomes an illustrated page.
+"""``limner illustrate``: texts become illustrated pages.
 
-It parses options and prints a summary; `limner.api.Library` does the work.
+It parses options and prints summaries; `limner.api.Library` does the work.
 """
 
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
-from limner.cli.terminal import Flag, Many, emit_report, say
-from limner.errors import ConfigError
-from limner.export import check
+from limner.cli.terminal import Flag, Many, emit, emit_json, say
+from limner.errors import ConfigError, DataError, LimnerError, unknown
+from limner.export import SUFFIXES, check
+from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
-from limner.records import Segmentation
+from limner.records import Segmentation, Storyboard
+from limner.text.read import Format, Reading, read_story_report, read_story_stream
+
+STANDARD = Path("-")
+"""Names standard input among texts, and standard output after --out."""
 
 
 def illustrate(
-    text: Path,
-    *,
+    *texts: Path,
     library: Path,
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    format: str | None = None,  # noqa: A002  (the option's name)
+    text_format: Format | None = None,
     by: Segmentation | None = None,
     decoder: Literal["off", "greedy", "beam", "chain", "anchor"] | None = None,
     pin: Many = (),
@@ -28,30 +38,47 @@ def illustrate(
     model: Path | None = None,
     relation: str | None = None,
     metric: Path | None = None,
+    weights: Many = (),
     device: str = "auto",
-    min_score: float | None = None,
+    min_score: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
     allow_repeats: Flag = False,
     ignore_given: Flag = False,
     settings: Path | None = None,
     set: Many = (),  # noqa: A002  (the option's name)
+    include: Include = "everything",
+    layout: Layout | None = None,
+    page_size: PageSize | None = None,
+    with_reasons: Flag = False,
+    originals: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
 ) -> None:
     """Choose a picture for every step of a text and write the result.
 
-    The suffix of --out says what is written: .html (one page), .md (with copies of the pictures),
-    .json, .pptx or .pdf.
+    The suffix of --out says what is written: .html (one page), .pdf, .docx, .epub, .pptx, .md (with copies
+    of the pictures) or .json. Of several texts, one that fails stops no other; the exit status is then 1.
 
     Example: limner illustrate recipe.md --library lib -o recipe.html
 
+    Example: limner illustrate a.md b.md --library lib -o pages --format pdf
+
+    Example: cat recipe.md | limner illustrate - --library lib -o - > recipe.html
+
     Parameters
     ----------
-    text
-        Markdown, HTML, plain text or JSON.
+    texts
+        Markdown, HTML, plain text or JSON; - reads standard input.
     library
         Folder of the library.
     out
-        File to write.
+        File to write; - writes to standard output. Of several texts, or where it is a folder, the folder of
+        the files, which are named after the texts.
+    format
+        What to write where --out has no suffix that says it: html (unless given), md, json, pptx, pdf, docx
+        or epub.
+    text_format
+        How to read a text whose name does not say it: markdown (standard input unless given), html, plain
+        or json.
     by
         What one step is; explicit steps, else paragraphs, unless given.
     decoder
@@ -65,13 +92,15 @@ def illustrate(
         captions, base, labels or clip (repeatable); all the library has unless given.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
-        The page then shows the relations between text and picture and where the model looked.
+        With --with-reasons the page shows the relations between text and picture and where the model looked.
     relation
         A relation of the run, such as action, that the pictures should have; every step prefers them
         alike. action=5 counts it five times, action=-1 avoids it.
     metric
         Folder of a trained same-document metric, by which the pictures pull each other and pinned ones pull
         the rest; the library must have been indexed with it.
+    weights
+        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
     device
         What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     min_score
@@ -85,39 +114,154 @@ def illustrate(
         TOML file with options of the storyboard.
     set
         One option of the storyboard, such as pair_weight=0.5 (repeatable).
+    include
+        everything that the author wrote, in its place, or its steps alone.
+    layout
+        book, recipe, article, slides or contact (a contact sheet); as suits the text unless given.
+    page_size
+        Of formats with pages; A4 unless given, and a wide screen for slides.
+    with_reasons
+        Tell why each picture was chosen, and how the storyboard was made.
+    originals
+        Keep all pixels of the pictures, not those that the page needs; .md copies the files as they are,
+        with what the camera wrote into them. Like --include and --with-reasons not for .json, which holds
+        the whole storyboard.
     overwrite
         Replace a file that is there.
     json
         Print the storyboard as JSON as well.
     """
+    targets = _targets(texts, out, format, overwrite=overwrite)
+    plan = Plan(include, with_reasons, layout, page_size, originals)
+    for target in targets:
+        _check(plan, check(target))
+    if json and out == STANDARD:
+        raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
+    pins = dict(_pin(word) for word in pin)
     from limner.api import Library
-    from limner.text.read import read_story_report
 
-    check(out)
-    check_place(out, overwrite=overwrite)
-    opened = Library.open(library, device=device)
-    reading = read_story_report(text, by=by)
-    for line in reading.summary():
-        say(line)
-    board = opened.illustrate(
-        reading.story,
-        pins=dict(_pin(word) for word in pin),
-        bans=ban,
-        decoder=decoder,
-        min_probability=min_score,
-        allow_repeats=allow_repeats or None,
-        keep_given=not ignore_given,
-        relation=relation,
-        model=model,
-        metric=metric,
-        channels=channel,
-        options=settings,
-        overrides=set,
-    )
-    written = board.save(out, overwrite=overwrite)
-    for line in (*board.notes, *(f"{out.name}: {line}" for line in written.warnings)):
-        say(line)
-    emit_report(board, [str(board), f"written: {written.path}"], as_json=json)
+    opened = Library.open(library, weights=weights, device=device)
+    boards: list[Storyboard] = []
+
+    def one(text: Path, target: Path) -> None:
+        reading = _read(text, by, text_format)
+        for line in reading.summary():
+            say(line)
+        board = opened.illustrate(
+            reading.story,
+            pins=pins,
+            bans=ban,
+            decoder=decoder,
+            min_probability=min_score,
+            allow_repeats=allow_repeats or None,
+            keep_given=not ignore_given,
+            relation=relation,
+            model=model,
+            metric=metric,
+            channels=channel,
+            options=settings,
+            overrides=set,
+        )
+        written = board.save(target, overwrite=overwrite, **asdict(plan))
+        for line in (*board.notes, *(f"{target.name}: {line}" for line in written.warnings)):
+            say(line)
+        boards.append(board)
+        if out == STANDARD:
+            say(str(board))
+            sys.stdout.buffer.write(written.path.read_bytes())
+            sys.stdout.buffer.flush()
+        elif not json:
+            emit(f"{board}\nwritten: {written.path}")
+
+    if out == STANDARD:
+        with tempfile.TemporaryDirectory(prefix="limner-") as place:
+            one(texts[0], Path(place) / targets[0])
+    else:
+        _each(texts, targets, one)
+    if json:
+        emit_json(boards[0] if len(texts) == 1 else boards)
+    if len(boards) < len(texts):
+        raise DataError(
+            f"{len(texts) - len(boards)} of {len(texts)} texts could not be illustrated, see above"
+        )
+
+
+def _check(plan: Plan, suffix: str) -> None:
+    """Refuse options that the format does not have.
+
+    Raises:
+        ConfigError: as `Plan.check`, or an option that changes nothing in a .json file.
+    """
+    plan.check(suffix)
+    for option, chosen in (
+        ("--include", plan.include != "everything"),
+        ("--with-reasons", plan.with_reasons),
+        ("--originals", plan.originals),
+    ):
+        if chosen and suffix == ".json":
+            raise ConfigError(
+                f"{option}: .json holds the whole storyboard and no pictures; leave {option} out"
+            )
+
+
+def _each(texts: Sequence[Path], targets: Sequence[Path], one: Callable[[Path, Path], None]) -> None:
+    """Illustrate text after text; of several, the failure of one is a line."""
+    if len(texts) == 1:
+        one(texts[0], targets[0])
+        return
+    for text, target in zip(texts, targets, strict=True):
+        try:
+            one(text, target)
+        except (LimnerError, OSError) as error:
+            say(f"limner: {text}: {error}")
+
+
+def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: bool) -> list[Path]:
+    """The file to write of each text, checked before any work is done.
+
+    Raises:
+        ConfigError: no text, an unknown or impossible format, or two texts for one file.
+        LimnerError: as `check_place`.
+    """
+    if not texts:
+        raise ConfigError(
+            "illustrate: no text given; example: limner illustrate recipe.md --library lib -o a.html"
+        )
+    suffix = f".{(asked or 'html').lower().removeprefix('.')}"
+    if suffix not in SUFFIXES:
+        raise ConfigError("--format: " + unknown("output format", asked, (one[1:] for one in SUFFIXES)))
+    stems = ["text" if text == STANDARD else text.stem for text in texts]
+    if out == STANDARD:
+        if len(texts) > 1:
+            raise ConfigError(f"--out -: holds one page, found {len(texts)} texts; name a folder")
+        if suffix == ".md":
+            raise ConfigError("--out -: md comes with a folder of pictures; name a file, or another --format")
+        return [Path(f"{stems[0]}{suffix}")]
+    if len(texts) == 1 and not out.is_dir():
+        if asked and out.suffix and check(out) != suffix:
+            raise ConfigError(f"--format {asked}: --out {out} says another format; leave one of the two out")
+        target = out if out.suffix or not asked else out.with_name(f"{out.name}{suffix}")
+        check(target)
+        check_place(target, overwrite=overwrite)
+        return [target]
+    twice = sorted({stem for stem in stems if stems.count(stem) > 1})
+    if twice:
+        raise ConfigError(f"--out {out}: several texts are called {twice[0]}; illustrate them one by one")
+    if not out.is_dir():
+        if out.exists() or out.suffix in SUFFIXES:
+            raise ConfigError(f"--out {out}: expected a folder for {len(texts)} texts; name one")
+        out.mkdir()
+    targets = [out / f"{stem}{suffix}" for stem in stems]
+    for target in targets:
+        check_place(target, overwrite=overwrite)
+    return targets
+
+
+def _read(text: Path, by: Segmentation | None, kind: Format | None) -> Reading:
+    """A text file, or standard input."""
+    if text == STANDARD:
+        return read_story_stream(sys.stdin.buffer, "standard input", by=by, format=kind or "markdown")
+    return read_story_report(text, by=by, format=kind)
 
 
 def _pin(word: str) -> tuple[int, str]:

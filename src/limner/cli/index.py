@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from limner.cli.terminal import Flag, Many, emit_report
+from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
@@ -40,6 +41,7 @@ def index(
     ----------
     sources
         Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths.
+        A captions.jsonl or metadata.jsonl (or .csv) that lies in a folder is read with it.
     library
         Folder of the library; made if absent.
     encoder
@@ -99,5 +101,6 @@ def index(
         raise KeyboardInterrupt
     if not report.pictures:
         raise DataError(
-            f"{library}: holds no picture; {report.found} files looked like one, see the reasons above"
+            f"{library}: holds no picture; {counted(report.found, 'file')} looked like one,"
+            " see the reasons above"
         )

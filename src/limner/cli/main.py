@@ -9,29 +9,36 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
 from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
 from limner.records import limner_version
 
-_COMMANDS = {
-    "index": "Read folders of pictures into a library.",
-    "illustrate": "Choose a picture for every step of a text.",
-    "search": "Find pictures by words.",
-    "calibrate": "Fit what a channel says on your own captioned pictures.",
-    "evaluate": "Measure retrieval on a data set of illustrated stories.",
-    "train": "Train a system as a settings file says.",
-    "sweep": "Choose settings on validation by training a grid of them.",
-    "measure": "Measure a trained system on its test split.",
-    "table": "Make a published table from finished runs.",
-    "figure": "Draw a published figure from finished runs.",
-    "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
-    "data": "Audit data sets and fetch their pictures.",
-    "models": "List and fetch pretrained weights.",
-    "studio": "Make and change storyboards in a browser.",
-    "study": "Ask people which pictures fit, and analyse their votes.",
-    "demo": "Draw a small collection, index it and illustrate four texts.",
+_GROUPS = {
+    "Illustrate": {
+        "studio": "Make and change storyboards in a browser.",
+        "index": "Read folders of pictures into a library.",
+        "illustrate": "Choose a picture for every step of a text.",
+        "search": "Find pictures by words.",
+        "models": "List and fetch pretrained weights.",
+        "demo": "Draw a small collection, index it and illustrate four texts.",
+    },
+    "Research": {
+        "calibrate": "Fit what a channel says on your own captioned pictures.",
+        "data": "Audit data sets and fetch their pictures.",
+        "train": "Train a system as a settings file says.",
+        "sweep": "Choose settings on validation by training a grid of them.",
+        "measure": "Measure a trained system on its test split.",
+        "evaluate": "Measure retrieval on a data set of illustrated stories.",
+        "table": "Make a published table from finished runs.",
+        "figure": "Draw a published figure from finished runs.",
+        "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
+    },
+    "Studies": {
+        "study": "Ask people which pictures fit, and analyse their votes.",
+    },
 }
+_COMMANDS = {name for group in _GROUPS.values() for name in group}
 _EPILOGUE = """\
 Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --library lib -o recipe.html
 
@@ -47,14 +54,19 @@ def build_app(words: Sequence[str] = ()) -> App:
     app = App(
         name="limner",
         help="Illustrate a text with pictures from your own collection.",
-        help_epilogue="" if set(words) & _COMMANDS.keys() else _EPILOGUE,
+        help_epilogue="" if set(words) & _COMMANDS else _EPILOGUE,
         version=limner_version(),
         # Else Ctrl-C ends the process inside cyclopts, without a word.
         suppress_keyboard_interrupt=False,
     )
-    for name, summary in _COMMANDS.items():
-        own = None if name in words[:1] else summary
-        app.command(f"limner.cli.{name}:{name}", name=name, help=own)
+    options = Group("Options", sort_key=len(_GROUPS))
+    for flag in ("--help", "--version"):
+        app[flag].group = options
+    for place, (title, commands) in enumerate(_GROUPS.items()):
+        group = Group(title, sort_key=place)
+        for number, (name, summary) in enumerate(commands.items()):
+            own = None if name in words[:1] else summary
+            app.command(f"limner.cli.{name}:{name}", name=name, help=own, group=group, sort_key=number)
     return app
 
 
@@ -73,6 +85,8 @@ def run(words: list[str], *, debug: bool = False) -> int:
     """Run one command; returns the exit status instead of leaving."""
     if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
         return _refuse(2, unknown("command", words[0], _COMMANDS))
+    # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.
+    words = ["./-" if word == "-" else word for word in words]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", LimnerWarning)

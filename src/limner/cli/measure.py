@@ -10,6 +10,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit_report, say
+from limner.counts import counted
 from limner.devices import Precision, device_of
 from limner.errors import ConfigError
 from limner.evaluation.caption_scores import perplexity
@@ -106,9 +107,9 @@ def measure(
                 figures[f"{decoding} R@1"] = _recall(found.own, 1)
                 figures[f"{decoding} StR@1"] = _recall(found.story, 1)
         rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
-        say(f"{run}: measured {result.about.system} on {len(result.ids)} {part} pairs")
+        say(f"{run}: measured {result.about.system} on {counted(len(result.ids), f'{part} pair')}")
         shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
-        lines.append(f"{result.about.system}\t{len(result.ids)} pairs\t{shown}")
+        lines.append(f"{result.about.system}\t{counted(len(result.ids), 'pair')}\t{shown}")
     emit_report(rows, lines, as_json=json)
 
 

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 
 from limner.cli.terminal import Flag, emit_json, emit_table, say
-from limner.encoders.catalogue import SHIPPED, available, fetch_weights
+from limner.encoders.catalogue import SHIPPED, available, fetch_weights, offered
 from limner.progress import BytesProgress
 
 models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
@@ -67,18 +67,24 @@ def export(run: Path, *, output: Annotated[Path, Parameter(name=("--output", "-o
 def get(name: str, *, to: Path | None = None) -> None:
     """Download the published weights of a picture encoder.
 
+    What will be downloaded is said first: size, origin and licence.
+
     Example: limner models get resnet50
+
+    Example: limner models get clip:ViT-B-32
 
     Parameters
     ----------
     name
-        Encoder, see 'limner models list'; or another clip model, such as clip:ViT-B-16-SigLIP2, with the
-        extra 'clip'.
+        Encoder, see 'limner models list'; or a clip model, such as clip:ViT-B-32 or
+        clip:ViT-B-16-SigLIP2, with the extra 'clip'. clip:NAME@TAG names other weights than the usual ones.
     to
         Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """
+    offer = offered(name, to)
+    say(str(offer))
     with BytesProgress(name) as progress:
-        path = fetch_weights(name, to, progress=progress)
+        path = fetch_weights(offer.name, to, progress=progress)
     say(f"{name}: {path}")
 
 

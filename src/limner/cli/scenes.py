@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from limner.cli.terminal import emit_report, resumable, say
+from limner.counts import counted
 from limner.devices import device_of
 from limner.errors import ConfigError, MissingError
 from limner.progress import IndexProgress
@@ -182,7 +183,7 @@ def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
 
     speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
     lines = [
-        f"{to / GRAPHS}: {report.pictures:,} graphs of {report.files:,} files"
+        f"{to / GRAPHS}: {counted(report.pictures, 'graph')} of {counted(report.files, 'file')}"
         f" ({report.looked_at:,} looked at now{speed}),"
         f" {report.empty:,} empty",
         f"{report.objects:,} objects, {report.relations:,} relations by {report.related_by}",

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from rich.table import Column, Table
 
 from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
+from limner.counts import counted
 from limner.records import Record
 
 
@@ -31,6 +32,7 @@ def search(
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
     channel: Many = (),
     model: Path | None = None,
+    weights: Many = (),
     device: str = "auto",
     json: Flag = False,
 ) -> None:
@@ -52,6 +54,8 @@ def search(
         captions, base, labels or clip (repeatable); all the library has unless given.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
+    weights
+        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
     device
         What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     json
@@ -59,7 +63,9 @@ def search(
     """
     from limner.api import Library
 
-    found = Library.open(library, device=device).search(words, k, model=model, channels=channel)
+    found = Library.open(library, weights=weights, device=device).search(
+        words, k, model=model, channels=channel
+    )
     for line in found.notes:
         say(line)
     rows = []
@@ -70,7 +76,8 @@ def search(
     silent = sum(not row.shares for row in rows)
     if silent:
         say(
-            f"{silent} of these {len(rows)} pictures have nothing to compare with words: no evidence, hence 0"
+            f"nothing to compare with words in {counted(silent, 'picture')} of {len(rows)}:"
+            " no evidence, hence 0"
         )
     if json:
         emit_json(rows)

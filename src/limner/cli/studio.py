@@ -6,7 +6,6 @@ It parses options and prints the address; `limner.studio` is the studio.
 from pathlib import Path
 
 from limner.cli.terminal import Many, emit, say
-from limner.web import check_installed
 
 
 def studio(
@@ -45,7 +44,7 @@ def studio(
     metric
         Folder of a trained same-document metric by which pictures pull each other.
     weights
-        NAME=FILE, or a folder to look in, for folders that are added (repeatable).
+        NAME=FILE, or a folder to look in, for words and for folders that are added (repeatable).
     device
         What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are read on
         the CPU.
@@ -54,11 +53,10 @@ def studio(
     browser
         Open the browser.
     """
-    check_installed("studio", "studio")
     from limner.studio.app import serve_studio
 
     def ready(address: str) -> None:
-        emit(f"limner studio: {address}")
+        emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
         say("Ctrl-C ends it; projects are kept.")
 
     serve_studio(

@@ -3,17 +3,29 @@
 It parses options and prints; `limner.study` makes, serves and analyses studies.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App
 
 from limner.cli.terminal import PLAIN, Flag, Many, deliver, emit, emit_report, say
 from limner.config import build
+from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.files import readable
-from limner.study.records import StudyFiles, Vote, read_study, read_votes, vote_lines
-from limner.web import check_installed
+from limner.study.records import (
+    Notice,
+    StudyFiles,
+    Vote,
+    check_votes,
+    read_study,
+    read_votes,
+    vote_lines,
+)
+
+if TYPE_CHECKING:
+    from limner.study.raters import Panelist
 
 
 def preferences(
@@ -51,7 +63,8 @@ def preferences(
         )
     found = read_preferences(projects or library / "projects")
     topics, judgements = write_preferences(found, to)
-    emit(f"{len(found)} preferences, {topics} topics, {judgements} judgements: {to}")
+    told = (counted(len(found), "preference"), counted(topics, "topic"), counted(judgements, "judgement"))
+    emit(f"{', '.join(told)}: {to}")
 
 
 def serve(
@@ -63,6 +76,15 @@ def serve(
     name: Many = (),
     limit: int | None = None,
     hold_minutes: float = 20.0,
+    contact: str = "",
+    purpose: str = "",
+    retention: str = "",
+    panel: Literal["", "prolific", "mturk"] = "",
+    completion_code: str = "",
+    completion_url: str = "",
+    screen_out: int = 0,
+    screen_out_code: str = "",
+    screen_out_url: str = "",
 ) -> None:
     """Show a study to raters in a browser and keep their votes.
 
@@ -71,6 +93,8 @@ def serve(
     whoever is given it may take part. Ctrl-C ends it; nothing is lost, and it can be started again.
 
     Example: limner study serve preferences-study
+
+    Example: limner study serve preferences-study --host 0.0.0.0 --panel prolific --completion-code C1ABCDEF
 
     Parameters
     ----------
@@ -88,14 +112,42 @@ def serve(
         Pages one rater is asked at most; all that are open unless given.
     hold_minutes
         How long a page is kept for a rater who does not answer.
+    contact
+        Whom raters may ask, for a study that was created without; so are the next two. Raters beyond this
+        machine must be told all three.
+    purpose
+        What their answers are for.
+    retention
+        How long their answers are kept, and where.
+    panel
+        Raters come from Prolific (PROLIFIC_PID, STUDY_ID and SESSION_ID in the address) or Mechanical Turk
+        (workerId, hitId and assignmentId), each worker once.
+    completion_code
+        Shown to raters who are through.
+    completion_url
+        Where they go then, an https address; that of Prolific for the code with --panel prolific.
+    screen_out
+        Ask a rater nothing more after so many wrong answers to attention checks; 0 for never.
+    screen_out_code
+        Shown to those.
+    screen_out_url
+        Where those go, as --completion-url.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: expected at least 1")
     if not 0 < hold_minutes < 10_000:
         raise ConfigError(f"--hold-minutes {hold_minutes:g}: expected more than 0, and less than a week")
-    check_installed("limner study serve", "studio,studies")
     from limner.study.app import serve_study
+    from limner.study.recruitment import Recruitment
 
+    if screen_out < 0:
+        raise ConfigError(f"--screen-out {screen_out}: expected 0 or more")
+    values = {
+        "panel": panel,
+        "done": {"code": completion_code, "url": completion_url},
+        "screen_out": screen_out or None,
+        "screened": {"code": screen_out_code, "url": screen_out_url},
+    }
     serve_study(
         study,
         votes=votes,
@@ -104,9 +156,24 @@ def serve(
         names=name,
         limit=limit,
         hold_s=60 * hold_minutes,
+        notice=_notice(contact, purpose, retention),
+        recruitment=build(Recruitment, values, "study serve"),
         note=say,
         ready=lambda address: emit(f"study open at {address}", flush=True),
     )
+
+
+def _notice(contact: str, purpose: str, retention: str) -> Notice | None:
+    """What raters are told, all of it or nothing."""
+    said = {"contact": contact, "purpose": purpose, "retention": retention}
+    missing = [f"--{name}" for name, words in said.items() if not words.strip()]
+    if len(missing) == len(said):
+        return None
+    if missing:
+        raise ConfigError(
+            f"study: {' and '.join(missing)} missing; raters are told all three, or none of them"
+        )
+    return Notice(**said)
 
 
 Paths = Annotated[tuple[Path, ...], PLAIN]
@@ -136,6 +203,7 @@ def create(
     names: str = "",
     part: Literal["val", "test"] = "test",
     decoding: Literal["steps", "distinct"] = "steps",
+    refined: Flag = False,
     size: int = 100,
     seed: int = 0,
     raters: int = 3,
@@ -143,6 +211,9 @@ def create(
     title: str = "Texts and pictures",
     question: str = "",
     consent: Path | None = None,
+    contact: str = "",
+    purpose: str = "",
+    retention: str = "",
     hypothesis: Many = (),
     json: Flag = False,
 ) -> None:
@@ -184,7 +255,9 @@ def create(
     part
         Part of the data set of measured runs.
     decoding
-        Tick-all from runs: every step by itself, or no first picture twice in a story.
+        From runs measured on stories: every step by itself, or no first picture twice in a story.
+    refined
+        From runs: show the first pictures after refinement by relations, where a run refines.
     size
         Items (tick-all: stories) drawn per relation; 0 takes all there are.
     seed
@@ -199,14 +272,21 @@ def create(
         Shown to raters; the usual one unless given.
     consent
         Text file with what raters agree to; a short text unless given.
+    contact
+        Whom raters may ask, such as a name and an e-mail address. This and the next two are shown before
+        raters agree, and are needed before anybody beyond this machine is asked.
+    purpose
+        What their answers are for.
+    retention
+        How long their answers are kept, and where.
     hypothesis
         To register (repeatable); the one of the published study unless given.
     json
         Print the registration as JSON.
     """
     from limner.study.create import CONSENT, QUESTIONS, StudySettings, create_study
-    from limner.study.material import material_of
     from limner.study.report import registration_lines
+    from limner.study.sources import material_of
 
     chosen = tuple(name.strip() for name in names.split(",")) if names else ()
     letters = 2 if protocol == "pairwise" else 3
@@ -221,6 +301,7 @@ def create(
         "title": title,
         "question": question or QUESTIONS[protocol],
         "consent": agreed,
+        "notice": _notice(contact, purpose, retention),
         "hypotheses": hypothesis,
         "size": size or None,
         "seed": seed,
@@ -229,7 +310,9 @@ def create(
     }
     settings = build(StudySettings, values, "study create")
     systems = (tested, control, truth, items)
-    material = material_of(protocol, *systems, relations=relation, names=chosen, part=part, decoding=decoding)
+    material = material_of(
+        protocol, *systems, relations=relation, names=chosen, part=part, decoding=decoding, refined=refined
+    )
     made = create_study(to, material, settings)
     for line in material.notes:
         say(line)
@@ -263,11 +346,22 @@ def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> Non
 
 @study.command
 def export(
-    folder: Path, *, votes: str | None = None, to: Path | None = None, overwrite: Flag = False
+    folder: Path,
+    *,
+    votes: str | None = None,
+    format: Literal["jsonl", "csv"] = "jsonl",  # noqa: A002  (the option's name)
+    worker_ids: Flag = False,
+    to: Path | None = None,
+    overwrite: Flag = False,
 ) -> None:
-    """Write all votes as JSON lines, which 'limner study report --votes FILE' reads.
+    """Write all votes: as JSON lines, which 'limner study report --votes FILE' reads, or as a table.
+
+    The table has one row a vote: rater, page, item, stratum, whether it is an attention check and was passed,
+    answer, system, time, and whether the rater withdrew. A hash stands for workers of a panel.
 
     Example: limner study export preference --to votes.jsonl
+
+    Example: limner study export preference --format csv --to votes.csv
 
     Parameters
     ----------
@@ -275,15 +369,56 @@ def export(
         Of the study.
     votes
         Where votes are kept, see 'limner study status'.
+    format
+        jsonl (JSON lines) or csv (comma-separated values).
+    worker_ids
+        Name workers as their panel does, with its numbers of study and visit, to pay them. With csv alone.
     to
         File to write instead of printing.
     overwrite
         Replace a file that is there.
     """
-    _, cast = _opened(folder, votes)
+    if worker_ids and format != "csv":
+        raise ConfigError("--worker-ids: JSON lines never name workers; add --format csv")
     if to is not None and to.exists() and not overwrite:
         raise DataError(f"{to}: already there; pass --overwrite to replace it")
-    deliver(vote_lines(cast).rstrip("\n"), to, f"{len(cast):,} votes")
+    files, cast = _opened(folder, votes)
+    if format == "jsonl":
+        text = vote_lines(cast)
+    else:
+        from limner.study.tidy import tidy_csv
+
+        check_votes(cast, files.items, files.study.protocol)
+        text = tidy_csv(files, cast, _panelists(folder, votes), worker_ids=worker_ids)
+    deliver(text.rstrip("\n"), to, f"{len(cast):,} votes")
+
+
+@study.command
+def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
+    """Delete all that a rater answered, as a rater may do on every page; others may take their places.
+
+    Reports leave withdrawn votes out and count them. What a panel calls the rater is deleted as well.
+
+    Example: limner study withdraw preference --rater 9f3c61d07a2b
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    rater
+        Number that the rater sees on their pages, the id in exported votes, or the worker id of a panel.
+    votes
+        Where votes are kept, see 'limner study serve'.
+    """
+    from limner.study.votes import stored_votes
+
+    with stored_votes(folder, votes) as base:
+        found = base.find(rater)
+        if base.withdrew(found):
+            emit(f"{found[:12]} had withdrawn before; nothing is left to delete")
+            return
+        count = base.withdraw(found, "owner")
+    emit(f"{found[:12]} withdrawn: {count:,} vote{'' if count == 1 else 's'} deleted")
 
 
 @study.command
@@ -292,13 +427,15 @@ def report(
     *,
     votes: str | None = None,
     format: Literal["md", "latex", "html", "json"] = "md",  # noqa: A002  (the option's name)
+    published: Flag = False,
     resamples: int = 10_000,
     to: Path | None = None,
 ) -> None:
-    """Run the registered analysis and print its tables, the paper's figures beside ours.
+    """Run the registered analysis and print its tables.
 
     Majorities, exact sign test, t-test with effect size, power, agreement, per relation; with all raters and
-    without those who failed an attention check.
+    without those who failed an attention check. What raters withdrew is left out and counted; a report before
+    all votes are in says that it is an interim one.
 
     Example: limner study report preference --format html --to report.html
 
@@ -310,6 +447,8 @@ def report(
         Where votes are kept, see 'limner study status'.
     format
         md, latex (tables alone), html (one page) or json (every figure).
+    published
+        Also show the figures that the papers print, beside ours.
     resamples
         Of the bootstrap intervals.
     to
@@ -319,8 +458,9 @@ def report(
     from limner.study.report import report_text
 
     files, cast = _opened(folder, votes)
-    text = report_text(files, analyse(files, cast, resamples=resamples), format)
-    deliver(text, to, f"{len(cast):,} votes of {len(files.items):,} items")
+    found = analyse(files, cast, resamples=resamples)
+    text = report_text(files, found, format, published=published)
+    deliver(text, to, f"{found.votes:,} of {found.due:,} votes")
 
 
 def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
@@ -331,3 +471,13 @@ def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
     from limner.study.votes import read_stored
 
     return files, read_stored(folder, votes)
+
+
+def _panelists(folder: Path, votes: str | None) -> "Mapping[str, Panelist]":
+    """How panels know the raters; a file of votes does not say."""
+    if votes is not None and votes.endswith(".jsonl"):
+        return {}
+    from limner.study.votes import stored_votes
+
+    with stored_votes(folder, votes) as base:
+        return base.panelists()

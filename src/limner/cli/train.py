@@ -16,6 +16,7 @@ from cyclopts import Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
 from limner.cli.terminal import emit_report, say
+from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError
 from limner.progress import Bar, IndexProgress
@@ -212,7 +213,7 @@ class Watch(ExitStack):
             entry = position.history[-1]
             self._last = f"{event.metric} {event.values[event.metric]:.3f}"
             if "topics" in entry:
-                say(f"{entry['topics']} topics: {values}")
+                say(f"{counted(entry['topics'], 'topic')}: {values}")
                 return
             losses = _figures(entry["loss"])
             self._steps.note(f"epoch {position.epoch}/{event.epochs}: {losses} | {values} | {left}")

@@ -1,0 +1,202 @@
+"""``limner illustrate`` in a pipe, over several texts, and its formats and options."""
+
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from docx import Document
+from PIL import Image
+from pypdf import PdfReader
+
+from limner.cli.main import run
+
+WHOLE = "# Three colours\n\nThey came from far.\n\n## Method\n\n1. A red field.\n2. A blue lake.\n"
+PINNED = ("--pin", "1=red field.png", "--pin", "2=blue lake.png")
+TEXT = "# Three colours\n\nA red field.\n\nA blue lake.\n"
+
+
+@pytest.fixture(scope="module")
+def lib(tmp_path_factory):
+    root = tmp_path_factory.mktemp("illustrate")
+    pictures = root / "pictures"
+    pictures.mkdir()
+    for name in ("red field", "blue lake", "green hill"):
+        Image.new("RGB", (64, 48), name.split()[0]).save(pictures / f"{name}.png")
+    assert run(["index", str(pictures), "--library", str(root / "lib"), "--encoder", "colour"]) == 0
+    return str(root / "lib")
+
+
+@pytest.fixture
+def typed(monkeypatch, tmp_path):
+    """Runs the command in a folder of its own, with some bytes on standard input."""
+    monkeypatch.chdir(tmp_path)
+
+    def illustrate(lib, *words, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        return run(["illustrate", *words, "--library", lib])
+
+    return illustrate
+
+
+def test_standard_input_to_standard_output(lib, typed, capfdbinary, tmp_path):
+    assert typed(lib, "-", "-o", "-", stdin=TEXT.encode()) == 0
+    out, err = capfdbinary.readouterr()
+    assert out.lower().startswith(b"<!doctype html")
+    assert out.rstrip().lower().endswith(b"</html>")
+    assert b"Three colours" in out
+    assert b"2 steps" in err
+    assert b"2 steps, 0 left blank" not in out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "start"), [("pdf", b"%PDF-"), ("pptx", b"PK\x03\x04"), ("json", b"{"), (".PDF", b"%PDF-")]
+)
+def test_the_format_of_standard_output_is_named(lib, typed, capfdbinary, kind, start):
+    assert typed(lib, "-", "-o", "-", "--format", kind, stdin=TEXT.encode()) == 0
+    assert capfdbinary.readouterr().out.startswith(start)
+
+
+def test_standard_input_is_read_as_said(lib, typed, tmp_path):
+    page = b"<html><body><h1>Two</h1><ol><li>A red field.</li><li>A blue lake.</li></ol></body></html>"
+    assert typed(lib, "-", "-o", "a.json", "--text-format", "html", stdin=page) == 0
+    assert typed(lib, "-", "-o", "b.json", stdin=TEXT.encode()) == 0
+    first, second = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert [step["text"] for step in first["story"]["steps"]] == ["A red field.", "A blue lake."]
+    assert second["story"]["title"] == "Three colours"
+
+
+def test_a_name_without_a_suffix_gets_that_of_the_format(lib, typed, tmp_path):
+    (tmp_path / "a.md").write_text(TEXT)
+    assert typed(lib, "a.md", "-o", "page", "--format", "json") == 0
+    assert (tmp_path / "page.json").is_file()
+
+
+def test_several_texts_and_one_that_fails(lib, typed, tmp_path, capsys):
+    for name in ("a", "c"):
+        (tmp_path / f"{name}.md").write_text(TEXT)
+    (tmp_path / "b.md").write_text(" \n")
+    assert typed(lib, "a.md", "b.md", "gone.md", "c.md", "-o", "out") == 1
+    out, err = capsys.readouterr()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.html", "c.html"]
+    assert [line for line in err.splitlines() if line.startswith("limner: ")] == [
+        "limner: b.md: b.md: is empty; expected a text with words in it",
+        "limner: gone.md: gone.md: No such file or directory; expected a text file that can be read",
+        "limner: 2 of 4 texts could not be illustrated, see above",
+    ]
+    assert out.count("written: ") == 2
+    assert typed(lib, "a.md", "c.md", "-o", "out") == 1
+    assert "out/a.html exists already; name another file, or pass --overwrite" in capsys.readouterr().err
+    assert typed(lib, "a.md", "c.md", "-o", "out", "--overwrite", "--json") == 0
+    boards = json.loads(capsys.readouterr().out)
+    assert [board["story"]["id"] for board in boards] == ["a", "c"]
+
+
+def test_one_text_into_a_folder_that_is_there(lib, typed, tmp_path):
+    (tmp_path / "a.md").write_text(TEXT)
+    (tmp_path / "out").mkdir()
+    assert typed(lib, "a.md", "-o", "out", "--format", "md") == 0
+    assert (tmp_path / "out" / "a.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["-o", "x.html"], "no text given; example: limner illustrate"),
+        (["a.md", "-o", "-", "--json"], "--json and --out - both write to standard output"),
+        (["a.md", "a.md", "-o", "-"], "--out -: holds one page, found 2 texts"),
+        (["a.md", "-o", "-", "--format", "md"], "--out -: md comes with a folder of pictures"),
+        (
+            ["a.md", "-o", "-", "--format", "pfd"],
+            "--format: unknown output format 'pfd'; did you mean 'pdf'",
+        ),
+        (["a.md", "-o", "x.html", "--format", "pdf"], "--format pdf: --out x.html says another format"),
+        (["a.md", "sub/a.md", "-o", "out"], "several texts are called a"),
+        (["a.md", "b.md", "-o", "a.html"], "expected a folder for 2 texts"),
+        (["a.md", "-o", "x"], "unknown output format ''"),
+        (["a.md", "-o", "x.html", "--min-score", "2"], "for --min-score. Must be < 1"),
+        (["a.md", "-o", "x.html", "--layout", "recipes"], "--layout"),
+        (["a.md", "-o", "x.html", "--include", "all"], "--include"),
+        (["a.md", "-o", "x.pptx", "--layout", "recipe"], ".pptx has no layout recipe; expected slides or"),
+        (["a.md", "-o", "x.epub", "--layout", "slides"], ".epub has no layout slides; expected book or"),
+        (["a.md", "-o", "x.md", "--layout", "book"], ".md has no layout book; expected none;"),
+        (["a.md", "-o", "x.epub", "--page-size", "a5"], ".epub has no pages; leave the page size out"),
+        (["a.md", "-o", "x.md", "--page-size", "a5"], ".md has no pages; leave the page size out"),
+        (["a.md", "-o", "x.json", "--include", "steps"], "--include: .json holds the whole storyboard"),
+        (["a.md", "-o", "x.json", "--with-reasons"], "--with-reasons: .json holds the whole storyboard"),
+        (["a.md", "-o", "x.json", "--originals"], "--originals: .json holds the whole storyboard"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(lib, typed, tmp_path, capsys, words, part):  # noqa: PLR0917
+    assert typed(lib, *words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert part in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """A text with words between its steps."""
+    (tmp_path / "a.md").write_text(WHOLE)
+
+
+@pytest.mark.usefixtures("whole")
+def test_include_steps_leaves_the_rest_out(lib, typed, tmp_path):
+    assert typed(lib, "a.md", "-o", "all.html") == 0
+    assert typed(lib, "a.md", "-o", "steps.html", "--include", "steps") == 0
+    everything, steps = ((tmp_path / f"{name}.html").read_text() for name in ("all", "steps"))
+    assert "They came from far." in everything
+    assert "They came from far." not in steps
+    assert "A red field." in steps
+
+
+@pytest.mark.usefixtures("whole")
+def test_reasons_stand_in_the_file_where_they_are_asked_for(lib, typed, tmp_path):
+    assert typed(lib, "a.md", "-o", "plain.html") == 0
+    assert typed(lib, "a.md", "-o", "told.html", "--with-reasons") == 0
+    assert "Match strength" not in (tmp_path / "plain.html").read_text()
+    assert "Match strength" in (tmp_path / "told.html").read_text()
+
+
+@pytest.mark.usefixtures("whole")
+def test_layout_and_page_size_shape_the_file(lib, typed, tmp_path):
+    assert typed(lib, "a.md", "-o", "a.html", "--layout", "contact") == 0
+    assert 'class="layout-contact"' in (tmp_path / "a.html").read_text()
+    assert typed(lib, "a.md", "-o", "a.pdf", "--page-size", "a5", "--layout", "book") == 0
+    pages = PdfReader(tmp_path / "a.pdf").pages
+    assert (round(pages[0].mediabox.width), round(pages[0].mediabox.height)) == (595, 420)
+    assert typed(lib, "a.md", "-o", "a.docx", "--page-size", "letter") == 0
+    section = Document(str(tmp_path / "a.docx")).sections[0]
+    assert section.page_width.inches == pytest.approx(8.5, abs=0.01)
+
+
+@pytest.mark.usefixtures("whole")
+def test_originals_are_the_files_themselves(lib, typed, tmp_path):
+    assert typed(lib, "a.md", "-o", "made.md", "--originals", *PINNED) == 0
+    assert typed(lib, "a.md", "-o", "scaled.md", *PINNED) == 0
+
+    originals = {path.read_bytes() for path in Path(lib).with_name("pictures").iterdir()}
+    copies, scaled = (
+        {path.read_bytes() for path in tmp_path.glob(f"{name}*/*") if path.is_file()}
+        for name in ("made", "scaled")
+    )
+    assert len(copies) == len(scaled) == 2
+    assert copies <= originals
+    assert not scaled & originals
+
+
+@pytest.mark.usefixtures("whole")
+@pytest.mark.parametrize("kind", ["docx", "epub"])
+def test_documents_and_books_hold_the_words_and_the_pictures(lib, typed, tmp_path, kind):
+    assert typed(lib, "a.md", "-o", f"a.{kind}", *PINNED) == 0
+    with zipfile.ZipFile(tmp_path / f"a.{kind}") as made:
+        names = made.namelist()
+        words = b"".join(made.read(name) for name in names if name.endswith(("xml", "xhtml")))
+    assert b"They came from far." in words
+    assert b"A blue lake." in words
+    assert len([name for name in names if "media/" in name or "/pictures/" in name]) == 2

@@ -1,0 +1,107 @@
+"""Numbers agree with their nouns, in every message that a person reads."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import limner
+from limner.counts import counted
+from limner.library.known import IndexReport
+
+SOURCE = Path(limner.__file__).parent
+OF_ARRAYS = ("encoders", "losses", "nn", "paper", "systems", "worlds")
+"""Rooms whose messages tell of batches and shapes, or that draw published tables."""
+NOUNS = "pictures|steps|files|texts|warnings|stories|pages|topics|groups|duplicates|words|judgements|pairs"
+# A number in an f-string, at most two words, and a plural.
+PLURAL = re.compile(
+    rf"\{{[^{{}}]+\}} (?:(?!of |in |and |is |are |has |from |with )[\w-]+ ){{0,2}}?(?:{NOUNS})\b(?!/s)"
+)
+# What is never one: limits, several by the condition before, or no number at all.
+NEVER_ONE = (
+    "{one.pairs:,} captioned pictures",  # at least 50
+    "{len(texts)} texts",  # several, or it would have been one page
+    "{len(steps)} of {len(codes)} steps",  # of a text of several languages
+    "{len(found)} different pictures are called",
+    "shows {len(step.pictures)} pictures",
+    "{BATCH_FILES:,} files",
+    "{count:,} steps, at most",
+    "{TEXTS_WAITING} texts",
+    "{len(answers)} steps got",  # texts of the demonstration
+    "{suffix} files are not read",
+    "{run.folder} compares pictures",
+    "{self.system} compares pictures",
+    "{settings.system} takes no steps",
+    "perplexity, {kind} pictures",
+    "{task.completed:,.0f} of",  # a bar's
+    "all {total:,} pictures are there",  # of a published set
+    "{gone:,} of {total:,} pictures",
+    "{len(self.words) - len(self._numbers)} words come twice",  # a damaged file
+    "{len(data.pairs):,} pairs left out by licence",
+    "{rows} texts, expected at least 2",
+    "pictures stand {order}",  # a column of numbers
+    "{MAX_PAGES} or more pages",
+    "{len(references)} true texts, expected as many",
+    "{total} pairs, expected at least",
+    "{total} different pictures, expected at least",
+    "{len(features)} pictures, expected at least 2",
+    "{len(names)} groups for",
+    "pairs of one picture",
+    "{path} and {paths[0]} have different steps",
+    "{steps} steps are not in the population",
+    "a context of {len(self.context)} texts",
+    "of {entry['steps']} steps, where",
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "due"),
+    [
+        (0, "picture", "0 pictures"),
+        (1, "picture", "1 picture"),
+        (1906, "picture", "1,906 pictures"),
+        (1, "near-duplicate group", "1 near-duplicate group"),
+        (2, "story", "2 stories"),
+        (2, "key", "2 keys"),
+    ],
+)
+def test_a_number_and_its_noun(count, noun, due):
+    assert counted(count, noun) == due
+
+
+def test_an_unusual_plural_is_given():
+    assert counted(2, "axis", "axes") == "2 axes"
+    assert counted(1, "axis", "axes") == "1 axis"
+
+
+def read_by_people():
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.relative_to(SOURCE).parts[0] not in OF_ARRAYS:
+            yield path
+
+
+def test_no_message_counts_without_the_wording_function():
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        for path in read_by_people()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if PLURAL.search(line) and not any(one in line for one in NEVER_ONE)
+    ]
+    assert not found, "use limner.counts.counted, or add to NEVER_ONE what is never one: " + "\n".join(found)
+
+
+def test_the_rule_finds_a_wrong_plural():
+    assert PLURAL.search('f"{len(pictures):,} pictures in the library"')
+    assert PLURAL.search('f"{count} near-duplicate groups"')
+    assert not PLURAL.search("f\"{counted(count, 'picture')} in the library\"")
+
+
+def test_a_report_on_one_of_everything():
+    report = IndexReport(
+        **{"found": 1, "other_files": 1, "exact_duplicates": 1, "near_groups": 1, "near_pictures": 1},
+        **{"pictures": 1, "incomplete": {"clip": 1}},
+    )
+    said = str(report)
+    assert "1 exact duplicate; 1 picture in 1 near-duplicate group" in said
+    assert "1 other file;" in said
+    assert "clip: no vector of 1 picture yet" in said
