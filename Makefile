@@ -12,7 +12,7 @@ help:
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
 	@echo "make browser the tests of all pages in a real browser (Chromium), which make test holds too"
-	@echo "make docs    write docs/commands.md from --help"
+	@echo "make docs    write docs/commands.md from --help, and build the documentation into build/docs"
 
 # Installed again only when the list of dependencies changes.
 .venv/installed: pyproject.toml constraints.txt
@@ -52,6 +52,8 @@ types: .venv/installed
 
 docs: .venv/installed
 	$(BIN)/python -m limner.cli.reference > docs/commands.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open build/docs/index.html"
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,10 +1,14 @@
-"""The wheel, installed into an empty environment: pictures without words are found with no download."""
+"""Wheel and sdist: what is inside, and an empty environment in which all that illustrating needs works."""
 
+import re
 import subprocess
 import sys
+import tarfile
 import venv
+import zipfile
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from PIL import Image, ImageDraw
@@ -39,17 +43,34 @@ def needed(lines: list[str], seen: dict) -> None:
         needed(seen[key].requires or [], seen)
 
 
-@pytest.fixture(scope="module")
-def empty_environment(tmp_path_factory):
-    """An environment that holds the wheel and what it declares, and no more."""
-    pytest.importorskip("hatchling", reason="hatchling, which builds the wheel, is not installed")
-    folder = tmp_path_factory.mktemp("wheel")
-    build = f"import hatchling.build as b; print(b.build_wheel({str(folder)!r}))"
-    built = subprocess.run(
-        [sys.executable, "-c", build], cwd=ROOT, capture_output=True, text=True, check=False
+def built(kind, source, to):
+    """A wheel or an sdist of a source tree, in a folder."""
+    build = f"import hatchling.build as b; print(b.build_{kind}({str(to)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", build], cwd=source, capture_output=True, text=True, check=False
     )
-    assert built.returncode == 0, built.stderr
-    wheel = folder / built.stdout.split()[-1]
+    assert done.returncode == 0, done.stderr
+    return to / done.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """The sdist of this tree, the wheel of this tree, and the wheel that is made of the sdist."""
+    pytest.importorskip("hatchling", reason="hatchling, which builds the archives, is not installed")
+    folder = tmp_path_factory.mktemp("archives")
+    sdist, wheel = built("sdist", ROOT, folder), built("wheel", ROOT, folder)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    again = folder / "again"
+    again.mkdir()
+    return sdist, wheel, built("wheel", folder / sdist.name.removesuffix(".tar.gz"), again)
+
+
+@pytest.fixture(scope="module")
+def empty_environment(archives, tmp_path_factory):
+    """An environment that holds the wheel of the sdist and what it declares, and no more."""
+    folder = tmp_path_factory.mktemp("wheel")
+    wheel = archives[2]
     place = folder / "venv"
     venv.create(place, symlinks=True)
     python = place / "bin" / "python"
@@ -65,12 +86,101 @@ def empty_environment(tmp_path_factory):
             if target.exists() and not (site / top).exists():
                 (site / top).symlink_to(target)
     (site / "sitecustomize.py").write_text(NO_NETWORK, encoding="utf-8")
-    assert not (site / "open_clip").exists()
+    for absent in ("open_clip", "gensim", "textblob", "matplotlib", "usearch", "ijson", "rawpy", "av"):
+        assert not (site / absent).exists(), f"{absent} is of an extra"
     return place
 
 
+def test_both_archives_hold_everything_that_is_no_module(archives):
+    """Templates, pages of the studio, fonts, weights, photographs, word lists, and all licences."""
+    sdist, wheel, again = archives
+    package = ROOT / "src" / "limner"
+    due = {
+        path.relative_to(package.parent).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    for part in (
+        *(
+            "static/storyboard.html",
+            "studio/static/index.html",
+            "studio/static/board.js",
+            "study/static/base.html",
+        ),
+        *("export/fonts/DejaVuSans.ttf", "encoders/base.safetensors", "encoders/base-free.safetensors"),
+        *("worlds/photographs/china.jpg", "english_words.txt.gz", "py.typed"),
+    ):
+        assert f"limner/{part}" in due
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        names = set(one.namelist())
+        assert names == set(other.namelist()), "the sdist lacks something, or has too much"
+        about = next(name for name in names if name.endswith("/METADATA"))
+        metadata = one.read(about).decode("utf-8")
+        assert {name for name in names if name.startswith("limner/")} == due
+        for name in ("LICENSE", "NOTICE", "src/limner/export/fonts/LICENSE"):
+            inside = about.replace("METADATA", f"licenses/{name}")
+            assert one.read(inside) == (ROOT / name).read_bytes()
+            assert f"License-File: {name}" in metadata
+    assert "License-Expression: MIT" in metadata
+    assert "Author: limner contributors" in metadata
+    with tarfile.open(sdist) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    for name in (
+        "LICENSE",
+        "NOTICE",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "README.md",
+    ):
+        assert name in inside
+    assert {f"src/{name}" for name in due} <= inside
+    assert sdist.stat().st_size < 60e6, "more than PyPI takes without asking is not far"
+
+
+@pytest.fixture
+def limner(empty_environment, tmp_path):
+    """Runs the installed command, without a network, in a folder of its own."""
+    environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+
+    def start(*words):
+        command = [str(empty_environment / "bin" / "limner"), *map(str, words)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+    def run(*words):
+        process = start(*words)
+        out, err = process.communicate(timeout=600)
+        assert process.returncode == 0, err
+        return out + err
+
+    run.start = start
+    return run
+
+
 @pytest.mark.slow
-def test_a_fresh_install_illustrates_from_pixels_alone(empty_environment, tmp_path):
+def test_a_fresh_install_draws_the_demonstration_and_serves_the_studio(limner, tmp_path):
+    said = limner("demo", "demo")
+    assert said.count("steps got the picture that belongs to them") == 4
+    assert "By pixels alone" in said
+    page = tmp_path / "demo" / "photographs.html"
+    assert page.is_file()
+    text = next((tmp_path / "demo" / "texts").glob("*.md"))
+    limner("illustrate", text, "--library", "demo/library", "-o", "book.pdf")
+    assert (tmp_path / "book.pdf").read_bytes().startswith(b"%PDF")
+    studio = limner.start("studio", "--library", "demo/library", "--port", "0", "--no-browser")
+    try:
+        address = re.search(r"http://\S+", studio.stdout.readline())[0]
+        with urlopen(address) as answer:  # noqa: S310  (of the studio just started)
+            assert b"<title>" in answer.read()
+    finally:
+        studio.terminate()
+        studio.communicate(timeout=60)
+
+
+@pytest.mark.slow
+def test_a_fresh_install_illustrates_from_pixels_alone(limner, empty_environment, tmp_path):
     pictures = tmp_path / "pictures"
     pictures.mkdir()
     for number, (ground, colour) in enumerate([("skyblue", "yellow"), ("black", "white"), ("green", "red")]):
@@ -81,18 +191,6 @@ def test_a_fresh_install_illustrates_from_pixels_alone(empty_environment, tmp_pa
     text.write_text(
         "A yellow sun in a blue sky.\n\nThe moon at night.\n\nA red ball on the grass.\n", "utf-8"
     )
-
-    def limner(*words):
-        done = subprocess.run(
-            [str(empty_environment / "bin" / "limner"), *map(str, words)],
-            cwd=tmp_path,
-            env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
 
     assert "pictures in the library: 3" in limner("index", pictures, "--library", "lib")
     assert "IMG_" in limner("search", "a red ball", "--library", "lib")

@@ -101,6 +101,10 @@ class Tables:
     def __init__(self, pictures: Sequence[Picture]) -> None:
         self._pictures = pictures
 
+    def has(self, name: str) -> bool:
+        """Whether there is a table: that of pictures is all there is."""
+        return name == PICTURES
+
     def scan(self, table: str, columns: Sequence[str], where: str = "") -> Iterator[pa.RecordBatch]:
         """All pictures, whatever the condition: each has a file."""
         assert table == PICTURES

@@ -1,0 +1,160 @@
+"""What a release needs beside the code: metadata, licences, citation, templates, a container that serves."""
+
+import json
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from cyclopts import CycloptsError
+
+import limner
+from limner.cli.main import build_app
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PLACEHOLDER = "https://example.org/fill-in/limner"
+PACKAGE = ROOT / "src" / "limner"
+NOTICE = (ROOT / "NOTICE").read_text(encoding="utf-8")
+OURS = {".css", ".html", ".js", ".json", ".md", ".py", ".svg", ".toml", ".typed"}
+"""Suffixes of what was written for limner; all else came from elsewhere, or was learned from such data."""
+
+
+def test_every_file_that_is_no_source_of_ours_is_in_the_notice():
+    files = [path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    foreign = [path for path in files if path.suffix not in OURS and path.name != "LICENSE"]
+    assert {path.suffix for path in foreign} >= {".gz", ".jpg", ".safetensors", ".ttf"}
+    missing = [str(path.relative_to(PACKAGE)) for path in foreign if path.name not in NOTICE]
+    assert not missing, f"say in NOTICE where these come from and under what terms: {missing}"
+
+
+def test_whatever_the_notice_names_is_there():
+    named = re.findall(r"^((?:\w+/)+[\w-]+\.\w+|[\w-]+\.txt\.gz)", NOTICE, re.MULTILINE)
+    assert len(named) >= 8
+    assert [one for one in named if not (PACKAGE / one).is_file()] == []
+
+
+def test_vendored_scripts_are_in_the_notice():
+    """A script that states a copyright or a licence of its own was not written here."""
+    for path in PACKAGE.rglob("*.js"):
+        head = path.read_text(encoding="utf-8")[:2000]
+        if re.search(r"(?i)copyright|@license|SPDX|licensed under", head):
+            assert path.name in NOTICE, path
+
+
+def test_the_metadata_name_who_and_where():
+    assert PROJECT["authors"] == [{"name": "limner contributors"}]
+    assert {"Homepage", "Documentation", "Source", "Issues", "Changelog"} <= PROJECT["urls"].keys()
+    assert all(address.startswith(PLACEHOLDER) for address in PROJECT["urls"].values())
+    for name in PROJECT["license-files"]:
+        assert (ROOT / name).is_file()
+    assert not [one for one in PROJECT["classifiers"] if one.startswith("License ::")], (
+        "license is an expression"
+    )
+
+
+def test_every_classifier_is_one_of_pypi():
+    known = pytest.importorskip("trove_classifiers").classifiers
+    assert [one for one in PROJECT["classifiers"] if one not in known] == []
+
+
+def test_the_citation_agrees_with_the_package():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()
+    assert (cited["version"], cited["license"]) == (PROJECT["version"], PROJECT["license"])
+    assert cited["authors"] == PROJECT["authors"]
+    assert cited["repository-code"] == PROJECT["urls"]["Source"]
+
+
+def test_the_changelog_knows_the_version():
+    titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert titles[0] == "Unreleased" or titles[0].startswith(PROJECT["version"])
+    assert any(title.startswith(PROJECT["version"]) for title in titles)
+
+
+def test_issue_templates_are_forms():
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert [path.name for path in forms] == ["bug.yml", "config.yml", "idea.yml"]
+    for path in forms:
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.name == "config.yml":
+            assert all(link["url"].startswith(PLACEHOLDER) for link in form["contact_links"])
+            continue
+        assert {"name", "description", "body"} <= form.keys()
+        ids = [field["id"] for field in form["body"] if field["type"] != "markdown"]
+        assert len(ids) == len(set(ids))
+        assert all(field["attributes"]["label"] for field in form["body"] if field["type"] != "markdown")
+
+
+def test_contributing_names_commands_that_there_are():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"\bmake (\w+)`?", text)) - {"test"} <= set(targets)
+    assert "make test" in text
+    for name in re.findall(r"`((?:docs|tests|src)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), name
+
+
+def instructions():
+    """Name and rest of every instruction of the container file, in order."""
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [tuple(line.split(maxsplit=1)) for line in lines]
+
+
+def check(words):
+    """Parse a command of limner without running it."""
+    assert words[0] == "limner", words
+    try:
+        build_app(words[1:]).parse_args(words[1:], exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        pytest.fail(f"{words}: {error}")
+
+
+def test_the_container_serves_the_studio_to_those_who_have_the_token():
+    found = dict(instructions())
+    words = [*json.loads(found["ENTRYPOINT"]), *json.loads(found["CMD"])]
+    check(words)
+    assert words[1] == "studio"
+    options = dict(zip(words[2::2], words[3::2], strict=False))
+    assert options["--library"] == found["VOLUME"]
+    assert options["--port"] == found["EXPOSE"]
+    # Other than loopback: reachable through a published port, and asked for a token by `limner.web.serving`.
+    assert options["--host"] == "0.0.0.0"  # noqa: S104
+    assert "--no-browser" in words
+
+
+def test_the_container_runs_as_a_user_without_rights_whose_volume_is_its_own():
+    order = instructions()
+    names = [name for name, _ in order]
+    found = dict(order)
+    assert found["USER"] not in ("root", "0")
+    assert names.index("USER") < names.index("ENTRYPOINT")
+    made = next(rest for name, rest in order if name == "RUN" and "useradd" in rest)
+    assert f"chown {found['USER']} {found['VOLUME']}" in made
+    assert names.index("USER") < names.index("VOLUME"), "a volume keeps the owner that the folder has"
+    torch = next(place for place, (_, rest) in enumerate(order) if "whl/cpu torch" in rest)
+    own = next(place for place, (_, rest) in enumerate(order) if rest.endswith("rm -rf /source"))
+    assert torch < own, "torch for the CPU first, or pip takes the build with CUDA"
+    base = re.fullmatch(r"docker\.io/library/python:(3\.\d+)-slim", found["FROM"])[1]
+    assert f"Programming Language :: Python :: {base}" in PROJECT["classifiers"]
+
+
+def test_the_commands_of_the_container_page_exist():
+    text = (ROOT / "docs" / "studio.md").read_text(encoding="utf-8").partition("## In a container")[2]
+    runs = [shlex.split(line) for line in text.splitlines() if line.startswith("podman run")]
+    assert len(runs) == 2
+    for words in runs:
+        place = words.index("limner")
+        rest = words[place + 1 :] or json.loads(dict(instructions())["CMD"])
+        check(["limner", *rest])
+        mounts = {
+            one.split(":")[1] for one in words[:place] if ":" in one and one.count(":") < 3 and "/" in one
+        }
+        assert rest[rest.index("--library") + 1] in mounts
+
+
+def test_versions_agree():
+    assert limner.__version__ == PROJECT["version"]
