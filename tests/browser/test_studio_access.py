@@ -93,6 +93,7 @@ def test_dialogs_of_the_start_page(storyboard, studio, *, width: int, scheme: st
     assert settled(page) == []
     page.get_by_role("button", name="Remove", exact=True).click()
     page.locator(".toast", has_text="Removed").wait_for()
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")  # Nothing is left under the note then.
     assert settled(page) == []
     page.click("#trash")
     page.get_by_role("button", name=f"Restore {named}", exact=True).wait_for()

@@ -60,8 +60,10 @@ def test_add_a_folder_and_stop_another(
             shutil.copy(collection / "shore" / f"IMG_{number:04}.jpg", folder)
         shutil.copy(collection / "shore" / "metadata.jsonl", folder)
     many.mkdir()
+    large = io.BytesIO()  # Quick to write, slow to read: the job is still under way when the page is back.
+    Image.linear_gradient("L").resize((3000, 2000)).save(large, "png")
     for number in range(800):
-        Image.effect_noise((96, 72), 40 + number % 50).save(many / f"{number}.png")
+        (many / f"{number}.png").write_bytes(large.getvalue() + number.to_bytes(2, "big"))
     with redirect_stdout(io.StringIO()):
         index(few, library=tmp_path / "library", encoder=("colour",))
     with serve_studio(tmp_path / "library", tmp_path / "projects") as address:

@@ -28,7 +28,8 @@ class Compare {
       store.removeEventListener("saving", draw);
     });
     this.box.addEventListener("keydown", (event) => this.#key(event));
-    this.#begin(picture);
+    this.asked = picture?.id; // It may come only with what is offered.
+    this.#begin();
     this.#draw();
     this.row.querySelector(".acts .main:enabled")?.focus();
   }
@@ -40,14 +41,15 @@ class Compare {
     return [...new Map([chosen, ...offered].filter(Boolean).map((one) => [id(one), one])).values()];
   }
 
-  #begin(picture) {
+  #begin() {
     this.step = this.board.selected;
     this.begun = this.panel.offers.of?.step === this.step; // Else again, once there is something to compare with.
     const known = this.#candidates.map(id);
-    this.slots = [...new Set([known[0], picture?.id ?? known[1]])].filter((one) => known.includes(one));
+    this.slots = [...new Set([known[0], known.includes(this.asked) ? this.asked : known[1]])].filter(Boolean);
   }
 
   #turn(by) {
+    this.asked = undefined;
     this.board.select(this.board.selected + by);
     this.#draw();
     announce(`Step ${this.board.selected + 1}`);
