@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Each worker has one thread: threads that wait for each other on busy cores cost a fifth of the time.
 QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2
 
-.PHONY: help studio demo test lint types quick browser docs clean
+.PHONY: help studio demo test lint types quick browser docs lock clean
 
 help:
 	@echo "make studio  draw a collection, index it, open a storyboard in the browser"
@@ -13,6 +13,7 @@ help:
 	@echo "make quick   the fast tests only"
 	@echo "make browser the tests of all pages in a real browser (Chromium), which make test holds too"
 	@echo "make docs    write docs/commands.md from --help, and build the documentation into build/docs"
+	@echo "make lock    pin the dependencies of a release with their hashes, in requirements.lock"
 
 # Installed again only when the list of dependencies changes.
 .venv/installed: pyproject.toml constraints.txt
@@ -54,6 +55,13 @@ docs: .venv/installed
 	$(BIN)/python -m limner.cli.reference > docs/commands.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "open build/docs/index.html"
+
+# In an environment of its own: uv is no dependency.
+lock:
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet uv
+	build/lock/bin/uv pip compile --no-config --default-index https://pypi.org/simple --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet --constraint constraints.txt pyproject.toml --output-file requirements.lock
 
 clean:
 	rm -rf .venv demo build dist .mypy_cache .ruff_cache .pytest_cache

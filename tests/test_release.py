@@ -4,14 +4,19 @@ import json
 import re
 import shlex
 import tomllib
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
 import yaml
 from cyclopts import CycloptsError
+from fontTools.ttLib import TTFont
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import limner
 from limner.cli.main import build_app
+from limner.encoders.base_network import read_card
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -34,6 +39,81 @@ def test_whatever_the_notice_names_is_there():
     named = re.findall(r"^((?:\w+/)+[\w-]+\.\w+|[\w-]+\.txt\.gz)", NOTICE, re.MULTILINE)
     assert len(named) >= 8
     assert [one for one in named if not (PACKAGE / one).is_file()] == []
+
+
+LICENCES = re.compile(r"\bMIT\b|CC BY|(?i:public domain)|Bitstream Vera|RESEARCH AND EDUCATION ONLY")
+
+
+def entry_of(name):
+    """What NOTICE says of a file: the paragraph that names it."""
+    return next((part for part in NOTICE.split("\n\n") if name in part), "")
+
+
+def test_weights_fonts_and_pictures_are_in_the_notice_with_their_licence():
+    kinds = {".gz", ".jpg", ".safetensors", ".ttf"}
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in kinds]
+    assert {path.suffix for path in files} == kinds
+    assert [path.name for path in files if not LICENCES.search(entry_of(path.name))] == []
+
+
+def test_a_font_is_under_the_licence_that_the_notice_states():
+    """A font file states its licence itself."""
+    told = (PACKAGE / "export" / "fonts" / "LICENSE").read_text(encoding="utf-8")
+    fonts = list(PACKAGE.rglob("*.ttf"))
+    assert fonts
+    for path in fonts:
+        with TTFont(path) as font:
+            stated = font["name"].getDebugName(13)
+        assert "Bitstream Vera" in entry_of(path.name)
+        grant = stated[stated.index("Permission is hereby granted") :]
+        assert " ".join(grant.split())[:700] in " ".join(told.split()), path
+
+
+def test_weights_may_be_used_as_the_notice_states():
+    """A file of weights carries what may be done with it."""
+    for name, words in (("base", "RESEARCH AND EDUCATION ONLY"), ("base-free", "May be used for anything")):
+        terms = read_card(PACKAGE / "encoders" / f"{name}.safetensors").terms
+        assert words in entry_of(f"{name}.safetensors")
+        assert terms.startswith("research and education only" if name == "base" else "free to use"), terms
+
+
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+PIN = re.compile(r"^([\w.-]+)==([^\s;\\]+)", re.MULTILINE)
+
+
+def pinned(text):
+    """Package → version that a file of requirements pins."""
+    return {canonicalize_name(name): version for name, version in PIN.findall(text)}
+
+
+def test_the_lock_pins_every_dependency_and_what_it_needs():
+    locked = pinned(LOCK)
+    for line in PROJECT["dependencies"]:
+        wanted = Requirement(line)
+        assert wanted.specifier.contains(locked[canonicalize_name(wanted.name)]), line
+    for name in locked:
+        try:
+            needs = [Requirement(line) for line in requires(name) or ()]
+        except PackageNotFoundError:  # of another system
+            continue
+        for need in needs:
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(need.name) in locked, f"{name} needs {need}"
+
+
+def test_every_line_of_the_lock_has_hashes_and_no_host():
+    parts = re.split(r"^(?=[\w.-]+==)", LOCK, flags=re.MULTILINE)[1:]
+    assert len(parts) == len(PIN.findall(LOCK)) > len(PROJECT["dependencies"])
+    assert [part[:40] for part in parts if not re.search(r"--hash=sha256:[0-9a-f]{64}\b", part)] == []
+    assert re.findall(r"https?:|file:|--[a-z-]*index|--find-links| @ ", LOCK) == []
+
+
+def test_lock_and_constraints_agree():
+    locked = pinned(LOCK)
+    tested = pinned((ROOT / "constraints.txt").read_text(encoding="utf-8"))
+    common = locked.keys() & tested.keys()
+    assert len(common) > 50
+    assert {name: (locked[name], tested[name]) for name in common if locked[name] != tested[name]} == {}
 
 
 def test_vendored_scripts_are_in_the_notice():
