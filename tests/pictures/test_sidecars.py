@@ -1,5 +1,7 @@
 """Words beside pictures and in their names."""
 
+import codecs
+import contextlib
 import json
 import os
 from datetime import UTC, datetime
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limner.encodings import decode_caption
 from limner.pictures import metadata as sidecars
 from limner.pictures.metadata import (
     Words,
@@ -18,6 +21,8 @@ from limner.pictures.metadata import (
     words_of_name,
     words_of_row,
 )
+
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def texts(words, source=None):
@@ -101,6 +106,60 @@ def test_text_and_json(tmp_path):
     assert texts(words, "sidecar") == ["A dog on a hill", "A hound"]
     assert texts(words, "keywords") == ["hill, grass"]
     assert (words.credit, words.license) == ("Ada", "CC0")
+
+
+@pytest.mark.parametrize(
+    ("caption", "encoding"),
+    [
+        ("Ein Mädchen übt Geige", "utf-16"),
+        ("Ein Mädchen übt Geige", "utf-8-sig"),
+        ("Grüße aus München", "cp1252"),
+        ("Crème brûlée à la vanille", "cp1252"),
+        ("Smørrebrød på bordet", "cp1252"),
+        ("A dog’s ball", "cp1252"),
+        ("Tři děti si hrají u moře", "cp1250"),
+        ("Ein schöner Tag am See", "mac_roman"),
+        ("庭で遊ぶ子供たち", "shift_jis"),
+        ("カフェ", "shift_jis"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.json"])
+def test_sidecars_in_other_encodings_are_read_where_that_is_certain(tmp_path, name, caption, encoding):
+    written = caption if name == "a.txt" else json.dumps({"caption": caption}, ensure_ascii=False)
+    words = read_sidecars([write(tmp_path, name, written.encode(encoding))])
+    assert (texts(words), words.warnings) == ([caption], ())
+
+
+@pytest.mark.parametrize(
+    ("caption", "encoding"),
+    [
+        ("犬", "shift_jis"),
+        ("富士山", "shift_jis"),
+        ("Кот", "cp1251"),
+        ("Дети играют в саду", "koi8-r"),
+        ("Кот on the table with milk", "koi8-r"),
+        ("猫 a cat", "shift_jis"),
+        ("庭で遊ぶ子供たち", "euc_jp"),
+        ("孩子们在花园里玩", "gb18030"),
+        ("정원에서 노는 아이들", "euc_kr"),
+        ("Niños", "cp1252"),
+        ("María", "mac_roman"),
+        ("Vaikai žaidžia", "cp1257"),
+    ],
+)
+def test_a_sidecar_in_an_uncertain_encoding_is_named_and_never_garbled(tmp_path, caption, encoding):
+    words = read_sidecars([write(tmp_path, "a.txt", caption.encode(encoding))])
+    assert texts(words) in ([], [caption])
+    if not words.captions:
+        assert words.warnings == (
+            "a.txt: is not UTF-8, and in which encoding it is written is not certain; save it as UTF-8",
+        )
+
+
+@given(st.binary())
+def test_any_bytes_are_a_caption_or_one_line(data):
+    with contextlib.suppress(ValueError):
+        assert "\ufffd" not in decode_caption(data) or b"\xef\xbf\xbd" in data or data[:2] in UTF16
 
 
 def test_a_photo_export_repeats_the_file_name(tmp_path):

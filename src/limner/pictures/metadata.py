@@ -25,6 +25,7 @@ from PIL.Image import Image
 from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
 
+from limner.encodings import decode_caption
 from limner.pictures.decode import display
 from limner.pictures.places import Place, exif_place, exported_place, xmp_place
 from limner.records import Caption
@@ -418,9 +419,9 @@ def _read_sidecar(path: bytes) -> Words:
             case ".xmp":
                 return read_xmp(data)
             case ".txt":
-                return Words(captions=captions([data.decode("utf-8-sig", errors="replace")], "sidecar"))
+                return Words(captions=captions([decode_caption(data)], "sidecar"))
             case _:
-                return words_of_row(json.loads(data.decode("utf-8-sig")), "sidecar")
+                return words_of_row(json.loads(decode_caption(data)), "sidecar")
     # A parser of XML or JSON may raise its own classes; the picture is good whatever is beside it.
     except Exception as error:
         return Words(warnings=(f"{display(os.fsencode(file.name))}: {error}",))

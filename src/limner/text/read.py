@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
 from limner.counts import counted
+from limner.encodings import MARKS
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.records import Segmentation, Step, Story
 from limner.text.document import CREDITS, Document, LeftOut, writing_direction
@@ -24,14 +25,6 @@ from limner.text.plain import read_plain
 from limner.text.segment import cut
 from limner.text.story_json import read_json
 
-# Longest first: the mark of UTF-32 little-endian begins with that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _MAGIC = {
     b"%PDF": "a PDF",
     b"PK\x03\x04": "a zip or Office file",
@@ -68,7 +61,7 @@ def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, st
     for magic, name in _MAGIC.items():
         if data.startswith(magic):
             raise DataError(f"{where}: is {name}; expected a text file; save or export it as text first")
-    for mark, encoding in _MARKS:
+    for mark, encoding in MARKS:
         if data.startswith(mark):
             return _strict(data, encoding, where).removeprefix("\ufeff"), ""
     if b"\0" in data:

@@ -1,0 +1,148 @@
+"""Short texts in whatever encoding a program wrote them: read where it is certain, else refused.
+
+A caption is too short for statistics of letters alone: the same bytes are "Smørrebrød" in Windows-1252 and
+"Smřrebrřd" in Windows-1250. A reading counts only where some language of its encoding has all its letters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from limner.language import language_of
+
+# Longest first: the mark of UTF-32 little-endian begins with that of UTF-16.
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte-order marks and what they say."""
+UNCERTAIN = "is not UTF-8, and in which encoding it is written is not certain; save it as UTF-8"
+_WESTERN: dict[str, str] = {
+    "ca": "àçèéíïòóúü",
+    "da": "åæéø",
+    "de": "äöüß",
+    "en": "éèêëïöüçñ",
+    "es": "áéíñóúü",
+    "et": "äõöüšž",
+    "fi": "äåöšž",
+    "fr": "àâæçéèêëîïôœùûüÿ",
+    "is": "áæéíðóöþúý",
+    "it": "àèéìòù",
+    "nl": "éëèêïóöüá",
+    "no": "åæéòóôø",
+    "pt": "àáâãçéêíóôõúü",
+    "sv": "äåöé",
+}
+_CENTRAL: dict[str, str] = {
+    "cs": "áčďéěíňóřšťúůýž",
+    "hr": "ćčđšž",
+    "hu": "áéíóöőúüű",
+    "pl": "ąćęłńóśźż",
+    "ro": "ăâîşţ",
+    "sk": "áäčďéíĺľňóôŕšťúýž",
+    "sl": "čšž",
+}
+_BALTIC: dict[str, str] = {"lt": "ąčęėįšųūž", "lv": "āčēģīķļņšūž", "et": _WESTERN["et"]}
+_TURKISH: dict[str, str] = {"tr": "âçğıîöşüû"}
+_LATIN = {
+    "cp1252": _WESTERN,
+    "cp1250": _CENTRAL | {"de": _WESTERN["de"]},
+    "cp1254": _TURKISH | {"de": _WESTERN["de"]},
+    "cp1257": _BALTIC,
+    "mac_roman": _WESTERN,
+    "cp850": _WESTERN,
+    "cp852": _CENTRAL,
+}
+"""Encoding → language → the letters beyond a to z that it is written with."""
+_WORD = re.compile(r"[^\W\d_]+")
+_SIGNS = frozenset("‘’“”„«»–—…€¡¿\u00a0")
+# Signs where nobody writes them: what is left of a letter in another encoding.
+_MISPLACED = re.compile(r"[^\W\d_][«»–—…€¡¿“”„][^\W\d_]|(?<!\S)[’”»–—…](?=\w)")
+# A caption in Japanese has these between its Chinese characters, and other encodings do not read as them.
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+_JAPANESE = re.compile("[\u3000-\u30ff\u4e00-\u9fff\uff01-\uff5e\\s\x21-\x7e]*")
+_EXPECTED = dict.fromkeys((*_WESTERN, *_CENTRAL, *_BALTIC, *_TURKISH), 1.0) | {"en": 5.0}
+# English, as every program of Windows writes it; other encodings read a letter there.
+_APOSTROPHE = re.compile("(?<=[A-Za-z])’(?:s|t|re|ll|ve|d|m)\\b")
+_LEAST, _FEWEST_WORDS = 0.9, 3
+
+
+def decode_caption(data: bytes) -> str:
+    """Decode a short text if its encoding is certain.
+
+    Certain are a byte-order mark, valid UTF-8, Japanese with kana in Shift-JIS, and a text in Latin letters
+    if all its possible readings are the same words, or if one alone is in a language of its encoding.
+
+    Args:
+        data: the bytes of the file.
+    Raises:
+        ValueError: the encoding is not certain, or the bytes are not valid in it; in words for a person.
+    """
+    marked = next((encoding for mark, encoding in MARKS if data.startswith(mark)), None)
+    try:
+        return data.decode(marked or "utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        if marked:
+            raise ValueError(
+                f"is not valid {marked}, which its first bytes promise; save it as UTF-8"
+            ) from None
+    if b"\0" in data:
+        raise ValueError(UNCERTAIN)
+    japanese = _read(data, "cp932")
+    if len(_KANA.findall(japanese)) > 1 and _JAPANESE.fullmatch(japanese):
+        return japanese
+    western = _read(data, "cp1252")
+    if _APOSTROPHE.sub("", western).isascii() and western:
+        return western
+    found: dict[str, set[str]] = {}
+    for encoding, alphabets in _LATIN.items():
+        text = _read(data, encoding)
+        if text and (spoken := _languages(text, alphabets)):
+            found.setdefault(text, set()).update(spoken)
+    if len(found) > 1:
+        found = {text: spoken for text, spoken in found.items() if _is_in(text, spoken)}
+    if len(found) != 1:
+        raise ValueError(UNCERTAIN)
+    return next(iter(found))
+
+
+def _read(data: bytes, encoding: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _languages(text: str, alphabets: Mapping[str, str]) -> set[str]:
+    """Languages in which a text can be written: all its letters are theirs, and its words look like words."""
+    beyond = [letter for letter in text if not letter.isascii()]
+    letters = [letter for letter in beyond if letter.isalpha()]
+    if not _SIGNS.issuperset(set(beyond) - set(letters)) or any(
+        unicodedata.category(letter) not in {"Ll", "Lu"} for letter in letters
+    ):
+        return set()
+    if 2 * len(letters) > sum(map(str.isalpha, text)):  # such as Cyrillic or Chinese read as Latin letters
+        return set()
+    foreign = [word for word in _WORD.findall(text) if not word.isascii()]
+    if _MISPLACED.search(text) or not all(map(_is_word, foreign)):
+        return set()
+    lower = {letter.lower() for letter in letters}
+    return {language for language, own in alphabets.items() if lower <= set(own)}
+
+
+def _is_word(word: str) -> bool:
+    """Whether letters beyond a to z stand among others, capitals at the beginning or throughout."""
+    is_cased = word.islower() or word.isupper() or word[1:].islower()
+    return is_cased and (len(word) == 1 or any(map(str.isascii, word)))
+
+
+def _is_in(text: str, languages: set[str]) -> bool:
+    """Whether a text, of some words at least, is clearly written in one of some languages."""
+    found = language_of(text, _EXPECTED)
+    return len(text.split()) >= _FEWEST_WORDS and found.code in languages and found.probability >= _LEAST
