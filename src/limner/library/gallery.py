@@ -7,6 +7,7 @@ state has changed it is made again.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from limner.library.store import SpaceInfo
 
 Fill = Callable[[NDArray[Any]], None]
+_NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Why a folder cannot be written: another's, or on a disk that is read-only."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,8 @@ def present_pictures(store: Store) -> tuple[list[str], list[str]]:
 def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Sequence[str]) -> Space:
     """Vectors of one space for pictures in this order, from the cache or built into it.
 
+    Of a library that cannot be written they are held in memory: `Space.file` is None.
+
     Args:
         store: the tables.
         cache: folder of this space's cache.
@@ -190,8 +195,14 @@ def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Se
 
     matrix, present = read()
     if matrix is None or present is None:
-        cache.mkdir(parents=True, exist_ok=True)
-        write_array(path, shape, np.float16, fill)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            write_array(path, shape, np.float16, fill)
+        except OSError as error:
+            if error.errno not in _NOT_OURS:
+                raise
+            held = np.zeros(shape, dtype=np.float16)
+            return Space(held, _fill(held, store, table, ids), info.fingerprint)
         _forget(cache, state)
         matrix, present = read()
     if matrix is None or present is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from limner.errors import DataError, unknown
+from limner.errors import DataError, LimnerWarning, unknown
 from limner.files import locked, strangers, write_text
 from limner.library.gallery import Gallery, Space, cached_space, present_pictures
 from limner.library.store import (
@@ -73,7 +74,7 @@ class Library:
         Raises:
             DataError: the folder holds other things, its settings are damaged, or a newer limner wrote it.
         """
-        self.folder = Path(folder)
+        self.folder, self._warned = Path(folder), False
         if (self.folder / SETTINGS_FILE).exists():
             self.settings = read_settings(self.folder)
             self.store = Store(self.folder / "tables")
@@ -136,6 +137,8 @@ class Library:
             ids: pictures; None for all, memory-mapped from the cache.
         Raises:
             DataError: an unknown space or picture.
+        Warns:
+            LimnerWarning: the folder cannot be written, so that the vectors are read into memory.
         """
         for space in spaces:
             if space not in self.settings.spaces:
@@ -146,6 +149,13 @@ class Library:
             space: cached_space(self.store, cache / space, vectors_name(space), infos[space], known)
             for space in spaces
         }
+        if known and not self._warned and any(space.file is None for space in vectors.values()):
+            self._warned = True
+            warnings.warn(
+                f"{self.folder}: cannot be written; its vectors are read into memory at every start",
+                LimnerWarning,
+                stacklevel=2,
+            )
         if ids is None:
             return Gallery(known, groups, vectors)
         places = {one: row for row, one in enumerate(known)}

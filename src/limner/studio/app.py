@@ -5,6 +5,8 @@ What requests do is in `limner.studio.routes`.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -145,6 +147,22 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
 WARMING_S = 30
 
 
+def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
+    """Where projects go: into the library's folder, or into the user's own where that cannot be written.
+
+    Args:
+        library: its folder.
+        note: told of the second.
+    """
+    inside = library / "projects"
+    if os.access(inside if inside.is_dir() else library, os.W_OK):
+        return inside
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    home = base / "limner" / "projects" / hashlib.sha256(os.fsencode(library.resolve())).hexdigest()[:16]
+    note(f"{library}: cannot be written; projects are kept in {home}, and --projects names another folder")
+    return home
+
+
 def serve_studio(
     library: Path,
     *,
@@ -182,7 +200,7 @@ def serve_studio(
     bound = bind(host, port)
     studio = Studio(
         engine,
-        projects or library / "projects",
+        projects or projects_folder(library, note),
         cache_folder(engine.illustrator().library),
         weights=weights,
         writable=bound.loopback,
