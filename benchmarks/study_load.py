@@ -4,16 +4,19 @@ Raters ask for pages and send answers, a tenth of them twice at once, as double 
 acknowledged vote is looked up in the database: each must be there once, no page may have more raters than
 places. Prints the median and the 95th percentile of the time to answer, for SQLite and PostgreSQL.
 
-    python benchmarks/study_load.py [--raters 50] [--rate 20] [--seconds 60] [--only sqlite]
+In the end a rater who times the two pictures of a page, and takes the one that comes sooner for the tested
+system's, guesses --guesses times: how often that is right, and how likely a coin is to do as well.
+
+    python benchmarks/study_load.py [--raters 50] [--rate 20] [--seconds 60] [--guesses 2000] [--only sqlite]
 """
 
 import argparse
 import asyncio
+import http.client
 import json
 import os
 import random
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,19 +26,24 @@ from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlencode
 
+import numpy as np
 from PIL import Image
 from postgres_server import binaries, running
+from scipy.stats import binomtest
 
 from limner.study.records import read_study
 from limner.study.votes import read_stored
 
 
 def make_study(folder: Path, items: int, raters: int) -> Path:
-    """A pairwise study of small drawings."""
-    for number in range(8):
-        Image.new("RGB", (64, 48), (30 * number, 90, 200 - 20 * number)).save(folder / f"{number}.png")
+    """A pairwise study: pictures of the tested system are noise in large files, those of the control flat."""
+    draws = np.random.default_rng(0)
+    for number in range(64):
+        noise = draws.integers(0, 255, (150, 200, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(folder / f"t{number}.png")
+        Image.new("RGB", (200, 150), tuple(noise[0, 0].tolist())).save(folder / f"c{number}.jpg")
     lines = [
-        {"id": f"t{n}", "text": f"Sentence {n}.", "tested": f"{n % 8}.png", "control": f"{(n + 1) % 8}.png"}
+        {"id": f"t{n}", "text": f"Sentence {n}.", "tested": f"t{n % 64}.png", "control": f"c{n % 64}.jpg"}
         for n in range(items)
     ]
     (folder / "items.jsonl").write_text("\n".join(map(json.dumps, lines)))
@@ -121,14 +129,37 @@ async def load(port: int, raters: int, rate: float, seconds: float) -> dict:
     begun = time.perf_counter()
     end, pace = begun + seconds, Pace(rate)
     await asyncio.gather(*(rater(client, number) for number, client in enumerate(clients)))
-    return {"times": times, "votes": votes, "faults": faults, "seconds": time.perf_counter() - begun}
+    took = time.perf_counter() - begun
+    return {"times": times, "votes": votes, "faults": faults, "seconds": took, "cookie": clients[0].cookie}
 
 
-def _processor_s(process: int | None = None) -> float:
-    """Processor seconds of a running process, or of all children that have ended."""
-    if process is None:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
+def guess(port: int, study: Path, guesses: int, cookie: str) -> str:
+    """How a rater fares who takes the picture that comes sooner for that of the tested system."""
+    files, draws = read_study(study), random.Random(0)  # noqa: S311
+    pairs = []
+    for item in files.items:
+        whose = files.key.items[item.id].systems
+        if whose and item.prefilled is None:
+            pairs.append({whose[one.id]: one.picture for one in item.candidates})
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    right = 0
+    for turn in range(guesses):
+        taken = {}
+        for owner, picture in draws.sample(sorted(pairs[turn % len(pairs)].items()), 2):
+            begun = time.perf_counter()
+            connection.request("GET", f"/pictures/{picture}", headers={"Cookie": cookie})
+            assert len(connection.getresponse().read()) > 1000
+            taken[owner] = time.perf_counter() - begun
+        right += taken["A",] < taken["B",]
+    connection.close()
+    chance = binomtest(right, guesses).pvalue
+    return (
+        f"who goes by time is right {right} of {guesses} times; a coin is as far from half, p = {chance:.2g}"
+    )
+
+
+def _processor_s(process: int) -> float:
+    """Processor seconds of a running process."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -147,17 +178,17 @@ def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
     study = make_study(folder, items, raters)
     command = [sys.executable, "-m", "limner", "study", "serve", str(study), "--port", "0"]
     command += ["--votes", url] if url else []
-    before = _processor_s()
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+)/", server.stdout.readline())[1])
         started = _processor_s(server.pid)
         seen = asyncio.run(load(port, options.raters, options.rate, options.seconds))
+        spent = _processor_s(server.pid) - started
+        guessed = guess(port, study, options.guesses, seen["cookie"])
     finally:
         server.terminate()
         server.wait(20)
         server.stdout.close()
-    spent = _processor_s() - before - started
     stored = read_stored(study, url)
     checks = {name for name, entry in read_study(study).key.items.items() if entry.right is not None}
     doubled = [one for one, count in Counter((v.rater, v.item) for v in stored).items() if count > 1]
@@ -179,6 +210,7 @@ def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
             f" slowest {percentile(values, 1):.0f} ms"
         )
     print(f"  processor: {1000 * spent / asked:.1f} ms of the server a request")
+    print(f"  pictures: {guessed}")
     return not (lost or doubled or crowded or seen["faults"])
 
 
@@ -187,6 +219,7 @@ def main() -> None:
     parser.add_argument("--raters", type=int, default=50)
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--guesses", type=int, default=2000)
     parser.add_argument("--only", choices=["sqlite", "postgresql"])
     options = parser.parse_args()
     good = True

@@ -6,13 +6,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 from study_visitors import begin, fields, rate, served
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import BoardStep, Candidate, Picture, PictureRef, Step, Story, Storyboard
 from limner.study.boards import boards_material
-from limner.study.create import QUESTIONS, SIDE_PX, StudySettings, copy_picture, create_study
+from limner.study.copies import SIDE_PX, Copies
+from limner.study.create import QUESTIONS, StudySettings, create_study
 from limner.study.material import items_material
 from limner.study.records import PAIR_WORDS, read_study, redrawn
 
@@ -28,6 +29,18 @@ def pictures(tmp_path_factory):
     for number in range(40):
         Image.fromarray(rng.integers(0, 255, (12, 16, 3), dtype=np.uint8)).save(folder / f"p{number}.png")
     return folder
+
+
+def original(study, name, folder):
+    """Name of the file in a folder that a study's copy shows."""
+
+    def unlike(path):
+        with Image.open(path) as one, Image.open(study / "pictures" / name) as copy:
+            return np.abs(np.asarray(one, dtype=int) - np.asarray(copy, dtype=int)).mean()
+
+    found = min(folder.glob("p*.png"), key=unlike)
+    assert unlike(found) < 6, "noise that is compressed"
+    return found.name
 
 
 def settings(protocol="pairwise", **values):
@@ -99,11 +112,11 @@ def test_pairs_are_registered_blind_and_keyed(pictures, tmp_path):
         assert item.text == row["text"]
         assert item.stratum == row["stratum"]
         shown = {
-            c.id: hashlib.sha256((pictures / row[r]).read_bytes()).hexdigest()
+            c.id: row[r]
             for c in item.candidates
             for r in [{"A": "tested", "B": "control"}[entry.systems[c.id][0]]]
         }
-        assert {c.id: c.picture.partition(".")[0] for c in item.candidates} == shown
+        assert {c.id: original(tmp_path / "s", c.picture, pictures) for c in item.candidates} == shown
         sides[entry.systems["first"]] += 1
         assert (item.prefilled == "same") == (row["tested"] == row["control"])
     # both systems come first in some items
@@ -236,9 +249,9 @@ def test_items_need_names_and_different_ids(pictures):
 
 
 def test_copies_carry_no_metadata_and_fit_a_screen(tmp_path):
-    source, to = tmp_path / "source", tmp_path / "to"
-    source.mkdir()
-    to.mkdir()
+    source, waiting, to = tmp_path / "source", tmp_path / "waiting", tmp_path / "to"
+    for folder in (source, waiting, to):
+        folder.mkdir()
     exif = Image.Exif()
     exif[0x010E] = "SECRET place"
     exif[0x0112] = 6
@@ -247,17 +260,45 @@ def test_copies_carry_no_metadata_and_fit_a_screen(tmp_path):
     Image.new("RGB", (30, 20), "green").save(source / "plain.png")
     Image.new("RGB", (30, 20), "green").save(source / "other.bmp")
     before = {path.name: path.read_bytes() for path in source.iterdir()}
-    names = {path.name: copy_picture(to, path) for path in sorted(source.iterdir())}
-    assert (to / names["plain.png"]).read_bytes() == before["plain.png"]
-    assert b"SECRET" not in b"".join(path.read_bytes() for path in to.iterdir())
-    with Image.open(to / names["told.jpg"]) as upright:
-        assert upright.size == (200, 300)
-    with Image.open(to / names["large.png"]) as small:
-        assert small.size == (SIDE_PX // 2, SIDE_PX)
-    assert names["other.bmp"].endswith(".png")
-    for name in names.values():
-        assert hashlib.sha256((to / name).read_bytes()).hexdigest() == name.partition(".")[0]
+    copies = Copies(waiting)
+    words = {path.name: copies.add(path) for path in sorted(source.iterdir())}
+    words["drawn"] = copies.add(Image.new("RGB", (30, 20), "yellow"))
+    names = copies.write(to)
+    assert names.keys() == set(words.values())
+    named = {name: to / names[word] for name, word in words.items()}
+    assert named["plain.png"] == named["other.bmp"], "equal pictures share a copy, whatever their files"
+    contents = {path.name: path.read_bytes() for path in to.iterdir()}
+    assert {f"{hashlib.sha256(data).hexdigest()}.jpg" for data in contents.values()} == contents.keys()
+    assert len({len(data) for data in contents.values()}) == 1
+    assert len(contents) == 4
+    assert b"SECRET" not in b"".join(contents.values())
+    looks = {"told.jpg": ((200, 300), (254, 0, 0)), "plain.png": ((30, 20), (0, 128, 0))}
+    looks |= {"large.png": ((SIDE_PX // 2, SIDE_PX), (0, 0, 254)), "drawn": ((30, 20), (255, 255, 0))}
+    for name, (size, colour) in looks.items():
+        with Image.open(named[name]) as image:
+            assert (image.format, image.size, image.info.keys() & {"exif", "comment", "icc_profile"}) == (
+                "JPEG",
+                size,
+                set(),
+            )
+            assert np.abs(np.subtract(image.getpixel((5, 5)), colour)).max() <= 2
     assert {path.name: path.read_bytes() for path in source.iterdir()} == before
+
+
+def test_colours_are_those_of_the_profile(tmp_path):
+    """A profile that swaps red and blue is followed, since the copy has none."""
+    bgr = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    red, blue = bgr.index(b"rXYZ"), bgr.index(b"bXYZ")
+    swapped = bytearray(bgr)
+    swapped[red : red + 4], swapped[blue : blue + 4] = b"bXYZ", b"rXYZ"
+    Image.new("RGB", (30, 20), "red").save(tmp_path / "p.png", icc_profile=bytes(swapped))
+    for name in ("waiting", "to"):
+        (tmp_path / name).mkdir()
+    copies = Copies(tmp_path / "waiting")
+    copies.add(tmp_path / "p.png")
+    (name,) = copies.write(tmp_path / "to").values()
+    with Image.open(tmp_path / "to" / name) as image:
+        assert np.abs(np.subtract(image.getpixel((5, 5)), (0, 0, 255))).max() <= 3
 
 
 def board(
@@ -323,16 +364,15 @@ def test_tick_all_of_storyboards_takes_the_texts_own_pictures(pictures, tmp_path
     create_study(tmp_path / "s", boards_material("tick-all", one, two), settings("tick-all", checks=0))
     found = read_study(tmp_path / "s")
     assert len(found.items) == 2
-    own = hashlib.sha256((pictures / "p5.png").read_bytes()).hexdigest()
     first = found.items[0]
     entry = found.key.items[first.id]
-    (side,) = [c.id for c in first.candidates if c.picture.startswith(own)]
+    (side,) = [c.id for c in first.candidates if original(tmp_path / "s", c.picture, pictures) == "p5.png"]
     assert entry.systems[side] == ("A",)
     truth = [board(tmp_path / "t.json", pictures, [7, 8], origin="pinned")]
     create_study(tmp_path / "u", boards_material("tick-all", one, two, truth), settings("tick-all", checks=0))
     told = read_study(tmp_path / "u")
-    other = hashlib.sha256((pictures / "p7.png").read_bytes()).hexdigest()
-    assert any(c.picture.startswith(other) for c in told.items[0].candidates)
+    shown = {original(tmp_path / "u", c.picture, pictures) for c in told.items[0].candidates}
+    assert shown == {"p1.png", "p3.png", "p7.png"}
 
 
 def test_a_blank_is_shown_as_what_the_system_chose(pictures, tmp_path):

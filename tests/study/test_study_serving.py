@@ -3,32 +3,17 @@
 import http.cookiejar
 import re
 import signal
-import subprocess
-import sys
 import threading
-from contextlib import contextmanager
 from http.client import HTTPException
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
+from study_visitors import serving
 
 from limner.cli.main import run
 from limner.study.votes import read_stored
-
-
-@contextmanager
-def serving(folder, *options):
-    command = [sys.executable, "-m", "limner", "study", "serve", str(folder), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline()
-        assert line.startswith("study open at "), process.stderr.read()
-        yield process, line.split()[-1].rstrip("/")
-    finally:
-        process.kill()
-        process.communicate(timeout=20)
 
 
 class Browser:
@@ -104,6 +89,15 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
     assert len(after) == 90
     assert len({(vote.rater, vote.item) for vote in after}) == 90
     assert after[: len(votes)] == votes
+
+
+def test_a_study_whose_files_differ_is_served_with_a_remark(tmp_path, pairwise_study):
+    """As those of earlier versions do, in which pictures were copied as they were."""
+    folder = pairwise_study(tmp_path / "s", 2)
+    with serving(folder, "--port", "0") as (process, _):
+        told = [process.stderr.readline() for _ in range(2)]
+    assert "2 pages and 1 attention checks" in told[0]
+    assert "raters might tell systems apart" in told[1]
 
 
 NOTICE = ("--contact", "lab@uni.example", "--purpose", "A thesis.", "--retention", "Until 2030, on our disk.")

@@ -1,6 +1,8 @@
 """A study behind its guard, and visitors who fill in its forms."""
 
 import re
+import subprocess
+import sys
 from contextlib import contextmanager
 
 from starlette.testclient import TestClient
@@ -36,6 +38,20 @@ def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0, recr
         yield client, desk, files
     finally:
         base.close()
+
+
+@contextmanager
+def serving(folder, *options, **started):
+    """A study served by a process of its own, and its address; `started` is passed on to that process."""
+    command = [sys.executable, "-m", "limner", "study", "serve", str(folder), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **started)
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("study open at "), process.stderr.read()
+        yield process, line.split()[-1].rstrip("/")
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
 
 
 def fields(page: str) -> dict[str, str]:

@@ -62,6 +62,12 @@ def test_a_taken_port_is_refused_when_asked_for_and_passed_by_when_not(free):
     assert other.port not in (0, taken.port)
 
 
+def test_the_body_of_an_answer_does_not_wait_until_its_head_is_confirmed(free):
+    bound = free()
+    with socket.create_connection(("127.0.0.1", bound.port)), bound.listener.accept()[0] as accepted:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 @pytest.mark.parametrize("port", [-1, 65_536])
 def test_a_port_that_is_none(port):
     with pytest.raises(ConfigError, match="expected 0 to 65535"):

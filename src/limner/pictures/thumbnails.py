@@ -141,7 +141,7 @@ def _scaled(
             " restore the file, or run 'limner index' and illustrate again"
         ) from error
     kind, quality = form
-    image = _cropped(_in_srgb(decoded), part)
+    image = _cropped(in_srgb(decoded), part)
     size = fitted(image.width, image.height, area_px)
     if size != image.size:
         image = image.resize(size, Resampling.LANCZOS)
@@ -183,7 +183,7 @@ def _cropped(image: Image, part: Area) -> Image:
     return image.crop((left, top, right, lower))
 
 
-def _in_srgb(decoded: Decoded) -> Image:
+def in_srgb(decoded: Decoded) -> Image:
     """The upright picture in sRGB; one without a colour profile is taken as sRGB already."""
     profile = decoded.loaded.info.get("icc_profile")
     if not isinstance(profile, bytes) or decoded.loaded.mode not in ("RGB", "CMYK"):

@@ -15,13 +15,14 @@ from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import Depends, FastAPI, Request
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
 from limner.study.assignment import Plan, units
+from limner.study.copies import MEDIA_TYPES, unlike
 from limner.study.pages import Pages, Wording, of_another_page, read_answers
 from limner.study.raters import Panelist, TakenError, new_secret, public_id
 from limner.study.records import PICTURES, Answer, Notice, read_study
@@ -35,6 +36,7 @@ from limner.web.serving import bind, serve
 STATIC = Path(__file__).parent / "static"
 YEAR_S = 365 * 24 * 3600
 BODY_BYTES = 256 * 1024
+KEPT = "private, max-age=31536000, immutable"
 NOTES = {
     "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
     "other": "That answer was given on another page and was not kept. Please answer this page.",
@@ -255,9 +257,11 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
         desk.known(request)
         if name not in names:
             raise ProblemError(404, "this study has no such picture")
-        return FileResponse(
-            desk.pictures / name, headers={"cache-control": "private, max-age=31536000, immutable"}
-        )
+        # A whole file, whatever is asked for, and neither its time nor anything made from it: no header and
+        # no step differs between the pictures of a study.
+        content = (desk.pictures / name).read_bytes()
+        kind = MEDIA_TYPES.get(name.rpartition(".")[2])
+        return Response(content, media_type=kind, headers={"cache-control": KEPT})
 
 
 def _leave(app: FastAPI, desk: Desk, pages: Pages) -> None:
@@ -368,6 +372,11 @@ def serve_study(
             f" {len(plan.names(check=True))}"
             f" attention checks, {plan.raters} raters a page, {len(base.votes())} votes in {base.name}"
         )
+        if unlike(folder / PICTURES):
+            note(
+                "its pictures differ in kind or size of file, by which raters might tell systems apart;"
+                " 'limner study create' makes them alike now"
+            )
         wording = Wording.of(files.study, notice, recruitment.panel_words)
         rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
         desk = Desk(base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights)

@@ -3,27 +3,20 @@
 The folder appears whole or not at all, and nothing in what raters see gives a system away.
 """
 
-import hashlib
-import io
 import math
-import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from PIL.Image import Image, Resampling
-from PIL.PngImagePlugin import PngImageFile
-from PIL.WebPImagePlugin import WebPImageFile
 from pydantic import Field
 
 from limner.errors import ConfigError, DataError
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
 from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
-from limner.study.material import Material, PictureSource, Proposal
+from limner.study.copies import Copies
+from limner.study.material import Material, Proposal
 from limner.study.records import (
     PAIR_WORDS,
     PICTURES,
@@ -189,61 +182,6 @@ def _item(
     )
 
 
-SIDE_PX = 1600
-QUALITY = 92
-_PLAIN = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp"}
-_TELLING = ("exif", "xmp", "XML:com.adobe.xmp", "photoshop", "comment", "Comment", "Description", "Title")
-
-
-def copy_picture(folder: Path, picture: PictureSource) -> str:
-    """Copy a picture into a folder; equal contents share a copy.
-
-    Args:
-        folder: that is there.
-        picture: a file, or a drawn picture.
-    Returns:
-        Name of the copy in the folder: SHA-256 of its bytes, and an ending.
-    Raises:
-        DataError: the file does not open.
-    """
-    data, ending = _ready(picture) if isinstance(picture, Path) else _encoded(picture, "png")
-    name = f"{hashlib.sha256(data).hexdigest()}.{ending}"
-    (folder / name).write_bytes(data)
-    return name
-
-
-def _ready(path: Path) -> tuple[bytes, str]:
-    """Bytes and ending of a copy: as they are where they are plain and small, else written anew."""
-    try:
-        read = read_file(os.fsencode(path.absolute()))
-        found = decode(read.data, None, path.suffix.lower())
-    except PictureError as error:
-        raise DataError(f"study: {path}: {error}; restore the file or leave it out") from error
-    small = max(found.width_px, found.height_px) <= SIDE_PX
-    if small and found.format in _PLAIN and not _tells(found.loaded):
-        return read.data, _PLAIN[found.format]
-    shown = found.rgb
-    shown.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
-    return _encoded(shown, "jpg" if found.format in ("JPEG", "MPO", "HEIF", "RAW") else "png")
-
-
-def _encoded(picture: Image, ending: str) -> tuple[bytes, str]:
-    file, bare = io.BytesIO(), picture.convert("RGB")
-    bare.info.clear()
-    if ending == "jpg":
-        bare.save(file, "JPEG", quality=QUALITY, subsampling=0)
-    else:
-        bare.save(file, "PNG")
-    return file.getvalue(), ending
-
-
-def _tells(image: Image) -> bool:
-    """Whether a file says anything beside its pixels; several frames would move."""
-    said = any(image.info.get(name) for name in _TELLING) or image.getexif()
-    written = isinstance(image, PngImageFile) and image.text
-    return bool(said or written or (isinstance(image, PngImageFile | WebPImageFile) and image.n_frames > 1))
-
-
 def create_study(to: Path, material: Material, settings: StudySettings) -> Study:
     """Write a study folder.
 
@@ -264,20 +202,31 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
     population = draw(material.strata, settings.size, settings.seed)
     to.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as draft:
-        part = Path(draft) / "study"
+        part, waiting = Path(draft) / "study", Path(draft) / "waiting"
         (part / PICTURES).mkdir(parents=True)
-        study = _write(part, material, population, settings)
+        waiting.mkdir()
+        study = _write(part, Copies(waiting), material, population, settings)
         if to.exists():
             to.rmdir()
         part.replace(to)
     return study
 
 
-def _write(folder: Path, material: Material, population: Population, settings: StudySettings) -> Study:
-    pages = [
-        [_drafted(one, stratum, folder / PICTURES, settings) for one in material.strata[stratum][name]]
+def _write(
+    folder: Path, copies: Copies, material: Material, population: Population, settings: StudySettings
+) -> Study:
+    proposed = [
+        [(one, stratum, _added(one, copies)) for one in material.strata[stratum][name]]
         for stratum, drawn in population.strata.items()
         for name in drawn.drawn
+    ]
+    names = copies.write(folder / PICTURES)
+    pages = [
+        [
+            _drafted(one, stratum, {letter: word and names[word] for letter, word in words.items()}, settings)
+            for one, stratum, words in page
+        ]
+        for page in proposed
     ]
     asked = [page for page in pages if not page[0][0].prefilled]
     wanted = math.ceil(settings.checks * len(asked))
@@ -313,18 +262,23 @@ def _write(folder: Path, material: Material, population: Population, settings: S
     return write_study(folder, values, items, key, population)
 
 
-def _drafted(one: Proposal, stratum: str, folder: Path, settings: StudySettings) -> Draft:
+def _added(one: Proposal, copies: Copies) -> dict[str, str | None]:
+    """Letter of a system → the word for its copy; None where it shows no picture."""
+    if not one.text.strip():
+        raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
+    return {
+        letter: None if picture is None else copies.add(picture) for letter, picture in one.pictures().items()
+    }
+
+
+def _drafted(
+    one: Proposal, stratum: str, pictures: Mapping[str, str | None], settings: StudySettings
+) -> Draft:
     """A text with its pictures in a canonical order that says nothing.
 
     A pair shows either system's picture, or that it shows none, pre-filled where they are equal; a step every
     different picture once.
     """
-    if not one.text.strip():
-        raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
-    pictures = {
-        letter: None if picture is None else copy_picture(folder, picture)
-        for letter, picture in one.pictures().items()
-    }
     systems: dict[str, tuple[str, ...]]
     more: dict[str, Any] = {"position": one.position}
     if settings.protocol == "pairwise":
