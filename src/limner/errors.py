@@ -7,6 +7,7 @@ LimnerError
 ├── ConfigError      (ValueError)  a setting, option or configuration file
 ├── DataError        (ValueError)  a text, picture, library or data set
 ├── MissingError     (OSError)     a file, weight or optional package that is not there
+├── StorageError     (OSError)     a disk that is full, read-only or failing
 ├── ShapeError       (ValueError)  arrays that do not fit each other
 ├── NumericsError    (ValueError)  NaN or infinity where a number was due
 └── CheckpointError  (ValueError)  a saved model or vector store that does not fit
@@ -34,6 +35,25 @@ class DataError(LimnerError, ValueError):
 
 class MissingError(LimnerError, OSError):
     """A file, weight or optional package is not there."""
+
+
+class StorageError(LimnerError, OSError):
+    """A disk does not take what is to be written: it is full, over a quota, read-only, or failing.
+
+    Args:
+        number: of the system's refusal, as in `errno`.
+        reason: what the disk said, and how much was wanted and is free.
+        filename: of the file or folder that was to be written.
+        remedy: what to do.
+    """
+
+    def __init__(self, number: int, reason: str, filename: str, remedy: str) -> None:
+        super().__init__(number, reason, filename)
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.filename}: {self.strerror}; what was stored before is safe; {self.remedy}"
 
 
 class ShapeError(LimnerError, ValueError):

@@ -1,27 +1,109 @@
 """Files that a kill or a full disk leaves old or new, never half; locks between processes; JSON lines."""
 
 import contextlib
+import errno
 import hashlib
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from limner.errors import DataError, LimnerError, MissingError
+from limner.counts import counted
+from limner.errors import DataError, LimnerError, MissingError, StorageError
 
 Row = TypeVar("Row", bound=BaseModel)
 DRAFT_SUFFIX = ".limner-part"
 """Ends the name of a file that is being written; what a kill leaves behind may be removed."""
 _LONGEST_KEY = 40
+_CHUNK_BYTES = 1 << 20
+_FREE = "free some space and do it again"
+_REMEDIES = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EFBIG: "raise the limit on the size of files and do it again",
+    errno.EROFS: "make it writable or name another place",
+    errno.EIO: "see whether the disk is sound, then do it again",
+}
+_OF_SQLITE = {13: errno.ENOSPC, 10: errno.EIO, 8: errno.EROFS}
+_SQLITE_SHARED_SIZE = 4874  # no room for the memory that connections share
+_OF_RUST = re.compile(r"\(os error (\d+)\)")
+
+
+def storage_error(error: BaseException, place: Path | str, wanted: int | None = None) -> StorageError | None:
+    """What an error says of the disk, in one line; None where it says nothing of it.
+
+    Args:
+        error: of the system, or of a library in which it is wrapped: Lance, safetensors or SQLite.
+        place: file or folder that was to be written.
+        wanted: bytes that were to be written there, where that is known.
+    """
+    if isinstance(error, StorageError):
+        return error
+    told = _OF_RUST.search(str(error))
+    number = getattr(error, "errno", None) or (int(told[1]) if told else 0)
+    code = getattr(error, "sqlite_errorcode", 0)
+    number = errno.ENOSPC if code == _SQLITE_SHARED_SIZE else _OF_SQLITE.get(code & 0xFF, number)
+    remedy = _REMEDIES.get(number)
+    if remedy is None:
+        return None
+    sizes = [] if wanted is None else [f"{counted(wanted, 'byte')} wanted"]
+    if remedy == _FREE:
+        with contextlib.suppress(OSError):
+            near = next(one for one in (Path(place), *Path(place).parents) if one.exists())
+            sizes.append(f"{shutil.disk_usage(near).free:,} free")
+    sized = f" ({', '.join(sizes)})" if sizes else ""
+    return StorageError(number, f"{os.strerror(number)}{sized}", str(place), remedy)
 
 
 @contextmanager
-def replacing(target: Path, *, sync: bool = True) -> Iterator[Path]:
+def storing(place: Path | str, wanted: int | None = None) -> Iterator[None]:
+    """Say in one line where the disk does not take what is written in the block.
+
+    Args:
+        place: as of `storage_error`.
+        wanted: likewise.
+    Raises:
+        StorageError: the disk is full, over a quota, read-only, or failing.
+    """
+    try:
+        yield
+    # The databases raise plain ValueError, RuntimeError and OSError.
+    except Exception as error:
+        refused = storage_error(error, place, wanted)
+        if refused is None or refused is error:
+            raise
+        raise refused from error
+
+
+def reserve(file: BinaryIO, size: int) -> None:
+    """Take the place on the disk that so many zeros need after what was written to a file.
+
+    A file that is mapped into memory must not have holes: where the disk is full when one is filled, the
+    system ends the process by a signal.
+
+    Raises:
+        OSError: the disk is full; so many bytes are not to be had.
+    """
+    if not size:
+        return
+    try:
+        os.posix_fallocate(file.fileno(), file.tell(), size)
+    except (AttributeError, OSError) as error:  # not of this system, or not of this file system
+        if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        for done in range(0, size, _CHUNK_BYTES):
+            file.write(bytes(min(_CHUNK_BYTES, size - done)))
+
+
+@contextmanager
+def replacing(target: Path, *, sync: bool = True, wanted: int | None = None) -> Iterator[Path]:
     """A temporary file beside `target` that takes its place when the block ends well.
 
     When the block raises, the temporary file is removed and the target is untouched.
@@ -30,10 +112,12 @@ def replacing(target: Path, *, sync: bool = True) -> Iterator[Path]:
         target: the file to appear, in a folder that exists; an existing file is replaced in one step.
         sync: whether content and name are on the disk when the block ends; False for what is cheap to make
             again and checked when read.
+        wanted: bytes that will be written, where that is known.
     Yields:
         an empty file in the same folder, to be written.
     Raises:
-        OSError: the disk is full, or the folder cannot be written; it names the target.
+        StorageError: the disk is full, over a quota, read-only, or failing.
+        OSError: the folder cannot be written; it names the target.
     """
     # a name of its own: writers do not share drafts, and the target's may be as long as names can be
     draft = target.with_name(f".{secrets.token_hex(8)}{DRAFT_SUFFIX}")
@@ -47,17 +131,21 @@ def replacing(target: Path, *, sync: bool = True) -> Iterator[Path]:
         draft.replace(target)
     except OSError as error:
         if error.errno is not None and error.filename in (None, str(draft)):
+            refused = storage_error(error, target, wanted)
+            if refused is not None:
+                raise refused from error
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a read-only or failing disk keeps it
+            draft.unlink(missing_ok=True)
     if sync:
         sync_folder(target.parent)
 
 
 def write_bytes(target: Path, data: bytes) -> None:
     """Write a file whole or not at all; it is on the disk when this returns. See `replacing`."""
-    with replacing(target) as draft:
+    with replacing(target, wanted=len(data)) as draft:
         draft.write_bytes(data)
 
 

@@ -4,11 +4,12 @@ import sqlite3
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from made_up_studies import raters_of
 
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError, StorageError
 from limner.study.assignment import Plan, units
 from limner.study.connection import votes_url
 from limner.study.raters import new_secret, public_id
@@ -267,3 +268,19 @@ def test_errors_say_what_is_wrong_and_no_password(tmp_path, pairwise_study, monk
         read_stored(folder)
     with pytest.raises(DataError, match="folder is not there"):
         VoteBase(folder, study, str(tmp_path / "absent" / "votes.sqlite"))
+
+
+def test_a_database_on_a_full_disk_is_asked_once_and_says_so(tmp_path, pairwise_study):
+    study, turns = pairwise_study(tmp_path), []
+
+    def fill(connection):
+        turns.append(1)
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        connection.exec_driver_sql("CREATE TABLE large AS SELECT zeroblob(100000) AS zeros")
+
+    base = VoteBase(study, read_study(study).study)
+    with closing(base), pytest.raises(StorageError) as caught:
+        base.write(fill)
+    assert turns == [1]
+    assert str(caught.value).startswith(f"{study / 'votes.sqlite'}: No space left on device (")

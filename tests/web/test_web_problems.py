@@ -1,5 +1,6 @@
 """Every error becomes one shape, with the status it deserves and no traceback."""
 
+import errno
 import logging
 
 import pytest
@@ -13,6 +14,7 @@ from limner.errors import (
     LimnerError,
     MissingError,
     NumericsError,
+    StorageError,
 )
 from limner.records import Record
 from limner.web.problems import ProblemError, install
@@ -174,12 +176,29 @@ def answered(error, kinds=None):
         (DataError("x"), 422),
         (CheckpointError("x"), 409),
         (MissingError("x"), 503),
+        (StorageError(28, "No space left on device", "x", "free some"), 507),
+        (OSError(30, "Read-only file system", "x"), 507),
         (NumericsError("x"), 500),
         (LimnerError("x"), 500),
     ],
 )
 def test_statuses(error, status):
     assert answered(error)["status"] == status
+
+
+def test_a_full_disk_is_told_as_the_command_tells_it():
+    found = answered(OSError(errno.EIO, "Input/output error", "projects/a"))
+    assert found == {
+        "type": "urn:limner:storage",
+        "title": "The disk does not take it",
+        "status": 507,
+        "detail": "projects/a: Input/output error; what was stored before is safe;"
+        " see whether the disk is sound, then do it again",
+    }
+
+
+def test_other_refusals_of_the_machine_are_unforeseen(caplog):
+    assert answered(PermissionError(13, "Permission denied", "x"))["status"] == 500
 
 
 def test_an_application_names_its_own_errors():

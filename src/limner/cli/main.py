@@ -12,6 +12,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group
 
 from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
+from limner.files import storage_error
 from limner.records import limner_version
 
 _GROUPS = {
@@ -101,9 +102,10 @@ def run(words: list[str], *, debug: bool = False) -> int:
             raise
         if isinstance(error, LimnerError):
             return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
-        # The machine's own refusals: a full disk, no permission, a file where a folder was due.
+        # The machine's own refusals: no permission, a file where a folder was due.
         place = f"{error.filename}: " if error.filename is not None else ""
-        return _refuse(1, f"{place}{error.strerror or error}; --debug shows where")
+        refused = storage_error(error, error.filename or "output")
+        return _refuse(1, str(refused or f"{place}{error.strerror or error}; --debug shows where"))
     return 0
 
 

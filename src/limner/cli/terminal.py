@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from limner.files import write_text
+
 PLAIN = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, PLAIN]
 Many = Annotated[tuple[str, ...], PLAIN]
@@ -52,7 +54,7 @@ def deliver(text: str, to: Path | None, what: str) -> None:
     if to is None:
         emit(text)
     else:
-        to.write_text(f"{text}\n" if text else "", encoding="utf-8", newline="\n")
+        write_text(to, f"{text}\n" if text else "")
         say(f"{to}: {what}")
 
 

@@ -8,6 +8,7 @@ state has changed it is made again.
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from limner.errors import CheckpointError, DataError, unknown
-from limner.files import replacing
+from limner.files import replacing, reserve
 from limner.library.scan import BoolArray, HalfArray, Moments, moments, round_into
 from limner.library.store import PICTURES, PRESENT, Store
 
@@ -136,9 +137,16 @@ def write_array(path: Path, shape: tuple[int, ...], kind: type[np.generic], fill
         shape: of the array.
         kind: of its numbers.
         fill: writes them into the array.
+    Raises:
+        StorageError: the disk is full, or cannot be written.
     """
-    with replacing(path, sync=False) as draft:
-        fill(np.lib.format.open_memmap(draft, mode="w+", dtype=kind, shape=shape))
+    form = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": shape}
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    with replacing(path, sync=False, wanted=size) as draft:
+        with draft.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, form)
+            reserve(file, size)
+        fill(np.lib.format.open_memmap(draft, mode="r+"))
 
 
 def mapped(

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from limner.errors import DataError, LimnerError, MissingError
+from limner.files import storing
 from limner.records import Record
 
 T = TypeVar("T")
@@ -177,8 +178,11 @@ class Store:
         self._open: dict[str, Any] = {}
 
     def names(self) -> list[str]:
-        """Names of all tables."""
-        return sorted(self._database.list_tables(limit=_MOST_TABLES).tables)
+        """Names of all tables; those are left out that a kill or a full disk kept from being made."""
+        listed = sorted(self._database.list_tables(limit=_MOST_TABLES).tables)
+        return [
+            name for name in listed if any((self._folder / f"{name}.lance" / "_versions").glob("*.manifest"))
+        ]
 
     def has(self, name: str) -> bool:
         """Whether a table exists."""
@@ -189,9 +193,11 @@ class Store:
 
         Raises:
             DataError: it exists with other columns.
+            StorageError: the disk is full, or cannot be written; likewise wherever rows are written.
         """
         if not self.has(name):
-            self._open[name] = self._database.create_table(name, schema=schema)
+            with storing(self._folder / name):
+                self._open[name] = self._database.create_table(name, schema=schema)
         elif not self._table(name).schema.equals(schema):
             raise DataError(
                 f"table {name}: its columns are not those of this version; index into a new library"
@@ -201,7 +207,8 @@ class Store:
         """Remove a table, if it is there."""
         if self.has(name):
             self._open.pop(name, None)
-            self._database.drop_table(name)
+            with storing(self._folder / name):
+                self._database.drop_table(name)
 
     def version(self, name: str) -> int:
         """Number that grows with every change of a table.
@@ -227,12 +234,14 @@ class Store:
             if name in LATER_SCHEMAS:
                 self.ensure(name, LATER_SCHEMAS[name])
             merge = self._table(name).merge_insert(_indexed(name)[0])
-            merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+            with storing(self._folder / name, rows.nbytes):
+                merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
     def delete(self, name: str, keys: Iterable[str]) -> None:
         """Remove rows by key."""
         for values in chunks(list(keys), _LOOKUP_VALUES):
-            self._table(name).delete(_among(_indexed(name)[0], values))
+            with storing(self._folder / name):
+                self._table(name).delete(_among(_indexed(name)[0], values))
 
     def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, in blocks, in no particular order.
@@ -280,12 +289,12 @@ class Store:
 
         for name in self.names():
             table = self._table(name)
-            if table.count_rows() >= _INDEX_FROM_ROWS:
-                indexed = {column for index in table.list_indices() for column in index.columns}
-                for column in _indexed(name):
-                    if column not in indexed:
-                        table.create_index(column, config=BTree())
-            with warnings.catch_warnings():
+            with storing(self._folder / name), warnings.catch_warnings():
+                if table.count_rows() >= _INDEX_FROM_ROWS:
+                    indexed = {column for index in table.list_indices() for column in index.columns}
+                    for column in _indexed(name):
+                        if column not in indexed:
+                            table.create_index(column, config=BTree())
                 # A table that is still empty has nothing to compact, which the library warns about.
                 warnings.simplefilter("ignore")
                 table.optimize(cleanup_older_than=_KEEP_VERSIONS)

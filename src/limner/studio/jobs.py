@@ -17,6 +17,7 @@ from limner.arrays import ImageEncoder, TextEncoder
 from limner.counts import counted
 from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
+from limner.files import storage_error
 from limner.library.ingest import index
 from limner.library.known import IndexReport
 from limner.library.library import Library
@@ -256,7 +257,7 @@ class Jobs:
             try:
                 work()
             except Exception as error:  # a thread has nobody else to tell, and the page would wait for ever
-                job.error = error
+                job.error = error = storage_error(error, self._engine.folder) or error
                 told = str(error) if isinstance(error, LimnerError | OSError) else repr(error)
                 job.end("cancelled" if isinstance(error, StoppedError) else "failed", told)
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError, LimnerError, MissingError
+from limner.files import storage_error
 
 try:
     import sqlalchemy as sql
@@ -129,6 +130,7 @@ class Connections:
 
     def __init__(self, url: sql.URL, study: str, title: str) -> None:
         self.name = url.render_as_string(hide_password=True)
+        self._place = url.database if url.get_backend_name() == "sqlite" and url.database else self.name
         self._study = study
         self._engine = _engine(url)
         # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
@@ -167,6 +169,7 @@ class Connections:
             What `work` returned, once that is stored.
         Raises:
             DataError: it still failed after several tries.
+            StorageError: the disk of the database is full, or cannot be written.
         """
 
         def once() -> Made:
@@ -191,7 +194,10 @@ class Connections:
             time.sleep(FIRST_WAIT_S * 2**turn * random.uniform(0.5, 1))  # noqa: S311
         raise AssertionError("unreachable")
 
-    def _refused(self, error: sql.exc.DBAPIError) -> DataError:
+    def _refused(self, error: sql.exc.DBAPIError) -> LimnerError:
+        refused = storage_error(error.orig or error, self._place)
+        if refused is not None:
+            return refused
         reason = " ".join(str(error.orig).split())[:200]
         return DataError(f"votes {self.name}: {reason}; is the database there, and may it be written?")
 
@@ -267,5 +273,13 @@ def _passing(error: sql.exc.DBAPIError, turn: int) -> bool:
     if "already exists" in said:  # another server made the tables at the same moment
         return True
     # A full disk or a file that is no database stays so.
-    lasting = ("full", "not a database", "readonly", "does not exist", "authentication failed", "no such")
+    lasting = (
+        "full",
+        "not a database",
+        "readonly",
+        "I/O",
+        "does not exist",
+        "authentication failed",
+        "no such",
+    )
     return isinstance(error, sql.exc.OperationalError) and not any(word in said for word in lasting)

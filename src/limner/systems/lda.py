@@ -26,6 +26,7 @@ from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
+from limner.files import write_lines
 from limner.systems.base import Capabilities, Model, Note, Parts, System, evaluating, to_tensor
 from limner.training import checkpoint
 from limner.training.checkpoint import Position
@@ -319,8 +320,7 @@ class LdaSystem(System[LdaConfig, Lda]):
             entry = {"epoch": position.epoch, "topics": count, "val": figures, "val_pairs": len(corpus.val)}
             position.history.append(entry)
             position.epoch, position.taken = position.epoch + 1, position.taken + config.passes
-            lines = "".join(json.dumps(entry) + "\n" for entry in position.history)
-            (folder / HISTORY).write_text(lines, encoding="utf-8")
+            write_lines(folder / HISTORY, map(json.dumps, position.history))
             if (
                 report(
                     Event(

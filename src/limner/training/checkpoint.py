@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.errors import CheckpointError, MissingError
-from limner.files import replacing
+from limner.files import replacing, storage_error
 
 FORMAT = "limner-checkpoint-1"
 RESUME = "resume.safetensors"
@@ -40,12 +40,16 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
     metadata = {"format": FORMAT, "state": json.dumps(state)}
     # A contiguous copy each: tied or sliced tensors share storage, which the format refuses.
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
+    wanted = sum(t.nbytes for t in copies.values())
     try:
-        with replacing(path) as draft:
+        with replacing(path, wanted=wanted) as draft:
             save_file(copies, draft, metadata)
     except (OSError, SafetensorError) as error:
+        refused = storage_error(error, path, wanted)
+        reason = error if refused is None else refused.strerror
         raise CheckpointError(
-            f"{path}: checkpoint not written ({error}); the one before it is untouched; free space and resume"
+            f"{path}: checkpoint not written ({reason}); the one before it is untouched; free space and"
+            " resume"
         ) from error
 
 

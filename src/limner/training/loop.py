@@ -23,6 +23,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from limner.config import Config
 from limner.devices import Precision, autocast
 from limner.errors import NumericsError
+from limner.files import write_lines
 from limner.training import checkpoint, processes
 from limner.training.checkpoint import RESUME, Position, State
 
@@ -218,6 +219,7 @@ class Loop:
         position = self._state.position
         if self._file.exists():
             self._task.remember(self._state.restore(self._file))
+            self._write_history()  # a kill or a full disk may have come between the state and this
         else:
             checkpoint.seed_all(self._config.seed + self._rank)
             processes.share(self._task.model)
@@ -301,6 +303,10 @@ class Loop:
             self._state.save(self._file, self._task.memory())
         processes.meet(self._config.seed, self._state.position.taken)
 
+    def _write_history(self) -> None:
+        if self._rank == 0:
+            write_lines(self._folder / HISTORY, map(json.dumps, self._state.position.history))
+
     def _close_epoch(self) -> bool:
         """Validate, keep the best, step the schedule, write history and state; whether to stop."""
         position, metric = self._state.position, self._config.metric
@@ -332,9 +338,7 @@ class Loop:
         position.history.append(entry | ({"skipped": position.skipped} if self._scaler.is_enabled() else {}))
         position.epoch, position.step, position.sums, position.skipped = position.epoch + 1, 0, {}, 0
         self._save()
-        if self._rank == 0:
-            lines = "".join(json.dumps(entry) + "\n" for entry in position.history)
-            (self._folder / HISTORY).write_text(lines, encoding="utf-8")
+        self._write_history()
         return self._tell("epoch", figures)
 
     def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:

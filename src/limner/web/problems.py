@@ -19,7 +19,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerError, MissingError
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerError, MissingError, StorageError
+from limner.files import storage_error
 from limner.records import Record
 
 MEDIA_TYPE = "application/problem+json"
@@ -31,6 +32,7 @@ _KINDS: Kinds = {
     DataError: (422, "", ""),
     CheckpointError: (409, "", ""),
     MissingError: (503, "", ""),
+    StorageError: (507, "storage", ""),
     LimnerError: (500, "", ""),
 }
 _TITLES = {
@@ -45,6 +47,7 @@ _TITLES = {
     422: "That does not fit",
     500: "Something went wrong",
     503: "Something is missing",
+    507: "The disk does not take it",
 }
 
 
@@ -214,6 +217,11 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
         found = "; ".join(map(_fault, faults[:3])) + ("; and more" if len(faults) > 3 else "")
         details = ProblemDetails(type="urn:limner:malformed", title=_title(422), status=422, detail=found)
         return answer(request, details)
+
+    @app.exception_handler(OSError)
+    def unwritten(request: Request, error: OSError) -> Response:
+        refused = storage_error(error, error.filename or "the server's disk")
+        return unforeseen(request, error) if refused is None else known(request, refused)
 
     @app.exception_handler(Exception)
     def unforeseen(request: Request, error: Exception) -> Response:

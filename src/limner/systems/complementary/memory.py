@@ -17,6 +17,7 @@ from torch import Tensor, distributed
 from torch.nn.functional import normalize
 
 from limner.errors import CheckpointError
+from limner.files import reserve, storing
 from limner.losses.checks import product
 from limner.systems.complementary.model import Pvse
 from limner.systems.complementary.settings import ComplementaryConfig
@@ -26,7 +27,6 @@ from limner.training.corpus import Corpus
 TEXT, IMAGE, PREFIX, FOLDER = "text", "image", "bank.", "bank"
 _BLOCK = 256
 _SHARED = 1 << 16  # rows of a table at once
-_CHUNK = 1 << 24  # bytes written at once
 
 
 class Bank(NamedTuple):
@@ -214,14 +214,14 @@ def _mapped(path: Path, dtype: type[np.generic], shape: tuple[int, ...], *, new:
     """A table in a file, all zeros when new.
 
     Raises:
-        CheckpointError: the disk is full, or a resumed run's file is not there whole.
+        StorageError: the disk is full, or cannot be written.
+        CheckpointError: a resumed run's file is not there whole.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
+    if new:
+        with storing(path, size), path.open("wb") as file:
+            reserve(file, size)
     try:
-        if new:
-            with path.open("wb") as file:  # written, so that a full disk is told now and not by a signal
-                for start in range(0, size, _CHUNK):
-                    file.write(bytes(min(_CHUNK, size - start)))
         found = path.stat().st_size
     except OSError as error:
         raise CheckpointError(

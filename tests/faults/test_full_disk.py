@@ -1,0 +1,166 @@
+"""A disk that is full, over a quota, read-only or failing: one line, and what was stored stays."""
+
+import errno
+import os
+import re
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_disk import run_on_small_disk
+
+import limner
+from limner import files
+from limner.errors import StorageError
+from limner.files import reserve, storage_error, write_bytes
+from limner.library import gallery
+from limner.library.library import Library
+
+# None of them maps what it cuts: the journals of scenes and of features, and the manifest of pictures.
+TRUNCATES = {"datasets/features.py", "datasets/fetch.py", "scenes/folder.py"}
+WRITES_ARRAY = """
+import sys
+from pathlib import Path
+import numpy as np
+from limner.errors import StorageError
+from limner.library.gallery import mapped, write_array
+place = Path(sys.argv[1])
+def fill(array):
+    array[:] = 1
+write_array(place / "small.npy", (100, 100), np.float16, fill)
+try:
+    write_array(place / "large.npy", (1000, 1000), np.float16, fill)
+except StorageError as error:
+    print(error)
+print(sorted(one.name for one in place.iterdir()), mapped(place / "small.npy", (100, 100), np.float16).sum())
+"""
+
+
+def test_an_array_that_the_disk_has_no_room_for_is_one_line_and_no_signal(tmp_path):
+    done = run_on_small_disk(WRITES_ARRAY, tmp_path, "1m")
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    told, left = done.stdout.splitlines()
+    assert told.startswith(f"{tmp_path}/large.npy: No space left on device (2,000,000 bytes wanted, ")
+    assert told.endswith(" free); what was stored before is safe; free some space and do it again")
+    assert left == "['small.npy'] 1e+04"
+
+
+WRITES_MEMORY = """
+import sys
+from pathlib import Path
+import numpy as np
+from limner.errors import StorageError
+from limner.systems.complementary.memory import _mapped
+place = Path(sys.argv[1])
+try:
+    _mapped(place / "table", np.float32, (1000, 1000), new=True)[:] = 1
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_the_memory_of_an_epoch_that_the_disk_has_no_room_for_is_one_line(tmp_path):
+    done = run_on_small_disk(WRITES_MEMORY, tmp_path, "1m")
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    assert done.stdout.startswith(f"{tmp_path}/table: No space left on device (4,000,000 bytes wanted, ")
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_what_is_reserved_is_zeros_and_on_the_disk(tmp_path, monkeypatch, supported):
+    if not supported:
+
+        def refuses(*_):
+            raise OSError(errno.EOPNOTSUPP, "not supported")
+
+        monkeypatch.setattr(os, "posix_fallocate", refuses, raising=False)
+        monkeypatch.setattr(files, "_CHUNK_BYTES", 30_000)
+    path = tmp_path / "a"
+    with path.open("wb") as file:
+        file.write(b"head")
+        reserve(file, 100_000)
+        reserve(file, 0)
+    assert path.read_bytes()[:100_004] == b"head" + bytes(100_000)
+    assert path.stat().st_blocks * 512 >= 100_000
+
+
+def test_every_map_for_writing_has_its_room_reserved(tmp_path, monkeypatch):
+    order = []
+    monkeypatch.setattr(gallery, "reserve", lambda file, size: (order.append(size), reserve(file, size)))
+    gallery.write_array(tmp_path / "a.npy", (3, 5), np.float64, lambda array: order.append(array.shape))
+    gallery.write_array(tmp_path / "b.npy", (0, 5), np.float64, lambda array: order.append(array.shape))
+    assert order == [120, (3, 5), 0, (0, 5)]
+
+
+def test_no_module_maps_a_file_for_writing_in_another_way():
+    source = Path(limner.__file__).parent
+    maps = re.compile(r"open_memmap\([^)]*\"w\+|np\.memmap\([^)]*\"w\+|truncate\(")
+    found = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if maps.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == TRUNCATES
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "remedy"),
+    [
+        (errno.ENOSPC, "No space left on device (1 byte wanted, ", "free some space and do it again"),
+        (errno.EDQUOT, "Disk quota exceeded (1 byte wanted, ", "free some space and do it again"),
+        (
+            errno.EFBIG,
+            "File too large (1 byte wanted)",
+            "raise the limit on the size of files and do it again",
+        ),
+        (errno.EROFS, "Read-only file system (1 byte wanted)", "make it writable or name another place"),
+        (errno.EIO, "Input/output error (1 byte wanted)", "see whether the disk is sound, then do it again"),
+    ],
+)
+def test_each_refusal_of_the_disk_is_one_line(tmp_path, monkeypatch, number, words, remedy):
+    target = tmp_path / "a"
+    target.write_bytes(b"old")
+
+    def fails(path, data):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", fails)
+    with pytest.raises(StorageError) as caught:
+        write_bytes(target, b"x")
+    assert (caught.value.errno, caught.value.filename) == (number, str(target))
+    assert str(caught.value).startswith(f"{target}: {words}")
+    assert str(caught.value).endswith(f"; what was stored before is safe; {remedy}")
+    assert target.read_bytes() == b"old"
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_says_nothing_of_the_disk_stays_what_it_is(tmp_path):
+    for error in (
+        OSError("x"),
+        PermissionError(errno.EACCES, "no"),
+        ValueError("os error 28"),
+        sqlite3.Error(),
+    ):
+        assert storage_error(error, tmp_path) is None
+
+
+def test_refusals_are_heard_through_other_libraries(tmp_path):
+    lance = RuntimeError(
+        "lance error: LanceError(IO): Unable to copy data: No space left (os error 28), x.rs:1"
+    )
+    assert storage_error(lance, tmp_path).errno == errno.ENOSPC
+    base = sqlite3.connect(tmp_path / "votes.sqlite")
+    base.execute("PRAGMA max_page_count=2")
+    base.execute("CREATE TABLE a (b)")
+    with pytest.raises(sqlite3.OperationalError) as caught:
+        base.execute("INSERT INTO a VALUES (zeroblob(100000))")
+    base.close()
+    assert storage_error(caught.value, tmp_path).errno == errno.ENOSPC
+
+
+def test_a_table_that_was_never_finished_is_made_again(tmp_path):
+    for name in ("pictures", "vectors_visual"):
+        (tmp_path / "library" / "tables" / f"{name}.lance" / "_versions").mkdir(parents=True)
+    library = Library(tmp_path / "library")
+    assert (library.store.names(), len(library)) == (["files", "pictures"], 0)
+    library.store.compact()
