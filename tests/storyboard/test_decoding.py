@@ -1,57 +1,17 @@
 """Decoders against enumeration of every choice."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from boards import TablePairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_decoding import PlainBoard
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.storyboard.anchor import decode_anchor, leading
 from limner.storyboard.chain import decode_chain
 from limner.storyboard.decoding import decode, max_marginals, pairwise_terms
 from limner.storyboard.lattice import BLANK, Indifferent, assign, lattice, prices
-
-
-def value(problem, decoder, columns, anchor=None):
-    """Objective of one choice by plain loops; −inf when it is not allowed."""
-    total, seen = 0.0, set()
-    world = problem.world() if decoder in {"chain", "beam", "greedy"} else np.zeros(problem.unary.shape)
-    for s, c in enumerate(columns):
-        if c == BLANK:
-            total += problem.blank[s]
-            continue
-        if problem.group[s, c] in seen:
-            return -np.inf
-        seen.add(problem.group[s, c])
-        total += problem.unary[s, c] + world[s, c]
-        if decoder == "anchor":
-            total += problem.pair.block(problem.items[s, [c]], np.array([anchor]))[0, 0]
-    if decoder in {"chain", "beam", "greedy"}:
-        for s in range(1, len(columns)):
-            if columns[s - 1] != BLANK and columns[s] != BLANK:
-                a, b = problem.items[s - 1, columns[s - 1]], problem.items[s, columns[s]]
-                total += problem.pair.block(np.array([a]), np.array([b]))[0, 0]
-    return total
-
-
-def choices(problem):
-    steps, width = problem.unary.shape
-    return product(*[[BLANK, *range(width)]] * steps)
-
-
-def anchors(problem):
-    if len(problem.pinned):
-        return problem.pinned
-    shown = np.unique(problem.items[problem.unary > -np.inf])
-    return shown if len(shown) else [0]  # nothing to show: any will do
-
-
-def enumerate_best(problem, decoder):
-    options = anchors(problem) if decoder == "anchor" else [None]
-    return max(value(problem, decoder, c, a) for c in choices(problem) for a in options)
 
 
 @st.composite
@@ -70,10 +30,10 @@ def problems(draw, repeats=None, locks=True):
     blank[rng.random(steps) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = -np.inf
     groups = rng.integers(0, draw(st.integers(1, total)), size=total)
     pins = {}
-    if locks and draw(st.booleans()):
-        step = int(rng.integers(steps))
+    for step in rng.permutation(steps)[: draw(st.integers(0, 2))] if locks else ():
         column = int(rng.integers(width))
-        pins = {step: None if draw(st.booleans()) or unary[step, column] == -np.inf else column}
+        pins[int(step)] = None if draw(st.booleans()) or unary[step, column] == -np.inf else column
+    held = [step for step in pins if draw(st.booleans())]
     if not pins:
         unary[(rng.random(total) < 0.15)[items]] = -np.inf
     return {
@@ -83,6 +43,7 @@ def problems(draw, repeats=None, locks=True):
         "items": items,
         "blank": blank,
         "locks": pins,
+        "held": held,
         "allow_repeats": draw(st.booleans()) if repeats is None else repeats,
     }
 
@@ -91,19 +52,19 @@ def problems(draw, repeats=None, locks=True):
 @given(arguments=problems())
 @settings(deadline=None, max_examples=120)
 def test_exact_decoders_equal_enumeration(decoder, arguments):
-    try:
-        problem = lattice(**arguments)
-    except DataError:
+    board = PlainBoard(**arguments)
+    if board.impossible():
+        with pytest.raises(DataError, match="every candidate is banned"):
+            lattice(**arguments)
         return
-    best = enumerate_best(problem, decoder)
+    problem, best = lattice(**arguments), board.best(decoder)
     if best == -np.inf:
         with pytest.raises(DataError, match="cannot all get"):
             decode(problem, decoder)
         return
     choice = decode(problem, decoder)
     assert choice.objective == pytest.approx(best, abs=1e-7)
-    anchor = 0 if choice.anchor is None else choice.anchor
-    assert value(problem, decoder, choice.columns, anchor) == pytest.approx(best, abs=1e-7)
+    assert board.value(decoder, choice.columns, choice.anchor) == pytest.approx(best, abs=1e-7)
     assert choice.exact
     assert choice.bound >= choice.objective
 
@@ -111,44 +72,36 @@ def test_exact_decoders_equal_enumeration(decoder, arguments):
 @given(arguments=problems(), width=st.integers(1, 5))
 @settings(deadline=None, max_examples=100)
 def test_beam_and_greedy_are_honest_and_never_better(arguments, width):
-    try:
-        problem = lattice(**arguments)
-        chain = decode(problem, "chain")
-    except DataError:
+    board = PlainBoard(**arguments)
+    best = -np.inf if board.impossible() else board.best("chain")
+    if best == -np.inf:
         return
+    problem = lattice(**arguments)
     for choice in (decode(problem, "beam", beam_width=width), decode(problem, "greedy")):
-        assert value(problem, "beam", choice.columns) == pytest.approx(choice.objective, abs=1e-7)
-        assert choice.objective <= chain.objective + 1e-7
+        assert board.value("beam", choice.columns) == pytest.approx(choice.objective, abs=1e-7)
+        assert choice.objective <= best + 1e-7
         assert choice.bound == np.inf
 
 
 @given(arguments=problems(repeats=True))
 @settings(deadline=None, max_examples=60)
 def test_wide_beam_is_exact(arguments):
-    try:
-        problem = lattice(**arguments)
-    except DataError:
-        return
-    beam = decode(problem, "beam", beam_width=5**4)
-    assert beam.objective == pytest.approx(enumerate_best(problem, "chain"), abs=1e-7)
+    board = PlainBoard(**arguments)
+    if not board.impossible():
+        beam = decode(lattice(**arguments), "beam", beam_width=5**4)
+        assert beam.objective == pytest.approx(board.best("chain"), abs=1e-7)
 
 
 @pytest.mark.parametrize("decoder", ["chain", "anchor"])
 @given(arguments=problems(repeats=True))
 @settings(deadline=None, max_examples=60)
 def test_max_marginals_equal_enumeration(decoder, arguments):
-    try:
-        problem = lattice(**arguments)
-    except DataError:
+    board = PlainBoard(**arguments)
+    if board.impossible():
         return
-    found = max_marginals(problem, decoder)
-    for s, c in np.ndindex(problem.unary.shape):
-        if problem.unary[s, c] == -np.inf:
-            assert found[s, c] == -np.inf
-            continue
-        options = anchors(problem) if decoder == "anchor" else [None]
-        due = max(value(problem, decoder, k, a) for k in choices(problem) if k[s] == c for a in options)
-        assert found[s, c] == pytest.approx(due, abs=1e-7)
+    found = max_marginals(lattice(**arguments), decoder)
+    for s, c in np.ndindex(found.shape):
+        assert found[s, c] == pytest.approx(board.best(decoder, s, c), abs=1e-7)
 
 
 @pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])
@@ -234,6 +187,29 @@ def test_pins_may_repeat_but_free_steps_may_not_use_them():
         assert choice.columns.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("decoder", ["off", "greedy", "beam", "chain", "anchor"])
+def test_a_pin_stays_where_a_blank_would_be_better(decoder):
+    unary, blank = np.array([[-4.0, 1.0, 0.0], [2.0, 1.0, 0.0]]), np.array([9.0, 0.0])
+    problem = lattice(unary, np.arange(3), Indifferent(), blank=blank, locks={0: 0})
+    assert decode(problem, decoder).columns.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "chain"])
+def test_the_world_of_the_pins_leaves_the_pins_themselves_as_they_are(decoder):
+    table = np.full((4, 4), 2.0) + 3.0 * np.eye(4)  # a picture says 5 nats for itself, which never count
+    problem = lattice(
+        np.zeros((3, 4)), np.arange(4), TablePairwise(table), locks={0: 0, 2: 1}, blank=np.zeros(3)
+    )
+    # by hand: 2 for either pair of neighbours, and 2 of the world for the picture between
+    assert decode(problem, decoder).objective == 6.0
+
+
+@pytest.mark.parametrize("decoder", ["off", "greedy", "beam", "chain", "anchor"])
+def test_a_story_may_be_held_blank_from_end_to_end(decoder):
+    problem = lattice(np.zeros((2, 1)), np.arange(1), Indifferent(), locks={0: None, 1: None}, held={0, 1})
+    assert decode(problem, decoder).columns.tolist() == [BLANK, BLANK]
+
+
 def test_nothing_left_is_blank_or_an_error():
     unary = np.full((2, 2), -np.inf)
     with pytest.raises(DataError, match="step 1: every candidate is banned"):
@@ -284,21 +260,25 @@ def crowded(steps, seed=0, total=60, width=20):
     unary = 2 * rng.normal(size=total)[items] + 0.5 * rng.normal(size=items.shape)
     blank = np.full(steps, -6.0)
     groups = rng.integers(0, total, size=total)
-    return lattice(unary, groups, TablePairwise(vectors @ vectors.T), items=items, blank=blank)
+    pair = TablePairwise(vectors @ vectors.T)
+    return {"unary": unary, "groups": groups, "pair": pair, "items": items, "blank": blank}
 
 
 @pytest.mark.parametrize("steps", [12, 30, 70])
 def test_bounded_anchors_are_those_of_an_assignment_for_every_anchor(steps):
-    problem = crowded(steps)
-    values = [assign(problem.unary + problem.pairwise(a), problem.group, problem.blank)[1] for a in range(60)]
+    arguments = crowded(steps)
+    problem, board = lattice(**arguments), PlainBoard(**arguments)
+    items, group = arguments["items"], arguments["groups"][arguments["items"]]
+    terms = arguments["pair"].table[items]  # (S, K, C)
+    values = [assign(arguments["unary"] + terms[..., a], group, arguments["blank"])[1] for a in range(60)]
     found = decode(problem, "anchor")
     assert found.exact
     assert found.objective == pytest.approx(max(values), abs=1e-9)
-    assert value(problem, "anchor", found.columns, found.anchor) == pytest.approx(found.objective, abs=1e-9)
+    assert board.value("anchor", found.columns, found.anchor) == pytest.approx(found.objective, abs=1e-9)
     for limit in (1, 2, 4):
         cut = decode_anchor(problem, limit=limit)
         assert cut.objective <= max(values) + 1e-9 <= cut.bound + 2e-9
-        assert value(problem, "anchor", cut.columns, cut.anchor) == pytest.approx(cut.objective, abs=1e-9)
+        assert board.value("anchor", cut.columns, cut.anchor) == pytest.approx(cut.objective, abs=1e-9)
 
 
 @given(arguments=problems(), seed=st.integers(0, 100))
@@ -322,7 +302,7 @@ def test_prices_prove_an_assignment_best_and_bound_every_other(arguments, seed):
 
 
 def test_of_very_many_anchors_the_leading_ones_are_tried():
-    problem = crowded(12)
+    problem = lattice(**crowded(12))
     assert leading(problem, 60).tolist() == list(range(60))
     best = problem.items[np.arange(12), problem.unary.argmax(axis=1)]
     assert set(best) <= set(leading(problem, 20)) <= set(range(60))
@@ -332,7 +312,7 @@ def test_of_very_many_anchors_the_leading_ones_are_tried():
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["anchor", "chain"])
 def test_a_thousand_steps_are_decoded_without_a_repeat(decoder):
-    problem = crowded(1000, total=3000, width=200)
+    problem = lattice(**crowded(1000, total=3000, width=200))
     found = decode(problem, decoder)
     assert found.bound >= found.objective
     shown = problem.group[np.arange(1000), found.columns][found.columns != BLANK]
@@ -343,17 +323,17 @@ def test_a_thousand_steps_are_decoded_without_a_repeat(decoder):
 @given(arguments=problems(repeats=True))
 @settings(deadline=None, max_examples=30)
 def test_pairwise_terms_say_what_swapping_one_picture_changes(decoder, arguments):
-    try:
-        problem = lattice(**arguments)
-        choice = decode(problem, decoder)
-    except DataError:
+    board = PlainBoard(**arguments)
+    if board.impossible():
         return
+    problem = lattice(**arguments)
+    choice = decode(problem, decoder)
     gain = problem.unary + pairwise_terms(problem, decoder, choice)
     for s, c in enumerate(choice.columns):
         if c == BLANK:
             continue
-        for other in np.flatnonzero(problem.unary[s] > -np.inf):
+        for other in set(board.options(s)) - {BLANK}:
             swapped = choice.columns.copy()
             swapped[s] = other
-            change = value(problem, decoder, swapped, choice.anchor or 0) - choice.objective
+            change = board.value(decoder, swapped, choice.anchor) - choice.objective
             assert gain[s, other] - gain[s, c] == pytest.approx(change, abs=1e-7)

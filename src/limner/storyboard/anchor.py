@@ -107,7 +107,7 @@ class _Search:
         self.problem = problem
         every, allowed = np.unique(problem.items), np.unique(problem.items[problem.unary > -np.inf])
         # A pair term may know more of a whole table; half of one is worth leaving out.
-        self.numbers = allowed if 2 * len(allowed) < len(every) else every
+        self.numbers = allowed if 0 < 2 * len(allowed) < len(every) else every
         place = np.minimum(np.searchsorted(self.numbers, problem.items), max(0, len(self.numbers) - 1))
         self.where = place  # of cells that are not allowed, any
         self.group = np.unique(problem.group, return_inverse=True)[1].reshape(problem.group.shape)
