@@ -1,5 +1,7 @@
 """c-way choice: fair draws, no second right option, stored once, answers equal loops."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -152,6 +154,20 @@ def test_the_file_is_shared_and_guarded(tmp_path):
     np.testing.assert_array_equal(again.texts, kept.texts)
     stored_choices(tmp_path / "new", "flickr-test", texts[:20], images[:20], 5)
     assert len(list((tmp_path / "new").iterdir())) == 2
+
+
+def test_questions_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "choices.safetensors"
+    write_choices(draw_choices(*plain(30), 5), path)
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_choices(draw_choices(*plain(30), 4), path)
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == [before]
 
 
 def test_a_damaged_or_foreign_file_is_refused(tmp_path, executable_payload):

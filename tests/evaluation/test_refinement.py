@@ -105,6 +105,32 @@ def test_a_threshold_of_zero_leaves_everything_as_it_is():
     np.testing.assert_array_equal(refine(scores, terms, Refinement(0.2, 0.0)), scores)
 
 
+def test_a_threshold_of_zero_leaves_ties_too():
+    tied = np.float32([[0.5, 0.5, 0.1]])
+    terms = OuterSum(np.zeros((1, 1), np.float32), np.float32([[0], [9], [0]]))
+    np.testing.assert_array_equal(refine(tied, terms, Refinement(0.2, 0.0)), tied)
+    # nor does the choice of a threshold take 0 for one that parts them
+    two, right = np.float32([[0.5, 0.5], [0.5, 0.5]]), np.float32([[[9], [0]], [[0], [9]]])
+    logits = Computed(lambda q, p: right[np.ix_(q, p)], np.arange(2), np.arange(2), 1)
+    found = choose(tabled(two), logits, ranks, strengths=(0.2,), thresholds=(0.0, 0.02))
+    assert found == Refinement(0.2, 0.02)
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_among_equal_medians_the_higher_reciprocal_rank_is_chosen(better):
+    """Two of three queries have their picture first either way; refinement moves the third by one place."""
+    scores = np.float32([[0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.52, 0.51, 0.5 if better else 0.515]])
+    due = ranks(scores)
+    assert due.tolist() == [1, 1, 3 if better else 2]
+    sure = np.zeros((3, 3, 1), np.float32)
+    sure[2, 2 if better else 1] = 9
+    logits = Computed(lambda q, p: sure[np.ix_(q, p)], np.arange(3), np.arange(3), 1)
+    after = ranks(refine(scores, logits, Refinement(0.05, 0.1)))
+    assert (np.median(after), after[2] < due[2]) == (1, better)
+    found = choose(tabled(scores), logits, ranks, strengths=(0.05,), thresholds=(0.0, 0.1))
+    assert found.threshold == (0.1 if better else 0.0)
+
+
 def test_a_strength_of_zero_multiplies_by_the_number_of_relations():
     *_, scores, terms = made()
     refined = refine(scores, terms, Refinement(0.0, np.inf))

@@ -122,6 +122,16 @@ def test_what_there_is_to_choose_from():
     assert (empty.folders, empty.months, empty.undated) == ({}, {}, 0)
 
 
+def test_folders_of_a_source_are_not_those_whose_names_begin_with_its_own():
+    rows = made_up(3)
+    for row, folder in zip(rows, ("/home/pics", "/home/pics/old", "/home/pics2"), strict=True):
+        row["paths"] = [f"{folder}/a.jpg"]
+    catalogue = Catalogue(pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    assert catalogue.facets(set(), ["/home/pics"]).folders == {"/home/pics": 2, "/home/pics/old": 1}
+    assert catalogue.facets(set(), ["/home/pics2"]).folders == {"/home/pics2": 1}
+    assert catalogue.page(0, 0, only=Only(folder="/home/pics"))[0] == 2
+
+
 def test_pictures_of_one_occasion_in_the_order_of_time():
     rows = [
         {**row, "taken": taken, "paths": [f"/p/{number}.jpg"]}

@@ -84,7 +84,7 @@ def test_equals_a_scan_of_everything(count, k, block):
         assert (hits.present[name] == gallery.spaces[name].present[order]).all()
     assert sum(hits.shares.values()) == pytest.approx(hits.scores, abs=1e-5)
     due = np.log(np.exp(total).mean(axis=1))
-    assert hits.evidence == pytest.approx(due, abs=0.05)
+    assert hits.evidence == pytest.approx(due, abs=1e-4 if width == count else 0.02)
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 300), k=st.integers(1, 40), block=st.integers(1, 400))
@@ -115,12 +115,59 @@ def test_rounding_that_hides_the_best_is_found_out():
     assert hits.scores[0] == pytest.approx(-np.sort(-exact[0])[:5], abs=1e-7)
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_best_is_found_where_bfloat16_errs_both_ways(beside):
+    """By hand: the better row is rounded down wherever it can be, the other one up.
+
+    Half a step of bfloat16 is 2⁻⁸ of a number: 1 + 2⁻⁸ becomes 1, and a little more becomes 1 + 2⁻⁷.
+    """
+    text, rows = np.zeros((1, 65), np.float32), np.zeros((2, 65), np.float16)
+    text[0, :64] = 1 / 8
+    rows[0, :60] = (1 + 2**-8) / 8
+    rows[1, :60], rows[1, 60] = (1 + 2**-8 + 2**-10) / 8, -0.0075
+    rows[:, 64] = np.sqrt(1 - (rows.astype(np.float64) ** 2).sum(axis=1))
+    exact = rows.astype(np.float64) @ text[0]
+    assert 0 < exact[0] - exact[1] < 1e-4
+    gallery = gallery_of(
+        visual=Space(rows[[1, 1, 0, 1]], np.ones(4, dtype=bool)), label=space(np.ones((4, 65)))
+    )
+    channels = [EncodedChannel("visual", "visual", Evidence(slope=1, z_slope=0, offset=0), text)]
+    if beside:  # one that knows its scores exactly, and comes first
+        channels.insert(0, EncodedChannel("label", "label", Evidence(slope=0, z_slope=0, offset=0), text))
+    assert search(gallery, channels, 1).rows.tolist() == [[2]]
+
+
 def test_equal_scores_come_in_order_of_row():
     vectors = np.tile(unit(np.random.default_rng(2).normal(size=(3, 16))), (50, 1))
     gallery = gallery_of(visual=space(vectors))
     channel = EncodedChannel("visual", "visual", Evidence(slope=4, z_slope=1, offset=0), unit(vectors[:3]))
     hits = search(gallery, [channel], 10, block_rows=40)
     assert hits.rows.tolist() == [list(range(start, 150, 3))[:10] for start in range(3)]
+
+
+@pytest.mark.parametrize("slope", [0.0, 1e-3])
+def test_scores_that_only_the_last_digit_tells_apart_are_those_of_a_full_scan(slope):
+    """Beside an offset of 1,000 a float32 has steps of 6e-5: more than these cosines are worth."""
+    rng = np.random.default_rng(7)
+    gallery = gallery_of(visual=space(rng.normal(size=(2000, 32))))
+    texts = unit(rng.normal(size=(3, 32)))
+    channel = EncodedChannel("visual", "visual", Evidence(slope=slope, z_slope=0, offset=1000), texts)
+    hits = search(gallery, [channel], 20, block_rows=300)
+    cosines = scores(texts, gallery.spaces["visual"].matrix.astype(np.float32))
+    exact = (slope * cosines.astype(np.float64) + 1000).astype(np.float32)
+    assert hits.rows.tolist() == np.argsort(-exact, axis=1, kind="stable")[:, :20].tolist()
+
+
+def test_evidence_counts_what_is_returned_exactly():
+    """One picture outweighs all others, and its cosine is one that bfloat16 rounds by some thousandths."""
+    rng = np.random.default_rng(8)
+    base = unit(rng.normal(size=(6, 48)))
+    gallery = gallery_of(visual=space(np.concatenate([base, rng.normal(size=(200, 48))])))
+    channel = EncodedChannel("visual", "visual", Evidence(slope=40, z_slope=0, offset=-20), base)
+    total, _ = plain(gallery, [channel])
+    due = np.log(np.exp(total).mean(axis=1))
+    for k in (1, 5, 206):
+        assert search(gallery, [channel], k).evidence == pytest.approx(due, abs=2e-5)
 
 
 def test_absent_channel_neither_helps_nor_hurts():

@@ -290,6 +290,34 @@ def test_two_folders_are_told_apart(pictures, library, tmp_path):
     assert library.summary().sources == (str(pictures), str(other))
 
 
+def test_a_folder_does_not_speak_for_one_whose_name_begins_with_its_own(pictures, library):
+    other = pictures.with_name(f"{pictures.name}2")
+    other.mkdir()
+    noise_picture(60).save(other / "o.png")
+    index([pictures, other], library, image_encoders=[FakeImages()])
+    (other / "o.png").unlink()
+    (pictures / "p0.png").unlink()
+    assert counts(run(pictures, library)) == {"deleted": 1, "unchanged": 5}
+    assert counts(run(other, library)) == {"deleted": 1}
+
+
+def test_a_folder_that_cannot_be_listed_speaks_for_itself_alone(pictures, library, monkeypatch):
+    for number, name in enumerate(("sub", "sub2")):
+        (pictures / name).mkdir()
+        noise_picture(60 + number).save(pictures / name / "s.png")
+    run(pictures, library)
+    (pictures / "sub2" / "s.png").unlink()
+    real = os.scandir
+
+    def refuse(path):
+        if os.fsencode(path).endswith(b"/sub"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert counts(run(pictures, library)) == {"deleted": 1, "unchanged": 6}
+
+
 def test_a_missing_vector_elsewhere_is_reported(pictures, library, tmp_path):
     run(pictures, library)
     other = tmp_path / "other"

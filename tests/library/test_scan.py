@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.library.scan import Pool, over_blocks
+from limner.library.scan import Pool, over_blocks, rounded_texts, widened
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])
@@ -56,3 +56,14 @@ def test_a_pool_of_nothing_stays_empty():
     pool.add(np.full(3, -np.inf, dtype=np.float32), 0)
     pool.cut()
     assert len(pool.rows) == 0
+
+
+def test_the_bound_covers_roundings_that_all_err_one_way():
+    """The text, the row and their product are each rounded down by all that bfloat16 can."""
+    text, row = np.zeros((1, 65), np.float32), np.zeros((1, 65), np.float32)
+    text[0, :60] = row[0, :60] = (1 + 2**-8) / 8
+    text[0, 60], row[0, 60] = 1 / 16, 0.0019 * 16
+    exact = float(row[0].astype(np.float64) @ text[0])
+    coarse, bound = rounded_texts(text)
+    found = float(widened(torch.from_numpy(row).bfloat16() @ coarse)[0, 0])
+    assert 0.009 < exact - found <= bound[0] < 0.01

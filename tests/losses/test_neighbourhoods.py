@@ -75,8 +75,10 @@ def test_of_ragged_neighbourhoods_it_is_the_mean_of_means():
         assert float(found[row]) == pytest.approx(due, abs=1e-9)
 
 
+@pytest.mark.parametrize("block", [1, 75, 1 << 22])  # rows at once: 1, 3, all
 @pytest.mark.parametrize("own", ["keep", "drop"])
-def test_unique_counts_every_row_once(own):
+def test_unique_counts_every_row_once(own, block, monkeypatch):
+    monkeypatch.setattr(weighting, "_BLOCK", block)
     table, vectors = made(seed=5)
     found = discrepancy(neighbour_matrix(table), vectors, own=own, nn="unique")
     every = lists(table)

@@ -66,6 +66,22 @@ def test_equal_vectors_are_at_distance_0_in_single_precision():
     assert float(domain_loss(x, x.clone() + 2)) == pytest.approx(2 - 2 * math.exp(-32), abs=1e-7)
 
 
+def test_what_rounding_leaves_of_equal_vectors_is_no_distance():
+    needed = 0
+    for seed in range(20):
+        x = torch.from_numpy(10 * np.random.default_rng(seed).standard_normal((1, 300)).astype(np.float32))
+        rest = 2 * x.square().sum(dim=1)[:, None] - 2 * x @ x.t()
+        needed += float(rest) > 1e-12
+        # by hand: two points far from each other, so that only the distance of each to itself counts
+        assert float(domain_loss(x, -x)) == pytest.approx(2, abs=1e-6)
+    assert needed, "no seed has a rest, so that the tolerance is not tried"
+
+
+def test_small_distances_between_long_vectors_still_count():
+    x, y = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.004]])
+    assert float(domain_loss(x, y)) == pytest.approx(2 - 2 * math.exp(-0.002), rel=0.03)
+
+
 def test_gradients_are_finite_where_roots_end():
     orthogonal = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]], requires_grad=True)
     diversity_loss(orthogonal).backward()

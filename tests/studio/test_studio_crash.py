@@ -84,6 +84,16 @@ def test_a_project_that_was_never_whole_is_no_project(workshop, text, monkeypatc
     assert [one.id for one in workshop.summaries()] == [made.id]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="folders are synced on Unix alone")
+def test_a_new_project_is_in_its_folder_when_it_is_answered(workshop, text, monkeypatch):
+    """What was written in a folder is lost in a power cut with the folder's own name."""
+    synced, folder = [], workshop.projects.folder
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    made = workshop.create(text, format="markdown")
+    assert synced[-1] == folder.stat().st_ino
+    assert (folder / made.id).stat().st_ino in synced[:-1]
+
+
 def test_the_lock_is_shared_by_processes(workshop, text):
     made = workshop.create(text, format="markdown")
     lock = workshop.projects.folder / made.id / "lock"

@@ -133,6 +133,27 @@ def test_a_place_that_was_given_up_goes_to_another(tmp_path, pairwise_study, dat
     base.close()
 
 
+@BOTH
+def test_a_place_that_was_answered_is_never_given_away(tmp_path, pairwise_study, database_url):
+    """One of two places was answered long ago, the other was given up later."""
+    folder = pairwise_study(tmp_path / "study", 1, raters=2, checks=0)
+    files = read_study(folder)
+    clock = Clock()
+    base, plan = VoteBase(folder, files.study, database_url, clock=clock), plan_of(files)
+    first, second, third = (base.join(new_secret()) for _ in range(3))
+    unit = base.turn(first, plan, hold_s=60).unit
+    assert base.vote(first, unit, answers_to(unit, plan, first)) == "stored"
+    clock.now += 10
+    assert base.turn(second, plan, hold_s=60).unit == unit
+    clock.now += 100
+    assert base.turn(third, plan, hold_s=60).unit == unit
+    assert base.vote(first, unit, answers_to(unit, plan, first, "second")) == "stands"
+    assert base.vote(second, unit, answers_to(unit, plan, second)) == "gone"
+    assert base.vote(third, unit, answers_to(unit, plan, third)) == "stored"
+    assert [vote.rater for vote in base.votes()] == [first, third]
+    base.close()
+
+
 def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     files = read_study(folder)

@@ -23,6 +23,15 @@ def test_round_trip_of_tensors_and_state(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="folders are synced on Unix alone")
+def test_a_checkpoint_and_its_name_are_on_the_disk_when_it_is_saved(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"a": torch.ones(2)}, {"n": 1})
+    assert synced == [path.stat().st_ino, tmp_path.stat().st_ino]
+
+
 def test_a_full_disk_leaves_the_last_good_one(tmp_path, monkeypatch):
     path = tmp_path / "a.safetensors"
     checkpoint.save(path, {"a": torch.ones(2)}, {"n": 1})
