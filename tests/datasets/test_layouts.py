@@ -225,14 +225,14 @@ def test_one_split_alone_is_said(tmp_path, sets, audit):
     for split in ("val", "test"):
         (tmp_path / "sis" / f"{split}.story-in-sequence.json").unlink()
     shown = audit("vist", tmp_path)
-    assert "note: vist: 1 of 3 splits read: train" in shown
+    assert "note: vist: splits read of 3 (train): 1" in shown
     assert "\nreleased" not in shown  # there is nothing to measure leaks on
     (tmp_path / "recipeqa").mkdir()
     shutil.copy(sets / "recipeqa/train.json", tmp_path / "recipeqa/train.json")
-    assert "note: recipeqa: 1 of 3 splits read: train" in audit("recipeqa", tmp_path / "recipeqa")
+    assert "note: recipeqa: splits read of 3 (train): 1" in audit("recipeqa", tmp_path / "recipeqa")
     (tmp_path / "coco").mkdir()
     shutil.copy(sets / "coco/annotations/captions_train2014.json", tmp_path / "coco")
-    assert "note: coco: 1 of 2 halves read: captions_train2014.json" in audit("coco", tmp_path / "coco")
+    assert "note: coco: halves read of 2 (captions_train2014.json): 1" in audit("coco", tmp_path / "coco")
 
 
 def test_a_pickle_in_place_of_politics_is_named(tmp_path, audit):

@@ -59,7 +59,7 @@ def test_coco_as_released_has_no_split_and_one_caption(tmp_path):
     assert [pair.image for pair in data.pairs] == ["1.jpg", "2.jpg", "3.jpg"]
     assert {pair.split for pair in data.pairs} == {""}
     assert [pair.meta["half"] for pair in data.pairs] == ["train2014", "train2014", "val2014"]
-    assert data.notes == ("coco: 1 pictures without a caption left out",)
+    assert data.notes == ("coco: pictures without a caption left out: 1",)
     every = read_coco(Source(tmp_path, every=True))
     assert [pair.text for pair in every.pairs] == ["a", "b", "c", "d", "e"]
 
@@ -145,7 +145,7 @@ def test_goodnews_is_grouped_by_article(tmp_path):
     assert (data.pairs[1].image, data.pairs[1].seq, data.pairs[1].pos) == ("a0_1.jpg", "a0", 1)
     assert data.pairs[0].meta == {"headline": "Head", "article_url": "http://n/1"}
     assert len({pair.image_id for pair in data.pairs}) == 40
-    assert data.notes == ("goodnews: 20 pictures without a caption left out",)
+    assert data.notes == ("goodnews: pictures without a caption left out: 20",)
     sides = defaultdict(set)
     for pair in split_pairs(data).pairs:
         sides[pair.seq].add(pair.split)
@@ -197,7 +197,7 @@ def test_politics_takes_two_sentences_of_long_texts(tmp_path):
     (pair,) = data.pairs
     assert pair.text == "One sentence about a law. Another about a vote."
     assert (pair.image, pair.meta["politics"], pair.meta["issue"]) == ("x/a.jpg", "left", "taxes")
-    assert data.notes == ("politics: 1 texts of at most 500 characters left out",)
+    assert data.notes == ("politics: texts of at most 500 characters left out: 1",)
     lines = [
         {"politics": "left", "issue": "taxes", "local_path": f"{n}.jpg", "content_text": LONG, "split": split}
         for n, split in enumerate(("train", "test"))

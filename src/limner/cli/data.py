@@ -47,7 +47,7 @@ def sets(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
     found = sorted(data_sets().values(), key=lambda one: one.name)
     lines = []
     for one in found:
-        offers = [f"{len(one.relations)} relations"] * bool(one.relations)
+        offers = [counted(len(one.relations), "relation")] * bool(one.relations)
         offers += [f"in {one.sequence} order"] * bool(one.sequence) + ["fetch"] * bool(one.wanted)
         lines.append(f"{one.name:<13}{one.about}" + (f" ({', '.join(offers)})" if offers else ""))
     shown = ("name", "about", "relations", "sequence")
@@ -281,7 +281,9 @@ def build_prior(
     lines = [f"{to}: {counted(report.relations, 'relation')} of {counted(report.pictures, 'picture')}"]
     if report.outside:
         first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
-        lines.append(f"{report.outside:,} relations have a name outside the vocabulary; most often: {first}")
+        lines.append(
+            f"{counted(report.outside, 'relation')} with a name outside the vocabulary; most often: {first}"
+        )
     emit_report(report, lines, as_json=json)
 
 

@@ -186,18 +186,20 @@ def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
         f"{to / GRAPHS}: {counted(report.pictures, 'graph')} of {counted(report.files, 'file')}"
         f" ({report.looked_at:,} looked at now{speed}),"
         f" {report.empty:,} empty",
-        f"{report.objects:,} objects, {report.relations:,} relations by {report.related_by}",
+        f"{counted(report.objects, 'object')}, {counted(report.relations, 'relation')} by"
+        f" {report.related_by}",
     ]
     if report.labels:
         lines.append(f"most frequent: {_counted(report.labels)}")
     if report.unmatched:
         first = _counted(report.unmatched.items())
         lines.append(
-            f"{sum(report.unmatched.values()):,} objects of {len(report.unmatched)} labels that are no class"
+            f"{counted(sum(report.unmatched.values()), 'object')} of"
+            f" {counted(len(report.unmatched), 'label')} that is no class"
             f" of the prior have no relations: {first}; name them by --labels"
         )
     if report.unused:
-        lines.append(f"{len(report.unused):,} graphs belong to no picture, first {report.unused[0]!r}")
+        lines.append(f"{counted(len(report.unused), 'graph')} of no picture, first {report.unused[0]!r}")
     lines += [f"skipped: {problem.path}: {problem.reason}" for problem in report.skipped[:LISTED]]
     if len(report.skipped) > LISTED:
         lines.append(f"skipped: and {len(report.skipped) - LISTED:,} more, all in {to / SKIPPED}")

@@ -390,7 +390,7 @@ def export(
 
         check_votes(cast, files.items, files.study.protocol)
         text = tidy_csv(files, cast, _panelists(folder, votes), worker_ids=worker_ids)
-    deliver(text.rstrip("\n"), to, f"{len(cast):,} votes")
+    deliver(text.rstrip("\n"), to, counted(len(cast), "vote"))
 
 
 @study.command
@@ -460,7 +460,7 @@ def report(
     files, cast = _opened(folder, votes)
     found = analyse(files, cast, resamples=resamples)
     text = report_text(files, found, format, published=published)
-    deliver(text, to, f"{found.votes:,} of {found.due:,} votes")
+    deliver(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
 
 
 def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:

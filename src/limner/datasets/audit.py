@@ -272,7 +272,10 @@ def random_leak(
     total = len(pairs)
     size = round(test_share * total)
     if not 0 < size < total or draws < 1:
-        raise ConfigError(f"audit: {size} test rows of {total} in {draws} draws, expected at least 1 of each")
+        raise ConfigError(
+            f"audit: {counted(size, 'test row')} of {total} in {counted(draws, 'draw')}, expected"
+            " at least 1 of each"
+        )
     every = [{"sequence": row} | _keys(pair) for row, pair in enumerate(pairs)]
     keys = {
         name: np.array(duplicate_groups([[one[name]] for one in every]))
@@ -297,14 +300,14 @@ def render(found: SetAudit) -> str:
     """The audit as plain text."""
     positive = ", ".join(f"{name} {share:.3f}" for name, share in found.positives.items())
     lines = [
-        f"{found.name}: {found.rows:,} rows; distinct as written: {counted(found.texts, 'text')}, "
+        f"{found.name}: {counted(found.rows, 'row')}; distinct as written: {counted(found.texts, 'text')}, "
         f"{counted(found.images, 'image')}, {counted(found.pairs, 'pair')} "
         f"({counted(found.same_texts, 'text')}, letter case and white space aside)",
         "repeats: "
         + ", ".join(f"{counted(number, 'pair')} {times}x" for times, number in found.repeated.items())
         + (f"; copies of {found.disagreeing:,} disagree in a relation" if found.positives else ""),
-        f"duplicate groups: {found.groups:,}, largest {found.largest_group:,} rows; "
-        f"left out for want of their picture: {found.missing:,} rows",
+        f"duplicate groups: {found.groups:,}, largest {counted(found.largest_group, 'row')}; "
+        f"left out for want of their picture: {counted(found.missing, 'row')}",
         *((f"positive: {positive}",) if positive else ()),
         "",
         f"{'split':<10}{'train':>8}{'val':>7}{'test':>7}   test rows seen outside test: "

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from limner.counts import counted
 from limner.datasets.manifest import picture_fault
 from limner.errors import ConfigError, DataError
 from limner.files import DRAFT_SUFFIX, locked, write_bytes
@@ -313,7 +314,8 @@ def _check_names(wanted: Mapping[str, str]) -> None:
     twice = [name for name, number in Counter(wanted.values()).items() if number > 1]
     if twice:
         raise ConfigError(
-            f"fetch: {len(twice)} file names stand for several URLs, first {twice[0]!r}; give each its own"
+            f"fetch: {counted(len(twice), 'file name')} for several URLs, first {twice[0]!r}; give"
+            " each its own"
         )
     reserved = {"", ".", "..", FILE_NAME, LOCK_NAME}
     for name in wanted.values():

@@ -45,7 +45,7 @@ def pair_set(
         named: see `with_pictures`.
         counted: what was left out or put right → how often, for the notes.
     """
-    notes = tuple(f"{name}: {number} {what}" for what, number in counted.items() if number)
+    notes = tuple(f"{name}: {what}: {number:,}" for what, number in counted.items() if number)
     return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files, named)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from limner.counts import counted
 from limner.datasets import split_source
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.datasets.registry import SourceConfig
@@ -138,7 +139,7 @@ def mixed(
             )
         train, dropped = sum(pair.split == "train" for pair in data.pairs), len(left) - before
         notes.append(
-            f"{name}: {train - dropped:,} of {train:,} training rows, weight {weights[name]:g};"
+            f"{name}: {train - dropped:,} of {counted(train, 'training row')}, weight {weights[name]:g};"
             f" {dropped:,} dropped because validation or test holds their picture or text"
         )
     if not any(pair.split == "train" for pair in pairs):

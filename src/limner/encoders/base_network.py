@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from limner.counts import counted
 from limner.encoders.weight_files import WeightFile, load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError, installed
 from limner.files import first_fault, write_bytes
@@ -190,7 +191,10 @@ class BaseNet(nn.Module):
         """
         count, width = len(features), self.shape.looks
         if count <= width:
-            raise ConfigError(f"base: {count} pictures to take {width} components from; at least {width + 1}")
+            raise ConfigError(
+                f"base: {counted(count, 'picture')} to take {counted(width, 'component')} from; at"
+                f" least {width + 1}"
+            )
         values = features.detach().double()
         self.feature_mean.copy_(values.mean(dim=0))
         self.feature_deviation.copy_(values.std(dim=0, correction=0) + _LEAST_DEVIATION)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import Some
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
 from limner.evaluation.uncertainty import Interval, interval
 
@@ -346,7 +347,7 @@ def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # no
 def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
     """The columns of all queries end to end, checked."""
     if len(relevant) != rows:
-        raise ShapeError(f"rank: relevance for {len(relevant)} queries, scores for {rows}")
+        raise ShapeError(f"rank: relevance for {counted(len(relevant), 'query')}, scores for {rows}")
     # a column that is named twice is one picture
     lists = [columns if len(columns) < 2 else sorted(set(columns)) for columns in relevant]
     starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.counts import counted
 from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, installed
 from limner.evaluation.uncertainty import Values, group_numbers
 from limner.text.entity_grid import roles_of
@@ -199,7 +200,7 @@ def _saliency(
     from scipy.stats import rankdata
 
     if len(own) != len(relevant):
-        raise ShapeError(f"saliency: {len(own)} queries, pictures of {len(relevant)}")
+        raise ShapeError(f"saliency: {counted(len(own), 'query')}, pictures of {len(relevant)}")
     truth = np.zeros((len(features), len(labels)), dtype=bool)
     for columns, numbers in zip(relevant, own, strict=True):
         truth[np.ix_(list(columns), list(numbers))] = True

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from limner.arrays import expect
+from limner.counts import counted
 from limner.errors import DataError
 from limner.losses.checks import finite, wide
 
@@ -32,7 +33,9 @@ def class_weights(labels: Tensor, form: Form) -> Tensor:
     """
     expect("class_weights", labels=(labels, "N C"))
     if not len(labels) or not bool(((labels == 0) | (labels == 1)).all()):
-        raise DataError(f"class weights: {len(labels)} rows of labels, expected at least one and only 0 or 1")
+        raise DataError(
+            f"class weights: {counted(len(labels), 'row')} of labels, expected at least one and only 0 or 1"
+        )
     rate = labels.double().mean(dim=0)
     weights = 1 / rate if form == "paper" else (1 - rate) / rate
     return weights.clamp(_SMALLEST, _LARGEST).float()

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.counts import counted
 from limner.evaluation import relations as labels
 from limner.evaluation.results import PoolRanks, Result
 from limner.evaluation.uncertainty import RESAMPLES
@@ -194,7 +195,7 @@ def per_relation(scene: Scene) -> Table:
             first, rest = figures[: len(METRICS)], figures[len(METRICS) :]
             name = relation if holds else f"not {relation}"
             cells = [*first, *versus(rest, 2 * first, apart)]
-            lines.append(Line(name, cells, f"{count} queries", uneven=apart))
+            lines.append(Line(name, cells, f"{counted(count, 'query')}", uneven=apart))
     return compared(
         scene.name,
         scene.title(", legacy protocol, draws with replacement" if scene.legacy else ", all pictures"),

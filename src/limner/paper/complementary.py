@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from limner.counts import counted
 from limner.evaluation.choice import default_choices
 from limner.evaluation.results import ChoiceResult, Result
 from limner.evaluation.uncertainty import RESAMPLES, Values, group_numbers
@@ -71,7 +72,7 @@ class Questions(Cohort[ChoiceResult]):
     def title(self) -> str:
         """Data set, options and size."""
         name = reference()["sets"].get(self.data, {}).get("title", self.data)
-        return f"{name} {self.c}-way" + (f", {len(self.owner)} pairs" if len(self.owner) else "")
+        return f"{name} {self.c}-way" + (f", {counted(len(self.owner), 'pair')}" if len(self.owner) else "")
 
     def credits(self, system: str, direction: int) -> Values | None:
         """(N,) credit of a system, mean over its seeds; None where it was not measured.

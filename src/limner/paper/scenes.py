@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.paper.page import copy_of, write_page
 from limner.pictures.decode import decode, display, read_file
@@ -271,5 +272,5 @@ def write_scene_page(graphs: Path, files: Mapping[str, bytes], out: Path, most: 
                 raise DataError(f"{display(path)}: {error}; run limner scenes again") from error
             yield ShownScene(rgb, graph, display(os.path.relpath(path, above)))
 
-    sample = f"{len(shown):,} of {count:,} pictures, spread evenly." if len(shown) < count else ""
+    sample = f"{len(shown):,} of {counted(count, 'picture')}, spread evenly." if len(shown) < count else ""
     write_scenes(out, "Scene graphs", " ".join(part for part in (sample, found_by) if part), chosen())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.evaluation.caption_scores import TextScores
 from limner.evaluation.results import CUTS, Captions, Decoding, Found, Pictures, SequenceResult
@@ -321,7 +322,10 @@ def _notes(table: str, results: Sequence[SequenceResult], decoding: Decoding) ->
     notes = []
     for first in results[:1]:
         groups = len(set(first.stories))
-        notes.append(f"{len(first.ids)} steps of {groups} stories, {first.pictures} different pictures.")
+        notes.append(
+            f"{counted(len(first.ids), 'step')} of {counted(groups, 'story')},"
+            f" {counted(first.pictures, 'different picture')}."
+        )
         notes += _looks(first) if table == "vrss-1" else _coherence(results)
         if first.features:
             notes.append(f"What pictures look like is asked of {first.features}.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.evaluation.results import SequenceResult
 from limner.evaluation.sequences import by_story, steps_of
@@ -83,7 +84,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
 
     def groups() -> Iterator[Group]:
         for title, members in parted(one, other, names).items():
-            yield Group(f"{title}: {len(members)} of {len(one.ids)} steps", ())
+            yield Group(f"{title}: {len(members)} of {counted(len(one.ids), 'step')}", ())
             for step in spread(members, count):
                 own = one.ids[step]
                 lead = Example(picture(own), texts[own])

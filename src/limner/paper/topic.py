@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from limner.counts import counted
 from limner.errors import RESEARCH, ConfigError, DataError, installed, unknown
 from limner.evaluation.ranking import rank
 from limner.evaluation.sequences import by_story, of_stories, steps_of
@@ -263,9 +264,10 @@ def write_topic_path(run: Path, to: Path, texts: Sequence[str], weights: Path | 
         f"The latent topic of {title}",
         NOTE,
         drawing=Copy(plots.drawn(".svg", topic_path, flat), "image/svg+xml", 0, 0).uri,
-        path_alt=f"Path of the latent topic through {_steps_in(len(own))}; the list says how far each moves.",
+        path_alt=f"Path of the latent topic through {counted(len(own), 'step')};"
+        " the list says how far each moves.",
         caption=f"Posterior means of {name}, projected on the two main components of"
-        f" {_steps_in(len(flat.background))} of {len(every)} validation stories, which explain"
+        f" {counted(len(flat.background), 'step')} of {len(every)} validation stories, which explain"
         f" {100 * flat.shares.sum():.0f} % of their variance. What moves along the others is not seen here,"
         " so go by the numbers of the steps.",
         steps=shown(),
@@ -309,7 +311,3 @@ def _bars(moves: Moves, every: Sequence[Moves]) -> list[list[Bar]]:
         most = max(float(own.max()), usual) or 1.0
         columns.append([Bar(name, f"{one:.2f}{unit}", one / most, usual / most) for one in own.tolist()])
     return [list(both) for both in zip(*columns, strict=True)]
-
-
-def _steps_in(count: int) -> str:
-    return f"{count} step" if count == 1 else f"{count} steps"

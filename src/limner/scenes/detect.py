@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, MissingError
 from limner.files import write_lines
 from limner.pictures.decode import FileBytes, decode, display, read_file
@@ -184,7 +185,7 @@ def import_scenes(
     known = matched([one.image for one in pictures], list(given))
     if not known:
         raise DataError(
-            f"{graphs}: none of {len(given)} graphs names a picture of {source.name};"
+            f"{graphs}: none of {counted(len(given), 'graph')} names a picture of {source.name};"
             " 'image' must be the path below it, the file name, or that without suffix"
         )
     to.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from limner.arrays import FloatArray
+from limner.counts import counted
 from limner.errors import CheckpointError, NumericsError, ShapeError
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def match_names(names: Sequence[str], classes: int, where: str) -> None:
     """
     if len(names) != classes:
         raise CheckpointError(
-            f"{where}: has {classes} classes, but {len(names)} names are given (COCO's unless --classes names"
+            f"{where}: has {counted(classes, 'class', 'classes')}, but {len(names)} names given"
+            " (COCO's unless --classes names"
             " others); pass a file of its names, one a line, by --classes FILE"
         )
 

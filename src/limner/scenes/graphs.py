@@ -12,6 +12,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.files import json_rows, write_lines
 from limner.records import Record
@@ -76,7 +77,10 @@ class SceneGraph(Record):
         for number, relation in enumerate(self.relations):
             for end, place in (("s", relation.s), ("o", relation.o)):
                 if place >= len(self.objects):
-                    raise ValueError(f"relations.{number}.{end} is {place}, but {len(self.objects)} objects")
+                    raise ValueError(
+                        f"relations.{number}.{end} is {place}, but the picture has"
+                        f" {counted(len(self.objects), 'object')}"
+                    )
             if relation.s == relation.o:
                 raise ValueError(f"relations.{number} relates object {relation.s} to itself")
         return self

@@ -195,7 +195,8 @@ def count_relations(
             f" in {counted(pictures, 'picture')} ({left_out} outside it); check the names"
         )
     source = (
-        f"{', '.join(path.name for path in files)}: {relations} relations of {counted(pictures, 'picture')}"
+        f"{', '.join(path.name for path in files)}: {counted(relations, 'relation')} of"
+        f" {counted(pictures, 'picture')}"
     )
     return RelationPrior(chosen.classes, chosen.predicates, counts, source), PriorReport(
         pictures=pictures,

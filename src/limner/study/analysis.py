@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from limner.counts import counted
 from limner.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
 from limner.records import Record
 from limner.study.records import Answer, KeyEntry, Protocol, StudyFiles, Vote, check_votes
@@ -334,7 +335,8 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
     checks = checked(files, cast)
     views = [_view("all raters", files, cast, resamples)]
     if checks.failed:
-        rest = f"without the {len(checks.failed)} of {checks.raters} raters who failed an attention check"
+        rest = f"without the {len(checks.failed)} of {counted(checks.raters, 'rater')} who failed"
+        " an attention check"
         sound = [vote for vote in cast if vote.rater not in checks.failed]
         views.append(_view(rest, files, sound, resamples))
     return StudyReport(
@@ -476,11 +478,17 @@ class StudyProgress(Record):
         """For the terminal."""
         gone = self.withdrawn
         return [
-            f"{self.title} ({self.protocol}): {self.votes:,} of {self.due:,} votes by {self.raters:,} raters",
-            f"{self.complete:,} of {self.items:,} items have {self.raters_per_item} votes or more,"
+            f"{self.title} ({self.protocol}): {self.votes:,} of {counted(self.due, 'vote')} by"
+            f" {counted(self.raters, 'rater')}",
+            f"{self.complete:,} of {counted(self.items, 'item')} with"
+            f" {counted(self.raters_per_item, 'vote')} or more,"
             f" {self.untouched:,} none; {self.prefilled:,} pairs of one picture are pre-filled",
-            f"{self.failed:,} raters failed one of {self.checks:,} attention checks",
-            *([f"{gone.raters:,} raters withdrew {gone.votes:,} votes"] if gone.votes else []),
+            f"{counted(self.failed, 'rater')} failed one of {counted(self.checks, 'attention check')}",
+            *(
+                [f"{counted(gone.raters, 'rater')} withdrew {counted(gone.votes, 'vote')}"]
+                if gone.votes
+                else []
+            ),
         ]
 
 

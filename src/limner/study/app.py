@@ -370,7 +370,8 @@ def serve_study(
         note(
             f"{files.study.title}: {counted(len(plan.names(check=False)), 'page')} and"
             f" {len(plan.names(check=True))}"
-            f" attention checks, {plan.raters} raters a page, {len(base.votes())} votes in {base.name}"
+            f" attention checks, {counted(plan.raters, 'rater')} a page,"
+            f" {counted(len(base.votes()), 'vote')} in {base.name}"
         )
         if unlike(folder / PICTURES):
             note(

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
@@ -105,12 +106,13 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
     )
     return (
         f"An answer is an item's majority where more than half of its votes give it; items with fewer than"
-        f" {least} votes are left out and counted.",
+        f" {counted(least, 'vote')} are left out and counted.",
         scored,
         f"Exact two-sided sign test and one-sample t-test of the scores against 0 at level {level}"
         + (f", p values by Holm's correction over {strata} strata." if strata > 1 else "."),
         f"Effect: mean over standard deviation, with its interval by the noncentral t distribution."
-        f" All {items} items together see one of {effect:.3f} with power {power} (normal approximation).",
+        f" {counted(items, 'item')} together can show one of {effect:.3f} with power {power}"
+        " (normal approximation).",
         "Agreement: Fleiss' kappa over items with the commonest number of votes, and Krippendorff's alpha for"
         " nominal answers.",
         "A rater fails who answers any attention check wrongly; everything is reported with all raters, and"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from scipy.stats import binomtest
 
+from limner.counts import counted
 from limner.evaluation.uncertainty import Interval
 from limner.paper.table import Block, Cell, Kind, Row, Table, reference, render
 from limner.records import Record
@@ -307,7 +308,7 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
         f"{'; '.join(named)}.",
         f"{counted(view.votes, 'vote')} of {counted(view.people, 'rater')};"
         f" {counted(view.unrated, 'item')} with too few votes left out,"
-        f" {view.incomplete} of those counted have fewer than {report.raters_per_item} votes.",
+        f" {view.incomplete} of those counted have fewer than {counted(report.raters_per_item, 'vote')}.",
         f"Attention checks, of all {counted(checks.raters, 'rater')}: {checks.wrong} of {checks.answered}"
         f" answers wrong; failed by {counted(len(checks.failed), 'rater')};"
         f" {counted(checks.unchecked, 'rater')} met none.",
@@ -330,11 +331,6 @@ def standing_lines(report: StudyReport) -> list[str]:
             " everywhere"
         )
     return found
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _STYLE = (

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
+from limner.counts import counted
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
 from limner.files import write_lines
@@ -350,7 +351,8 @@ def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
     kept = sorted((-number, word) for word, number in counts.items() if number >= min_count)
     if not kept:
         raise DataError(
-            f"lda: no word occurs {min_count} times in {len(texts)} training texts; lower data.min_count"
+            f"lda: no word occurs {min_count} times in {counted(len(texts), 'training text')};"
+            " lower data.min_count"
         )
     return tuple(word for _, word in kept)
 
@@ -368,7 +370,8 @@ def visual_words(config: LdaConfig, corpus: Corpus) -> dict[str, Tensor]:
     different = len({row.tobytes() for row in vectors})
     if different < wanted:
         raise DataError(
-            f"lda: {different} different local vectors for {wanted} visual words; lower model.visual_words or"
+            f"lda: {counted(different, 'different local vector')} for"
+            f" {counted(wanted, 'visual word')}; lower model.visual_words or"
             " raise sample"
         )
     # Partial sums of several threads come together in any order, and so in other bits every time.

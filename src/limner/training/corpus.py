@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from limner.arrays import ByteArray
+from limner.counts import counted
 from limner.datasets import split_source
 from limner.datasets.features import Features, Layer, block_features, picture_features
 from limner.datasets.mixture import licensed, read_mixture
@@ -56,7 +57,9 @@ class ArrayRows:
         """
         self._places = {name: place for place, name in enumerate(ids)}
         if len(self._places) != len(values) or len(self._places) != len(ids):
-            raise ShapeError(f"pictures: {len(self._places)} different ids for {len(values)} rows")
+            raise ShapeError(
+                f"pictures: {counted(len(self._places), 'different id')} for {counted(len(values), 'row')}"
+            )
         self._values = values
 
     def places(self, ids: Sequence[str]) -> Places:
@@ -289,7 +292,9 @@ def corpus_of(
     train = data.split("train")[:limit]
     val = one_row_per_pair(data.split("val"))[:limit]
     if len(train) < 2 or not val:
-        raise DataError(f"{data.name}: {len(train)} training and {len(val)} validation rows, expected some")
+        raise DataError(
+            f"{data.name}: {len(train)} training and {counted(len(val), 'validation row')}, expected some"
+        )
     some = drawn_sample(val, sample) if sample else val
     return Corpus(
         data.name,

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from limner.counts import counted
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.registry import DataSet, register
 from limner.datasets.splits import duplicate_groups
@@ -67,7 +68,9 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
         ConfigError: fewer than 10 stories.
     """
     if stories < 10:
-        raise ConfigError(f"{NAME}: {stories} stories, expected at least 10: seven train, one val, two test")
+        raise ConfigError(
+            f"{NAME}: {counted(stories, 'story')}, expected at least 10: seven train, one val, two test"
+        )
     pairs, pixels = _drawn(stories, seed, size_px)
     return pairs, pixels.copy()
 

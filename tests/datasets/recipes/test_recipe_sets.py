@@ -48,7 +48,7 @@ def test_a_recipe_under_several_questions_is_read_once(tmp_path):
     ]
     assert data.pairs[0].text == f"leeks {WORDS[0].format('leeks')}"
     assert data.pairs[0].image == "leeks0.png"
-    assert "recipeqa: 1 questions about a recipe that is there already" in data.notes
+    assert "recipeqa: questions about a recipe that is there already: 1" in data.notes
 
 
 def test_recipes_without_id_are_known_by_their_words_and_short_ones_left_out(tmp_path):
@@ -61,10 +61,10 @@ def test_recipes_without_id_are_known_by_their_words_and_short_ones_left_out(tmp
     )
     assert len(data.pairs) == 3
     assert set(data.notes) >= {
-        "recipeqa: 1 questions about a recipe that is there already",
-        "recipeqa: 1 steps: fewer than 3 tokens",
-        "recipeqa: 2 recipes with fewer than 2 segments",
-        "recipeqa: 2 questions without a context",
+        "recipeqa: questions about a recipe that is there already: 1",
+        "recipeqa: steps: fewer than 3 tokens: 1",
+        "recipeqa: recipes with fewer than 2 segments: 2",
+        "recipeqa: questions without a context: 2",
     }
 
 
@@ -88,7 +88,7 @@ def test_both_sets_open_by_name_with_their_split(tmp_path):
     rest = read_source(DataConfig(set="vist", annotations=str(tmp_path), missing="drop"))
     assert {pair.seq for pair in rest.pairs} == {"sval", "stest"}
     assert len(rest.missing) == 1
-    assert "vist: 1 further stories left out, a picture of theirs being missing" in rest.notes
+    assert "vist: further stories left out, a picture of theirs being missing: 1" in rest.notes
 
 
 def test_stories_need_five_distinct_positions(tmp_path):
@@ -106,9 +106,9 @@ def test_stories_need_five_distinct_positions(tmp_path):
     data = read_vist(Source(write(tmp_path / "val.story-in-sequence.json", {"annotations": rows})))
     assert {(pair.seq, pair.split) for pair in data.pairs} == {("good", "val")}
     assert data.notes == (
-        "vist: 3 annotations without a story",
-        "vist: 3 stories left out, without five distinct positions",
-        "vist: 1 stories left out, a sentence or photo not being stated",
+        "vist: annotations without a story: 3",
+        "vist: stories left out, without five distinct positions: 3",
+        "vist: stories left out, a sentence or photo not being stated: 1",
     )
 
 

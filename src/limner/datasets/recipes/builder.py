@@ -447,7 +447,8 @@ def summary(report: BuildReport, to: Path) -> list[str]:
         lines.append(f"  {report.noun_rule_off:>6,}  pages not judged by the noun rule, not being English")
     if report.without_license:
         lines.append(
-            f"{report.without_license:,} recipes state no licence: theirs to use privately, not to pass on"
+            f"{counted(report.without_license, 'recipe')} without a licence: theirs to use"
+            " privately, not to pass on"
         )
     if NOT_FETCHED in report.dropped:
         lines.append("pictures of saved pages that lie on the web were left; --fetch brings them")

@@ -95,7 +95,7 @@ def read_coco(source: Source) -> PairSet:
         ]
     counted = {"pictures without a caption left out": bare}
     if len(files) == 1 and "captions_" in files[0].name:
-        counted[f"of 2 halves read: {files[0].name}"] = 1
+        counted[f"halves read of 2 ({files[0].name})"] = 1
     return pair_set("coco", pairs, source, files=names, counted=counted)
 
 

@@ -65,7 +65,7 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
     if place.is_dir():
         files = [*files_by_split(source, "*.json", "new_*.json")]
         if len(files) < len(SPLITS):
-            counted[f"of {len(SPLITS)} splits read: {', '.join(split for _, split in files)}"] = len(files)
+            counted[f"splits read of {len(SPLITS)} ({', '.join(split for _, split in files)})"] = len(files)
     for file, split in files:
         found = read_json(file, _File, 'an object with "data", a list of questions')["data"]
         for datum in found:

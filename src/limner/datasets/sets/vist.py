@@ -44,7 +44,7 @@ def read_vist(source: Source) -> PairSet:
     seen: set[str] = set()
     files = _files(source)
     if source.place.is_dir() and len(files) < len(SPLITS):
-        counted[f"of {len(SPLITS)} splits read: {', '.join(split for _, split in files)}"] = len(files)
+        counted[f"splits read of {len(SPLITS)} ({', '.join(split for _, split in files)})"] = len(files)
     for file, split in files:
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for listed in read_json(file, _File, 'an object with "annotations", a list of lists')["annotations"]:
@@ -69,7 +69,7 @@ def read_vist(source: Source) -> PairSet:
         counted["further stories left out, a picture of theirs being missing"] = broken
     if not kept:
         raise DataError(f"{source.place}: no story has all its pictures; fetch them or read the texts alone")
-    notes = tuple(f"vist: {number} {what}" for what, number in counted.items())
+    notes = tuple(f"vist: {what}: {number:,}" for what, number in counted.items())
     return replace(data, pairs=kept, notes=data.notes + notes)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed
 from torch.nn.functional import normalize
 
+from limner.counts import counted
 from limner.errors import CheckpointError
 from limner.files import reserve, storing
 from limner.losses.checks import product
@@ -137,9 +138,14 @@ class EpochMemory:
         """
         seen, width = state.get(f"{PREFIX}seen"), state.get(f"{PREFIX}width")
         if seen is None or width is None or (len(seen), int(width)) != (len(self._seen), self._width):
-            found = "none" if seen is None or width is None else f"{len(seen)} pairs, {int(width)} wide"
+            found = (
+                "none"
+                if seen is None or width is None
+                else f"{counted(len(seen), 'pair')}, {int(width)} wide"
+            )
             raise CheckpointError(
-                f"memory: the saved one is of {found}, expected {len(self._seen)} pairs, {self._width} wide;"
+                f"memory: the saved one is of {found}, expected {counted(len(self._seen), 'pair')},"
+                f" {self._width} wide;"
                 " resume with the same data and model"
             )
         self._swaps, self._live = int(state[f"{PREFIX}swaps"]), int(state[f"{PREFIX}live"])

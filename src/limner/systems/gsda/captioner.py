@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.config import Config
+from limner.counts import counted
 from limner.datasets.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.nn.story import PictureSequenceEncoder
@@ -110,7 +111,8 @@ class Captioner(nn.Module):
         super().__init__()
         if len(vocabulary) <= UNKNOWN + 1 or max_length < 1:
             raise ConfigError(
-                f"captioner: {len(vocabulary) - 2} words and max_length {max_length}, expected at least 1;"
+                f"captioner: {counted(len(vocabulary) - 2, 'word')} and max_length {max_length},"
+                " expected at least 1;"
                 " lower min_count or add training texts"
             )
         own = architecture
@@ -262,7 +264,8 @@ class Captioner(nn.Module):
             or not 1 <= int(lengths.min()) <= int(lengths.max()) <= words.shape[1]
         ):
             raise ShapeError(
-                f"captioner: {rows} pictures, words {tuple(words.shape)}, {len(lengths)} lengths and stories"
+                f"captioner: {counted(rows, 'picture')}, words {tuple(words.shape)}, {len(lengths)}"
+                " lengths and stories"
                 f" of {steps.tolist()[:9]}, expected (S, F), (S, L), lengths in 1…L and steps that sum to S"
             )
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from limner.arrays import FloatArray, TextEncoder
+from limner.counts import counted
 from limner.errors import DataError, NumericsError
 from limner.nn.graphs import GraphBatch
 from limner.scenes.graphs import SceneGraph, SceneObject, SceneRelation
@@ -122,7 +123,7 @@ def word_label_vectors(labels: Sequence[str], vectors: Mapping[str, FloatArray])
             unknown.append(label)
     if labels and len(unknown) == len(labels):
         raise DataError(
-            f"label vectors: none of {len(labels)} labels ({labels[0]!r} …) has a word vector;"
+            f"label vectors: none of {counted(len(labels), 'label')} ({labels[0]!r} …) has a word vector;"
             " are the vectors of another language?"
         )
     if not np.isfinite(matrix).all():
