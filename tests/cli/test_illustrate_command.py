@@ -167,10 +167,10 @@ def test_reasons_stand_in_the_file_where_they_are_asked_for(lib, typed, tmp_path
 def test_layout_and_page_size_shape_the_file(lib, typed, tmp_path):
     assert typed(lib, "a.md", "-o", "a.html", "--layout", "contact") == 0
     assert 'class="layout-contact"' in (tmp_path / "a.html").read_text()
-    assert typed(lib, "a.md", "-o", "a.pdf", "--page-size", "a5", "--layout", "book") == 0
+    assert typed(lib, "a.md", "-o", "a.pdf", "--page-size", "A5", "--layout", "book") == 0
     pages = PdfReader(tmp_path / "a.pdf").pages
     assert (round(pages[0].mediabox.width), round(pages[0].mediabox.height)) == (595, 420)
-    assert typed(lib, "a.md", "-o", "a.docx", "--page-size", "letter") == 0
+    assert typed(lib, "a.md", "-o", "a.docx", "--page-size", "Letter") == 0
     section = Document(str(tmp_path / "a.docx")).sections[0]
     assert section.page_width.inches == pytest.approx(8.5, abs=0.01)
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pypdf import PdfReader
 
 from limner.export import SUFFIXES, Plan, export, load
+from limner.export.fragment import board_fragment
 from limner.export.leaf import filling
 from limner.pictures.thumbnails import shrink
 from limner.records import Area, Framing, Storyboard
@@ -164,3 +165,12 @@ def test_the_overview_keeps_in_sight_what_must_stay(make_board, pictures, tmp_pa
 def test_an_area_lies_inside_the_picture(area) -> None:
     with pytest.raises(ValidationError):
         Area.model_validate(area)
+
+
+def test_a_notebook_shows_all_pictures_of_a_step(framed):
+    soup = BeautifulSoup(board_fragment(framed), "lxml")
+    shown = [Image.open(io.BytesIO(base64.b64decode(one["src"].partition(",")[2]))) for one in soup("img")]
+    first, *more = framed.steps[0].pictures
+    assert soup.img["alt"] == ALT
+    assert [one.text for one in soup("small")][:3] == [one.path for one in (first, *more)]
+    assert shown[0].width / shown[0].height == pytest.approx(2 * first.width_px / first.height_px, rel=0.05)

@@ -57,7 +57,7 @@ def test_weights_come_from_a_file_and_names_from_another(random_model, tmp_path)
     names = read_classes(tmp_path / "names.txt")
     made = detector(NAME, weights=tmp_path, classes=names)
     assert (made.name, made.side_px) == (NAME, 320)
-    with pytest.raises(CheckpointError, match="3 classes, but 90 names are given"):
+    with pytest.raises(CheckpointError, match="3 classes, but 90 names given"):
         detector(NAME, weights=tmp_path)
     with pytest.raises(CheckpointError, match="3 classes, but 2 names"):
         detector(NAME, weights=tmp_path, classes=["dog", "cat"])

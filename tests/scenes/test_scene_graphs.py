@@ -79,7 +79,7 @@ def changed(part, **values):
         (changed("objects", label="\ud800"), "not JSON .*hex escape"),
         (changed("relations", p=3), "relations.0.p"),
         (changed("objects", labels="x"), "objects.0.labels: Extra"),
-        (changed("relations", s=2), "relations.0.s is 2, but 2 objects"),
+        (changed("relations", s=2), "relations.0.s is 2, but the picture has 2 objects"),
         (changed("relations", o=-1), "relations.0.o"),
         (changed("relations", o=0), "relates object 0 to itself"),
         (changed("relations", s="0"), "relations.0.s"),

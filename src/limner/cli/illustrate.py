@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter, validators
+from cyclopts import Parameter, Token, validators
 
 from limner.cli.terminal import Flag, Many, emit, emit_json, say
 from limner.errors import ConfigError, DataError, LimnerError, unknown
@@ -22,6 +22,11 @@ from limner.text.read import Format, Reading, read_story_report, read_story_stre
 
 STANDARD = Path("-")
 """Names standard input among texts, and standard output after --out."""
+
+
+def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
+    """A4 as well as a4; `limner.export.plan.Plan` knows the sizes."""
+    return tokens[0].value.lower()
 
 
 def illustrate(
@@ -47,7 +52,7 @@ def illustrate(
     set: Many = (),  # noqa: A002  (the option's name)
     include: Include = "everything",
     layout: Layout | None = None,
-    page_size: PageSize | None = None,
+    page_size: Annotated[PageSize | None, Parameter(converter=_as_written)] = None,
     with_reasons: Flag = False,
     originals: Flag = False,
     overwrite: Flag = False,

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from limner.errors import DataError
-from limner.export.leaf import leaves
+from limner.export.leaf import Shown, leaves
 from limner.export.wording import picture_alt
 from limner.pictures.thumbnails import shrink
-from limner.records import Candidate, Picture, Storyboard
+from limner.records import Candidate, Storyboard
 
 AREA_PX = 60_000
 LETTERS = 400
@@ -16,7 +16,7 @@ _FRAME = "flex:none;width:240px;text-align:center"
 
 
 def board_fragment(board: Storyboard, notes: Iterable[str] = ()) -> str:
-    """All steps, each with its picture and why it was chosen.
+    """All steps, each with its pictures, cropped as they are shown, and why the first was chosen.
 
     Args:
         board: the storyboard.
@@ -29,7 +29,7 @@ def board_fragment(board: Storyboard, notes: Iterable[str] = ()) -> str:
         title = f"<b>{escape(leaf.text.title)}</b><br>" if leaf.text.title else ""
         said = "<br>".join(map(escape, leaf.why.lines()))
         body = f"{leaf.position}. {title}{escape(words)}<details><summary>why</summary>{said}</details>"
-        rows.append(_row(leaf.picture, leaf.where, body))
+        rows.append(_row(leaf.pictures, leaf.where, body))
     title = f"<h3>{escape(board.story.title)}</h3>" if board.story.title else ""
     return "\n".join([title, *rows, *_lines(notes)])
 
@@ -41,27 +41,27 @@ def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
         hits: what was found.
         notes: lines to put below them.
     """
-    rows = [
-        _row(hit.picture, f"picture {n}", f"{n}. <b>{hit.strength:+.2f}</b><br>{escape(hit.why)}")
-        for n, hit in enumerate(hits, 1)
-    ]
+    rows = []
+    for n, hit in enumerate(hits, 1):
+        where = f"picture {n}"
+        found = Shown(hit.picture, picture_alt(hit.picture, where), "")
+        rows.append(_row([found], where, f"{n}. <b>{hit.strength:+.2f}</b><br>{escape(hit.why)}"))
     return "\n".join([*rows, *_lines(notes)])
 
 
-def _row(picture: Picture | None, where: str, body: str) -> str:
-    """A small copy with the name of its file, or why there is none, beside some words."""
-    if picture is None:
-        shown = "<i>blank</i>"
-    else:
-        try:
-            copy = shrink(picture, where, area_px=AREA_PX, quality=76)
-            image = (
-                f'<img src="{copy.uri}" alt="{escape(picture_alt(picture, where))}" style="max-width:100%">'
-            )
-            shown = f"{image}<br><small>{escape(picture.path)}</small>"
-        except DataError as error:
-            shown = f"<i>{escape(str(error))}</i>"
-    return f'<div style="{_ROW}"><div style="{_FRAME}">{shown}</div><div>{body}</div></div>'
+def _row(shown: Sequence[Shown], where: str, body: str) -> str:
+    """Small copies with the names of their files, or why there are none, beside some words."""
+    figures = "".join(f"<div>{_figure(one, where)}</div>" for one in shown) or "<i>blank</i>"
+    return f'<div style="{_ROW}"><div style="{_FRAME}">{figures}</div><div>{body}</div></div>'
+
+
+def _figure(shown: Shown, where: str) -> str:
+    try:
+        copy = shrink(shown.picture, where, area_px=AREA_PX, quality=76, crop=shown.crop)
+    except DataError as error:
+        return f"<i>{escape(str(error))}</i>"
+    image = f'<img src="{copy.uri}" alt="{escape(shown.alt)}" style="max-width:100%">'
+    return f"{image}<br><small>{escape(shown.picture.path)}</small>"
 
 
 def _lines(notes: Iterable[str]) -> list[str]:
