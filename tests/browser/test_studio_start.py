@@ -38,6 +38,16 @@ def titles(page):
     return page.locator(".projects a").all_inner_texts()
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_all_that_a_text_needs_is_on_the_first_screen(visit, width, height):
+    page = visit("/", width=width, height=height)
+    page.fill("#text", "\n\n".join(f"Step {number} of a long recipe." for number in range(60)))
+    field, go = page.locator("#text").bounding_box(), page.locator("#go").bounding_box()
+    assert go["y"] + go["height"] <= height
+    paper = page.locator("#new .sheet").bounding_box()
+    assert field["y"] + field["height"] == pytest.approx(paper["y"] + paper["height"], abs=3)
+
+
 def test_a_long_text_shows_how_far_it_is_and_can_be_cancelled(start):
     page = start()
     page.fill("#text", LONG)

@@ -44,7 +44,7 @@ function formats(store, wording, trouble, close) {
   ];
   const go = h("button", { type: "submit", class: "button main" }, "Download");
   const frame = h("iframe", { title: "Preview of the first steps", sandbox: "", tabindex: "-1", "aria-hidden": "true" });
-  const shown = h("figure", { class: "preview" }, h("div", { class: "sheet" }, frame), h("figcaption", { class: "quiet small" }, "The first steps in this layout, as a web page."));
+  const shown = h("figure", { class: "preview" }, h("div", { class: "page" }, frame), h("figcaption", { class: "quiet small" }, "The first steps in this layout, as a web page."));
   const content = h("fieldset", {}, h("legend", { class: "unseen" }, "Content"), boxes);
   const form = h(
     "form",
