@@ -57,9 +57,13 @@ def library(tmp_path_factory, collection: Path) -> Path:
     return indexed(collection, tmp_path_factory.mktemp("library") / "picture book")
 
 
+QUERIES: dict[str, str] = {}
+"""Address of a studio → the query of the address that it printed: its token."""
+
+
 @contextmanager
 def serving(library: Path, projects: Path, *options: str) -> Iterator[str]:
-    """Run ``limner studio`` and give its address without the last slash."""
+    """Run ``limner studio`` and give its address without the last slash and the token."""
     log = projects.with_name(f"{projects.name}.log")
     command = [sys.executable, "-m", "limner", "studio", "--library", library, "--projects", projects]
     with log.open("w") as told:
@@ -67,15 +71,22 @@ def serving(library: Path, projects: Path, *options: str) -> Iterator[str]:
             [*command, "--no-browser", "--port", "0", *options], stdout=told, stderr=told
         )
     try:
-        while not (found := re.search(r"(http://[\d.]+:\d+)", log.read_text())):
+        while not (found := re.search(r"(http://[\d.]+:\d+)/\?(token=\S+)\n", log.read_text())):
             if process.poll() is not None:
                 pytest.fail(f"limner studio did not start: {log.read_text()}")
             time.sleep(0.1)
-        yield found.group(1)
+        QUERIES[found[1]] = found[2]
+        yield found[1]
     finally:
         process.terminate()
         process.wait(60)
     assert "Traceback" not in log.read_text(), log.read_text()
+
+
+@pytest.fixture(scope="session")
+def printed():
+    """Address of a studio → the address that it printed, with its token."""
+    return lambda at: f"{at}/?{QUERIES[at]}"
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +104,7 @@ def studio(tmp_path_factory, library: Path) -> Iterator[str]:
 
 @pytest.fixture
 def visit(browser, studio: str) -> Iterator[Callable]:
-    """Open a page of the studio; in the end nothing may have gone wrong or left the machine."""
+    """Open a page of the studio, by its token; in the end nothing may have gone wrong or left the machine."""
     contexts, wrong, away = [], [], []
 
     def opened(
@@ -116,7 +127,8 @@ def visit(browser, studio: str) -> Iterator[Callable]:
             "console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None
         )
         page.on("request", lambda made: None if _near(made.url, at) else away.append(made.url))
-        page.goto(f"{at}{path}")
+        page.goto(f"{at}{path}{'&' if '?' in path else '?'}{QUERIES[at]}")
+        assert page.url == f"{at}{path}"
         return page
 
     opened.wrong = wrong

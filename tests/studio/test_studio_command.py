@@ -1,5 +1,9 @@
 """``limner studio``: what it opens, refuses and prints, without a server."""
 
+import tempfile
+from pathlib import Path
+from urllib.request import url2pathname
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -15,6 +19,8 @@ def started(monkeypatch):
     calls = []
 
     def serve(app, bound, guard, *, browse=None, ready=None):
+        if browse and browse.startswith("file:"):
+            browse = Path(url2pathname(browse.removeprefix("file://"))).read_text(encoding="utf-8")
         calls.append((app, bound, guard, browse))
         ready()
         bound.listener.close()
@@ -23,17 +29,64 @@ def started(monkeypatch):
     return calls
 
 
-def test_it_prints_where_it_is_and_opens_the_browser(started, drawn_library, tmp_path, capsys):
-    words = ["studio", "--library", str(drawn_library), "--projects", str(tmp_path / "p"), "--port", "0"]
+@pytest.fixture
+def words(drawn_library, tmp_path, monkeypatch):
+    """The command, on a free port."""
+    monkeypatch.delenv("LIMNER_TOKEN", raising=False)
+    return ["studio", "--library", str(drawn_library), "--projects", str(tmp_path / "p"), "--port", "0"]
+
+
+def test_it_prints_where_it_is_with_a_token_and_opens_the_browser(started, words, capsys):
     assert limner(words) == 0
     app, bound, guard, browse = started[0]
-    assert capsys.readouterr().out == f"limner studio: http://127.0.0.1:{bound.port}/\n"
-    assert browse == f"http://127.0.0.1:{bound.port}/"
-    assert guard.token is None
-    with TestClient(app, base_url=browse) as client:
+    address = f"http://127.0.0.1:{bound.port}/?token={bound.token}"
+    assert capsys.readouterr().out == f"limner studio: {address}\n"
+    assert f'content="0;url={address}"' in browse
+    assert guard.token == bound.token
+    assert guard.cookie == f"limner-studio-{bound.port}"
+    with TestClient(app) as client:
         assert client.get("/api/library").json()["writable"] is True
+        assert client.get("/openapi.json").json()["security"] == [{"token": []}]
     assert limner([*words, "--no-browser"]) == 0
     assert started[1][3] is None
+    assert started[1][1].token != bound.token
+
+
+def test_no_token_where_none_is_wanted(started, words, capsys):
+    assert limner([*words, "--no-token"]) == 0
+    _, bound, guard, browse = started[0]
+    told = capsys.readouterr()
+    assert told.out == f"limner studio: http://127.0.0.1:{bound.port}/\n"
+    assert browse == f"http://127.0.0.1:{bound.port}/"
+    assert guard.token is None
+    assert "everyone who can log in on this machine" in told.err
+
+
+def test_a_token_of_ones_own_by_option_or_environment(started, words, monkeypatch, capsys):
+    assert limner([*words, "--token", "from-the-options"]) == 0
+    monkeypatch.setenv("LIMNER_TOKEN", "from-the-environment")
+    assert limner([*words, "--host", "0.0.0.0"]) == 0  # noqa: S104
+    assert [call[2].token for call in started] == ["from-the-options", "from-the-environment"]
+    assert "?token=from-the-environment\n" in capsys.readouterr().out
+
+
+def test_a_unix_socket_in_place_of_a_port(started, words, capsys):
+    with tempfile.TemporaryDirectory(prefix="s") as folder:
+        path = Path(folder) / "studio"
+        assert limner([*words[:-2], "--unix-socket", str(path)]) == 0
+        app, bound, guard, browse = started[0]
+        told = capsys.readouterr()
+        assert told.out == f"limner studio: http://localhost:8420/?token={bound.token}\n"
+        assert f"ssh -N -L 8420:{path} HOST" in told.err
+        assert (guard.token, browse) == (bound.token, None)
+        with TestClient(app) as client:
+            assert client.get("/api/library").json()["writable"] is True
+        assert not path.exists()
+        assert limner([*words[:-2], "--unix-socket", str(path), "--text", "no-such-text.md"]) != 0
+        assert not path.exists()
+        for further in (["--port", "0"], ["--host", "0.0.0.0"]):  # noqa: S104
+            assert limner([*words[:-2], "--unix-socket", str(path), *further]) != 0
+            assert "it takes the place of a port" in capsys.readouterr().err
 
 
 def test_beyond_this_machine_the_address_holds_a_token(started, drawn_library, tmp_path, capsys):
@@ -52,14 +105,15 @@ def test_a_text_is_opened_once(started, drawn_library, tmp_path, text, capsys):
     words = ["studio", "--library", str(drawn_library), "--projects", str(tmp_path / "p"), "--port", "0"]
     for _ in range(2):
         assert limner([*words, "--text", str(file)]) == 0
-    first, second = (line.rpartition("/projects/")[2] for line in capsys.readouterr().out.splitlines())
+    lines = capsys.readouterr().out.splitlines()
+    first, second = (line.partition("?")[0].rpartition("/projects/")[2] for line in lines)
     assert first == second
     with TestClient(started[0][0]) as client:
         (project,) = client.get("/api/projects").json()
         assert (project["id"], project["title"]) == (first, "A day")
     file.write_text(text + "\n---\n\nMore.\n")
     assert limner([*words, "--text", str(file)]) == 0
-    assert capsys.readouterr().out.strip().rpartition("/projects/")[2] != first
+    assert first not in capsys.readouterr().out
 
 
 def test_projects_are_in_the_library_unless_told_otherwise(started, drawn_library, tmp_path, text):
@@ -109,6 +163,10 @@ def test_a_text_that_is_not_there(workshop, tmp_path):
         (["--library", "no-such-folder"], "no picture library here"),
         (["--library", "{lib}", "--port", "70000"], "expected 0 to 65535"),
         (["--library", "{lib}", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+        (["--library", "{lib}", "--no-token", "--host", "0.0.0.0"], "anyone on the network"),  # noqa: S104
+        (["--library", "{lib}", "--token", "guess-me"], "found 8 characters, expected at least 16"),
+        (["--library", "{lib}", "--token", "sixteen-letters-x", "--no-token"], "give one or none"),
+        (["--library", "{lib}", "--unix-socket", "{lib}"], "expected a path at which there is none"),
         (["--library", "{lib}", "--model", "no-such-run"], "no-such-run"),
     ],
 )

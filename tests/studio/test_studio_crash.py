@@ -120,12 +120,14 @@ class Server:
         )
         line = self.process.stdout.readline()
         assert line.startswith("limner studio: http://127.0.0.1:"), line
-        self.url = line.split()[-1].rstrip("/")
+        self.url, _, self.token = line.split()[-1].partition("/?token=")
 
     def ask(self, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310
-            self.url + path, data, {"content-type": "application/json"}
+            self.url + path,
+            data,
+            {"content-type": "application/json", "authorization": f"Bearer {self.token}"},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             return json.load(answer)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from fastapi import FastAPI, Request
@@ -163,12 +164,70 @@ def test_the_token_goes_from_the_address_into_a_cookie_that_scripts_cannot_read(
     assert first.status_code == 303
     assert first.headers["location"] == "/deep/page?a=1&b=%26"
     cookie = first.headers["set-cookie"]
-    assert cookie.startswith(f"c-8420={TOKEN};")
+    assert re.match(r"c-8420=[\w-]{43,};", cookie)
+    assert TOKEN not in cookie  # browsers send cookies to every port of a host
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
+    assert "max-age" not in cookie.lower()
+    assert "expires" not in cookie.lower()
+    assert first.headers["referrer-policy"] == "no-referrer"
+    assert first.headers["cache-control"] == "no-store"
     assert asking.get("/deep/page").status_code == 200
     assert asking.post("/", headers={"origin": HERE}).status_code == 200
     refused(asking.post("/", headers={"origin": "http://evil.example"}), 403, "origin")
+
+
+def test_a_cookie_counts_for_one_run_of_the_server():
+    asking = client(token=TOKEN)
+    kept = asking.get(f"/?token={TOKEN}").cookies["c-8420"]
+    assert asking.get("/").status_code == 200
+    refused(client(token=TOKEN).get("/", headers={"cookie": f"c-8420={kept}"}), 401, "token")
+    refused(client(token=TOKEN).get("/", headers={"authorization": f"Bearer {kept}"}), 401, "token")
+
+
+@pytest.mark.parametrize("query", [f"token={TOKEN}", "token=an-old-one", f"token={TOKEN}&token=x"])
+def test_no_token_stays_in_the_address_of_whoever_is_known(query):
+    asking = client(token=TOKEN)
+    asking.get(f"/?token={TOKEN}")
+    answer = asking.get(f"/deep/page?a=1&{query}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/deep/page?a=1")
+
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def test_a_browser_without_the_token_is_told_where_it_stands():
+    answer = client(token=TOKEN).get("/deep/page?token=wrong-one&a=<b>", headers=BROWSER)
+    assert (answer.status_code, answer.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert "in the terminal" in answer.text
+    assert "http://127.0.0.1:8420/?token=…" in answer.text
+    assert "script" not in answer.headers["content-security-policy"]
+    assert 'http-equiv="refresh"' not in answer.text
+    for secret in (TOKEN, "wrong-one", "<b>"):
+        assert secret not in answer.text + str(answer.headers)
+    whole = client(token=TOKEN).get("/deep/page?token=wrong-one").text
+    assert "wrong-one" not in whole
+    assert TOKEN not in whole
+
+
+def test_a_page_reached_from_elsewhere_asks_again_once_since_browsers_then_bring_the_cookie():
+    asking = client(token=TOKEN)
+    elsewhere = asking.get("/", headers=BROWSER | {"sec-fetch-site": "cross-site"})
+    assert elsewhere.status_code == 401
+    assert '<meta http-equiv="refresh" content="0">' in elsewhere.text
+    again = asking.get("/", headers=BROWSER | {"sec-fetch-site": "same-origin"})
+    assert 'http-equiv="refresh"' not in again.text
+    written = asking.post("/", headers=BROWSER | {"sec-fetch-site": "cross-site"})
+    assert written.status_code == 403
+
+
+def test_the_name_of_the_scheme_is_read_as_http_says():
+    asked = client(token=TOKEN).get
+    assert asked("/", headers={"authorization": f"bearer  {TOKEN}"}).status_code == 200
+    refused(asked("/", headers={"authorization": TOKEN}), 401, "token")
+    refused(asked("/", headers={"authorization": f"Basic {TOKEN}"}), 401, "token")
+    refused(asked("/", headers={"authorization": "Bearer tökén".encode()}), 401, "token")
 
 
 def test_the_redirect_leads_to_no_other_server():

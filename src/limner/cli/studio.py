@@ -4,8 +4,11 @@ It parses options and prints the address; `limner.studio` is the studio.
 """
 
 from pathlib import Path
+from typing import Annotated
 
-from limner.cli.terminal import Many, emit, say
+from cyclopts import Parameter
+
+from limner.cli.terminal import Flag, Many, emit, say
 
 
 def studio(
@@ -14,6 +17,9 @@ def studio(
     projects: Path | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
+    unix_socket: Path | None = None,
+    token: Annotated[str | None, Parameter(env_var="LIMNER_TOKEN")] = None,
+    no_token: Flag = False,
     model: Path | None = None,
     metric: Path | None = None,
     weights: Many = (),
@@ -23,7 +29,8 @@ def studio(
 ) -> None:
     """Make and change storyboards in a browser.
 
-    Everything stays on this machine. Ctrl-C ends it; projects are kept.
+    Everything stays on this machine. The address that is printed holds a token, without which nobody is let
+    in: other users of this machine reach its ports as well. Ctrl-C ends it; projects are kept.
 
     Example: limner studio --library lib --text recipe.md
 
@@ -34,10 +41,16 @@ def studio(
     projects
         Folder of the projects; in the library's folder unless given.
     host
-        Address to listen on. Beyond this machine (0.0.0.0), the address printed at the start holds a token
-        that every visitor needs, and nobody can add folders.
+        Address to listen on. Beyond this machine (0.0.0.0), nobody can add folders.
     port
         Port to listen on; 8420, or any free one where that is taken, unless given.
+    unix_socket
+        Listen on a Unix socket that you alone can open, in place of a port: a path at which there is nothing.
+    token
+        The token, at least 16 characters, in place of one of 32 random bytes. Other users of this machine see
+        the options of a command, but not its environment.
+    no_token
+        Let everyone in who reaches the port; refused beyond this machine.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it. Steps
         can then be asked for relations, such as action.
@@ -57,6 +70,11 @@ def studio(
 
     def ready(address: str) -> None:
         emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
+        if unix_socket is not None:
+            path = unix_socket.absolute()
+            say(f"It listens on {path}; `ssh -N -L 8420:{path} HOST` leads the address there.")
+        elif no_token:
+            say("Without a token everyone who can log in on this machine can use it.")
         say("Ctrl-C ends it; projects are kept.")
 
     serve_studio(
@@ -64,6 +82,9 @@ def studio(
         projects=projects,
         host=host,
         port=port,
+        unix_socket=unix_socket,
+        token=token,
+        no_token=no_token,
         model=model,
         metric=metric,
         weights=weights,

@@ -9,7 +9,7 @@ import hashlib
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from limner.devices import device_of
-from limner.errors import DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError
 from limner.records import limner_version
 from limner.storyboard.shown import shown_by
 from limner.studio import interface, routes, shelf_routes
@@ -34,7 +34,9 @@ from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
 from limner.web import problems
-from limner.web.serving import bind, serve
+from limner.web.admission import leading_to, token_of
+from limner.web.security import is_loopback
+from limner.web.serving import LOOPBACK, bind, bind_file, serve
 
 STATIC = Path(__file__).parent / "static"
 REFUSED = {
@@ -169,6 +171,9 @@ def serve_studio(
     projects: Path | None,
     host: str,
     port: int | None,
+    unix_socket: Path | None,
+    token: str | None,
+    no_token: bool,
     model: Path | None,
     metric: Path | None,
     weights: tuple[str, ...],
@@ -185,6 +190,9 @@ def serve_studio(
         projects: folder of the projects; in the library's folder unless given.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
+        unix_socket: to listen on in place of a port, or None.
+        token: that visitors must bring, in place of a random one.
+        no_token: True lets all in who reach it.
         model: folder of a trained run, or None.
         metric: folder of a trained same-document metric, or None.
         weights: as of ``limner index --weights``, for words and for folders that are added.
@@ -194,33 +202,42 @@ def serve_studio(
         note: receives what the person should know of the text, a line each.
         ready: receives the address once the server answers.
     Raises:
-        LimnerError: as `Engine`, `bind` and `opened`.
+        LimnerError: as `Engine`, `token_of`, `bind`, `bind_file` and `opened`.
     """
+    if unix_socket is not None and (host, port) != (LOOPBACK, None):
+        raise ConfigError("--unix-socket: it takes the place of a port; leave out --host and --port")
+    alone = unix_socket is not None or is_loopback(host)
+    token = token_of(token, wanted=not no_token, alone=alone)
     engine = Engine(library, model=model, metric=metric, weights=weights, device=device_of(device))
-    bound = bind(host, port)
-    studio = Studio(
-        engine,
-        projects or projects_folder(library, note),
-        cache_folder(engine.illustrator().library),
-        weights=weights,
-        writable=bound.loopback,
-    )
-    path = "/"
+    listening = bind(host, port, token=token) if unix_socket is None else bind_file(unix_socket, token=token)
+    thumbnails = cache_folder(engine.illustrator().library)
     warming = threading.Thread(target=engine.warm, daemon=True)
-    if text is not None:
-        path = f"/projects/{opened(text, studio.workshop, note)}"
-    else:
-        warming.start()
-    address = bound.url(path)
-    guard = bound.guard("limner-studio")
-    if bound.loopback:
-        guard = replace(guard, larger={shelf_routes.BATCHES: FILE_BYTES})
-    serve(
-        create_app(studio, token=guard.token is not None),
-        bound,
-        guard,
-        browse=address if browser else None,
-        ready=lambda: ready(address),
-    )
+    with closing(listening) as bound, ExitStack() as files:
+        studio = Studio(
+            engine,
+            projects or projects_folder(library, note),
+            thumbnails,
+            weights=weights,
+            writable=bound.loopback,
+        )
+        path = "/"
+        if text is not None:
+            path = f"/projects/{opened(text, studio.workshop, note)}"
+        else:
+            warming.start()
+        address = bound.url(path)
+        browse = address if browser and unix_socket is None else None
+        if browse is not None and bound.token is not None:
+            browse = files.enter_context(leading_to(address, thumbnails))
+        guard = bound.guard("limner-studio")
+        if bound.loopback:
+            guard = replace(guard, larger={shelf_routes.BATCHES: FILE_BYTES})
+        serve(
+            create_app(studio, token=guard.token is not None),
+            bound,
+            guard,
+            browse=browse,
+            ready=lambda: ready(address),
+        )
     if warming.is_alive():  # an interpreter that ends below a thread in torch aborts
         warming.join(WARMING_S)

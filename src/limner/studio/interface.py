@@ -48,8 +48,9 @@ REFUSALS = {
     "default": "What was refused, and why",
 }
 ADMISSION = (
-    "The token of the address that `limner studio --host` printed. Programs send it as `Authorization: Bearer"
-    " …`; browsers keep it in a cookie. A studio that only its own machine can reach wants none."
+    "The token of the address that `limner studio` printed, or that it was given as LIMNER_TOKEN. Programs"
+    " send it as `Authorization: Bearer …`; browsers that open the address keep a cookie. A studio started"
+    " with `--no-token` wants none."
 )
 
 

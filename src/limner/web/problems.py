@@ -81,13 +81,14 @@ class ProblemError(LimnerError):
         super().__init__(detail)
         self.details = ProblemDetails(
             type=f"urn:limner:{kind}" if kind else BLANK,
-            title=title or _title(status),
+            title=title or title_of(status),
             status=status,
             detail=detail,
         )
 
 
-def _title(status: int) -> str:
+def title_of(status: int) -> str:
+    """A few words for a status of HTTP."""
     return _TITLES.get(status) or HTTPStatus(status).phrase
 
 
@@ -98,6 +99,7 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+{head}
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
@@ -105,6 +107,7 @@ body {{ margin: 0 auto; max-width: 36rem; padding: 18vh 1.5rem 4rem; font: 1.062
   color: #1d1b1a; background: #fcfbf8; overflow-wrap: anywhere; }}
 h1 {{ font-weight: 400; font-size: 2rem; line-height: 1.2; }}
 a {{ color: #a5242b; }}
+pre {{ white-space: pre-wrap; }}
 @media (prefers-color-scheme: dark) {{
   body {{ color: #e9e5dd; background: #151618; }}
   a {{ color: #f28c80; }}
@@ -114,13 +117,23 @@ a {{ color: #a5242b; }}
 <body>
 <main>
 <h1>{title}</h1>
-<p>{detail}</p>
-<p><a href="/">To the start page</a></p>
+{body}
 </main>
 </body>
 </html>
 """
-_PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+
+
+def page(title: str, body: str, head: str = "") -> str:
+    """A page that needs no other file.
+
+    Args:
+        title: also its heading; plain text.
+        body: HTML below the heading.
+        head: further HTML of its head.
+    """
+    return _PAGE.format(title=escape(title), body=body, head=head)
 
 
 def answer(request: Request, details: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
@@ -128,9 +141,9 @@ def answer(request: Request, details: ProblemDetails, headers: Mapping[str, str]
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse(details.model_dump(), details.status, headers, media_type=MEDIA_TYPE)
     detail = f"{details.detail[:1].upper()}{details.detail[1:]}".rstrip(".")
-    page = _PAGE.format(title=escape(details.title), detail=f"{escape(detail)}.")
-    policy = {"content-security-policy": _PAGE_POLICY, **(headers or {})}
-    return HTMLResponse(page, details.status, policy)
+    text = page(details.title, f'<p>{escape(detail)}.</p>\n<p><a href="/">To the start page</a></p>')
+    policy = {"content-security-policy": PAGE_POLICY, **(headers or {})}
+    return HTMLResponse(text, details.status, policy)
 
 
 class Methods:
@@ -209,13 +222,13 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
         elif status == 405:
             headers["allow"] = ", ".join(methods_of(app.router, request.scope))
             detail = f"{asked} does not take {request.method}; it takes {headers['allow']}"
-        return answer(request, ProblemDetails(title=_title(status), status=status, detail=detail), headers)
+        return answer(request, ProblemDetails(title=title_of(status), status=status, detail=detail), headers)
 
     @app.exception_handler(RequestValidationError)
     def malformed(request: Request, error: RequestValidationError) -> Response:
         faults = error.errors()
         found = "; ".join(map(_fault, faults[:3])) + ("; and more" if len(faults) > 3 else "")
-        details = ProblemDetails(type="urn:limner:malformed", title=_title(422), status=422, detail=found)
+        details = ProblemDetails(type="urn:limner:malformed", title=title_of(422), status=422, detail=found)
         return answer(request, details)
 
     @app.exception_handler(OSError)
@@ -227,7 +240,7 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
     def unforeseen(request: Request, error: Exception) -> Response:
         logging.getLogger("limner").error("%s %s", request.method, request.url.path, exc_info=error)
         detail = f"{type(error).__name__}; the terminal in which the server runs shows where"
-        return answer(request, ProblemDetails(title=_title(500), status=500, detail=detail))
+        return answer(request, ProblemDetails(title=title_of(500), status=500, detail=detail))
 
     app.add_middleware(Methods, router=app.router)
 

@@ -1,26 +1,23 @@
 """Guards around a local server: who may ask, from which page, and how much may be sent.
 
 A page on the web can make a browser ask 127.0.0.1, under any name it likes (DNS rebinding) and from its own
-pages. So the Host must be ours, writes must come from our own pages, and beyond this machine a token is due.
+pages. So the Host must be ours, writes must come from our own pages, and a token may be due.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
 
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
-from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from limner.web.admission import SAFE, Admission
 from limner.web.problems import ProblemError, answer
 
 BODY_BYTES = 8 * 2**20
-SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 LOOPBACK_NAMES = frozenset(("127.0.0.1", "localhost", "::1"))
 HEADERS = {
     "content-security-policy": (
@@ -44,8 +41,8 @@ class Guard:
         hosts: names under which it may be asked, without port.
         addresses: whether any literal IP address will do as well; no foreign name can be bound to one.
         port: that a Host must name; None accepts any, as behind a proxy.
-        token: that must be known; None where the machine's own user is the only one to reach the server.
-        cookie: name of the cookie that holds the token.
+        token: that must be known, see `limner.web.admission`; None for a server that anyone may ask.
+        cookie: name of the cookie by which a browser is known again.
         body_bytes: largest request body.
         larger: beginning of a path → largest body of requests to what lies below it.
     """
@@ -65,6 +62,7 @@ class Guarded:
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         """Take what to protect, and how."""
         self.app, self.guard = app, guard
+        self._admission = None if guard.token is None else Admission(guard.token, guard.cookie)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, redirect or pass on one request."""
@@ -76,9 +74,9 @@ class Guarded:
         request, respond = Request(scope, receive), _with_headers(send)
         try:
             self._check(request)
-            admitted = self._admit(request)
-            if admitted is not None:
-                await admitted(scope, receive, respond)
+            turned = self._admission.admit(request) if self._admission else None
+            if turned is not None:
+                await turned(scope, receive, respond)
                 return
             if request.method not in SAFE:
                 receive = await self._bounded(request)
@@ -112,30 +110,6 @@ class Guarded:
         if self.guard.port not in (None, 80 if port is None else port):
             return False
         return name in self.guard.hosts or (self.guard.addresses and _address(name) is not None)
-
-    def _admit(self, request: Request) -> Response | None:
-        """None to pass on; a redirect that puts the token of the address into a cookie.
-
-        Raises:
-            ProblemError: the token is missing or wrong.
-        """
-        token = self.guard.token
-        if token is None:
-            return None
-        query = request.query_params
-        if request.method in SAFE and _same(query.get("token", ""), token):
-            rest = urlencode([(name, value) for name, value in query.multi_items() if name != "token"])
-            # One slash: an address that begins with two would lead to another server.
-            path = "/" + request.scope["path"].lstrip("/")
-            response = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
-            response.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict", path="/")
-            return response
-        bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if _same(request.cookies.get(self.guard.cookie, ""), token) or _same(bearer, token):
-            return None
-        raise ProblemError(
-            401, "the token is missing or wrong; open the address that the server printed", kind="token"
-        )
 
     async def _bounded(self, request: Request) -> Receive:
         """The body, read whole within the limit.
@@ -194,10 +168,6 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(name)
     except ValueError:
         return None
-
-
-def _same(found: str, due: str) -> bool:
-    return secrets.compare_digest(found.encode("utf-8", "surrogateescape"), due.encode())
 
 
 def _with_headers(send: Send) -> Send:

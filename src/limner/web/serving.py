@@ -6,13 +6,19 @@ The bind rule is here: beyond this machine only with a token.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import secrets
+import signal
 import socket
+import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,7 +27,9 @@ from limner.errors import ConfigError
 from limner.web.security import Guard, Guarded, hosts_of, is_loopback
 
 ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
+LOOPBACK = "127.0.0.1"
 PORT = 8420
+BACKLOG = 128
 
 
 @dataclass(frozen=True)
@@ -32,13 +40,15 @@ class Bound:
         listener: the socket.
         host: as asked for.
         port: as it is, also where any was asked for.
-        token: that requests must bring; None on loopback.
+        token: that requests must bring, or None.
+        file: of a Unix socket, as it was made; None for a port.
     """
 
     listener: socket.socket
     host: str
     port: int
     token: str | None
+    file: tuple[Path, os.stat_result] | None = None
 
     @property
     def loopback(self) -> bool:
@@ -48,12 +58,21 @@ class Bound:
     @property
     def origin(self) -> str:
         """Where a browser on this machine finds it."""
-        host = "127.0.0.1" if self.host in ANY else self.host
+        host = LOOPBACK if self.host in ANY else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def url(self, path: str = "/") -> str:
         """An address to print or open, with the token where one is due."""
-        return f"{self.origin}{path}" + (f"?token={self.token}" if self.token else "")
+        return f"{self.origin}{path}" + (f"?{urlencode({'token': self.token})}" if self.token else "")
+
+    def close(self) -> None:
+        """Listen no longer, and remove the file of a Unix socket, unless another has taken its place."""
+        self.listener.close()
+        if self.file is not None:
+            path, made = self.file
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(path.lstat(), made):
+                    path.unlink()
 
     def guard(self, cookie: str, *, names: Sequence[str] = (), need_token: bool = True) -> Guard:
         """The rules for this address.
@@ -63,22 +82,26 @@ class Bound:
             names: further names of this server, such as that of a proxy before it; any port will do then.
             need_token: False for a server that knows its visitors by other means.
         """
+        own = str(self.port)
+        if self.file is not None:  # whichever port leads to it
+            own = hashlib.sha256(os.fsencode(self.file[0])).hexdigest()[:8]
         return Guard(
             hosts=hosts_of("" if self.host in ANY else self.host, names),
             addresses=not self.loopback,
-            port=None if names else self.port,
+            port=None if names or self.file is not None else self.port,
             token=self.token if need_token else None,
-            cookie=f"{cookie}-{self.port}",
+            cookie=f"{cookie}-{own}",
         )
 
 
-def bind(host: str, port: int | None, default: int = PORT) -> Bound:
+def bind(host: str, port: int | None, default: int = PORT, *, token: str | None = None) -> Bound:
     """Listen on an address.
 
     Args:
         host: name or address of an interface of this machine.
         port: 0 takes any that is free; None the default one, or any where that is taken.
         default: the port to prefer.
+        token: that requests must bring; beyond this machine there is always one, made here unless given.
     Raises:
         ConfigError: the address is not this machine's, or its port is taken.
     """
@@ -89,7 +112,9 @@ def bind(host: str, port: int | None, default: int = PORT) -> Bound:
     ports = (default, 0) if port is None else (port,)
     for number in ports:
         try:
-            listener = socket.create_server((host, number), family=family, backlog=128, dualstack_ipv6=both)
+            listener = socket.create_server(
+                (host, number), family=family, backlog=BACKLOG, dualstack_ipv6=both
+            )
             break
         except OSError as error:
             refused = error
@@ -102,8 +127,61 @@ def bind(host: str, port: int | None, default: int = PORT) -> Bound:
     # Inherited by what is accepted: else the body of an answer, which follows its head, waits until the other
     # side has confirmed the head, which takes 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    token = None if is_loopback(host) else secrets.token_urlsafe(32)
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(32)
     return Bound(listener, host, listener.getsockname()[1], token)
+
+
+def bind_file(path: Path, *, token: str | None = None) -> Bound:
+    """Listen on a Unix socket that its owner alone may open; `Bound.close` removes it.
+
+    A socket that a killed server left is replaced.
+
+    Args:
+        path: of the socket; nothing else may be there.
+        token: that requests must bring.
+    Raises:
+        ConfigError: a file is there, a server listens there, or no socket can be made there.
+    """
+    if sys.platform == "win32":
+        raise ConfigError("--unix-socket: Windows has none for Python; leave it out to listen on a port")
+    path = path.absolute()  # links are not followed: whose they are is not known
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        if os.path.lexists(path):
+            _remove_stale(path)
+        listener.bind(os.fspath(path))
+        # Nobody can connect before it listens, and by then it is its owner's.
+        path.chmod(0o600)
+        made = path.lstat()
+        listener.listen(BACKLOG)
+    except (OSError, ConfigError) as error:
+        listener.close()
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(
+            f"cannot listen on {path}: {error.strerror or error}; give another --unix-socket"
+        ) from error
+    return Bound(listener, "localhost", PORT, token, (path, made))
+
+
+def _remove_stale(path: Path) -> None:
+    """Remove a socket on which nobody listens.
+
+    Raises:
+        ConfigError: it is no socket, or a server listens.
+    """
+    if not path.is_socket() or path.is_symlink():
+        raise ConfigError(
+            f"--unix-socket {path}: found a file, expected a path at which there is none; give another"
+        )
+    with socket.socket(socket.AF_UNIX) as asking:
+        try:
+            asking.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+    raise ConfigError(f"--unix-socket {path}: a server listens there; end it, or give another path")
 
 
 def serve(
@@ -114,7 +192,7 @@ def serve(
     browse: str | None = None,
     ready: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until Ctrl-C or a signal to end.
+    """Serve until Ctrl-C or a signal to end, then return.
 
     Args:
         app: the application.
@@ -146,5 +224,19 @@ def serve(
                     webbrowser.open(browse)
 
     threading.Thread(target=announce, daemon=True).start()
-    with contextlib.suppress(KeyboardInterrupt):
+    # uvicorn raises a signal again once it has served all: one that kills would leave files behind.
+    with contextlib.suppress(KeyboardInterrupt), _ended_by(signal.SIGTERM):
         server.run(sockets=[bound.listener])
+
+
+@contextlib.contextmanager
+def _ended_by(number: signal.Signals) -> Iterator[None]:
+    """Let a signal end the main thread as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

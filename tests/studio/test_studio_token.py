@@ -1,0 +1,128 @@
+"""Other users of a machine reach the studio's port, and nothing behind it."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import pytest
+from starlette.testclient import TestClient
+
+from limner.studio.app import create_app
+from limner.web.security import Guard, Guarded
+
+TOKEN = "a-token-of-this-test"  # noqa: S105
+
+
+def test_without_the_token_no_address_answers(studio, drawn):
+    app = Guarded(create_app(studio, token=True), Guard(port=8420, token=TOKEN))
+    with TestClient(app, base_url="http://127.0.0.1:8420", follow_redirects=False) as client:
+        known = {"authorization": f"Bearer {TOKEN}"}
+        document = client.get("/openapi.json", headers=known).json()
+        asked = [(path, method) for path, one in document["paths"].items() for method in one]
+        asked += [(path, "get") for path in ("/", "/library", "/projects/x", "/docs", "/openapi.json")]
+        asked += [("/static/base.css", "get"), ("/nowhere", "get"), ("/api/library", "options")]
+        assert len(asked) > 40
+        for path, method in asked:
+            answer = client.request(method, path, json={"path": str(drawn)} if method == "post" else None)
+            assert answer.status_code == 401, (method, path)
+            assert answer.headers["www-authenticate"] == "Bearer"
+        assert client.get("/api/library/pictures").json()["type"] == "urn:limner:token"
+        assert client.get("/api/library/pictures", headers=known).json()["items"]
+
+
+@contextmanager
+def running(library, folder, *options):
+    """``limner studio`` in a process of its own: the process, and a file of all that it prints."""
+    log = folder / "told"
+    command = [sys.executable, "-m", "limner", "studio", "--library", str(library), "--no-browser"]
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            [*command, "--projects", str(folder / "projects"), *options],
+            stdout=subprocess.PIPE,
+            stderr=told,
+            text=True,
+            env={**os.environ, "LIMNER_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"},
+        )
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("limner studio: "), log.read_text()
+        yield process, line.split()[-1], log
+    finally:
+        process.kill()
+        process.wait(60)
+        process.stdout.close()
+
+
+@pytest.mark.slow
+def test_the_token_is_printed_once_and_never_again(drawn_library, tmp_path):
+    with running(drawn_library, tmp_path, "--port", "0") as (process, address, log):
+        origin, _, query = address.partition("/?")
+        assert query == f"token={TOKEN}"
+        jar = CookieJar()
+        browser = build_opener(HTTPCookieProcessor(jar))
+        with browser.open(address) as page:
+            assert page.url == f"{origin}/"
+            assert TOKEN.encode() not in page.read()
+        assert [one.name for one in jar] == [f"limner-studio-{origin.rpartition(':')[2]}"]
+        with browser.open(f"{origin}/library?token={TOKEN}") as page:
+            assert page.url == f"{origin}/library"
+        for path, opener in (("/?token=x", build_opener()), (f"/api/no?token={TOKEN}", browser)):
+            with pytest.raises(HTTPError) as refused:
+                opener.open(Request(origin + path, headers={"accept": "text/html"}))  # noqa: S310
+            with refused.value as answer:
+                assert TOKEN not in answer.read().decode() + str(answer.headers) + answer.url
+        host, port = origin.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as raw:
+            raw.sendall(f"GET /?token={TOKEN} HTTP/1.1 and more\r\n{TOKEN}\r\n\r\n".encode())
+            assert b" 400 " in raw.recv(1000).splitlines()[0]
+        process.terminate()
+        assert process.wait(60) == 0
+        assert process.stdout.read() == ""
+        assert TOKEN not in log.read_text()
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self.path))
+
+    def ask(self, path, **headers):
+        self.request("GET", path, headers=headers)
+        answer = self.getresponse()
+        return answer.status, answer.read()
+
+
+@pytest.mark.slow
+def test_a_socket_serves_its_owner_and_goes_with_the_studio(drawn_library, tmp_path):
+    with tempfile.TemporaryDirectory(prefix="s") as short:
+        path = Path(short) / "studio"
+        for number, status, left in ((signal.SIGKILL, -9, True), (signal.SIGTERM, 0, False)):
+            with running(drawn_library, tmp_path, "--unix-socket", str(path)) as (process, address, log):
+                assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+                assert re.fullmatch(rf"http://localhost:\d+/\?token={TOKEN}", address)
+                asking = Unix(path)
+                assert asking.ask("/api/library")[0] == 401
+                status_, body = asking.ask("/api/library", Authorization=f"Bearer {TOKEN}")
+                assert (status_, json.loads(body)["writable"]) == (200, True)
+                assert asking.ask("/", Host="evil.example")[0] == 421
+                asking.close()
+                process.send_signal(number)
+                assert process.wait(60) == status
+                assert path.is_socket() is left
+                assert "Traceback" not in log.read_text()
