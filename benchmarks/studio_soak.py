@@ -1,0 +1,207 @@
+"""The studio for ten minutes with 100,000 pictures and 20 clients: errors, times to answer, memory over time.
+
+    python benchmarks/studio_soak.py --to studio-soak [--pictures 100000] [--clients 20] [--seconds 600]
+
+The library is that of studio_speed.py, with a small real thumbnail for each of its made-up pictures; it is
+used again. `limner studio` runs as a process of its own. Every client lists, looks, searches, edits a project
+of its own, makes it anew and exports it, as a person would with half a second between two acts. Prints a row
+for each tenth of the time and a table of what was asked; judges nothing.
+"""
+
+import argparse
+import http.client
+import io
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from studio_speed import TEXT, make, words_of
+
+from limner.library.library import Library
+from limner.studio.pictures import cache_folder
+
+SIDE = 256
+PAUSE_S = 0.5
+# How often each act comes, relative to the others.
+ACTS = {"thumbnail": 40, "page": 18, "look": 8, "search": 12, "edit": 10, "strip": 8, "renew": 2, "export": 2}
+
+
+def add_thumbnails(home: Path) -> None:
+    """A copy in WebP for every picture, where the studio keeps them; a few hundred are drawn."""
+    library = Library.open(home)
+    folder = cache_folder(library)
+    if (folder / "made").exists():
+        return
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(300):
+        file, pixels = io.BytesIO(), rng.integers(0, 255, (6, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((SIDE, 192), Image.Resampling.BICUBIC).save(file, "WEBP", quality=78)
+        drawn.append(file.getvalue())
+    for number, picture in enumerate(library.gallery(["captions"]).ids):
+        place = folder / picture[:2] / f"{picture}-{SIDE}.webp"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(drawn[number % len(drawn)])
+    (folder / "made").touch()
+
+
+class Seen:
+    """What all clients met."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, list[float]] = defaultdict(list)
+        self.faults: Counter[str] = Counter()
+        self.lock = threading.Lock()
+
+    def note(self, act: str, seconds: float, fault: str) -> None:
+        """Keep one request."""
+        with self.lock:
+            self.times[act].append(seconds)
+            if fault:
+                self.faults[f"{act}: {fault}"] += 1
+
+
+class Client:
+    """A person with a project of their own."""
+
+    def __init__(self, number: int, port: int, token: str, ids: list[str], seen: Seen) -> None:
+        self.number, self.ids, self.seen = number, ids, seen
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        self.headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        self.draws = random.Random(number)  # noqa: S311
+        self.project: dict[str, Any] = {}
+        self.done = 0
+
+    def ask(self, act: str, path: str, body: object = None, method: str = "") -> Any:
+        """One request, timed; None where it failed."""
+        begun, fault, found = time.perf_counter(), "", None
+        sent = None if body is None else json.dumps(body)
+        try:
+            self.connection.request(method or ("GET" if body is None else "POST"), path, sent, self.headers)
+            answer = self.connection.getresponse()
+            data = answer.read()
+            if answer.status >= 400:
+                fault = f"{answer.status} {data[:200].decode(errors='replace')}"
+            elif answer.headers.get_content_type() == "application/json" and data:
+                found = json.loads(data)
+        except (OSError, http.client.HTTPException) as error:
+            fault = type(error).__name__
+            self.connection.close()
+        self.seen.note(act, time.perf_counter() - begun, fault)
+        return found
+
+    def act(self, kind: str) -> None:
+        """Do one of `ACTS`."""
+        draw, path = self.draws, f"/api/projects/{self.project.get('id')}"
+        if kind == "thumbnail":
+            self.ask(kind, f"/api/pictures/{draw.choice(self.ids)}/thumbnail?side={SIDE}")
+        elif kind == "page":
+            self.ask(kind, f"/api/library/pictures?offset={draw.randrange(len(self.ids) - 200)}&limit=200")
+        elif kind == "look":
+            words = words_of(draw.randrange(110)).replace(" ", "+")
+            self.ask(kind, f"/api/library/pictures?limit=200&q={words}")
+        elif kind == "search":
+            text = f"{words_of(draw.randrange(110))} {self.number} {self.done}"
+            self.ask(kind, "/api/search", {"text": text, "limit": 48})
+        elif kind == "renew" or not self.project:
+            self.renew()
+        elif kind == "edit":
+            change = {"kind": draw.choice(["blank", "unlock", "lock"]), "step": draw.randrange(10)}
+            body = {"revision": self.project["revision"], "edit": change}
+            found = self.ask(kind, f"{path}/edits", body)
+            self.project = found or self.ask("read again", path) or {}
+        elif kind == "strip":
+            self.ask(kind, f"{path}/steps/{draw.randrange(10)}/candidates?limit=40")
+        else:
+            self.ask(kind, f"{path}/export?format=html")
+
+    def renew(self) -> None:
+        """Remove the project, and make one of a text that is new."""
+        if self.project:
+            self.ask("remove", f"/api/projects/{self.project['id']}", method="DELETE")
+        text = f"{TEXT} {self.number} {self.done} {self.draws.random()}"
+        self.project = self.ask("renew", "/api/projects", {"text": text, "format": "markdown"}) or {}
+
+    def live(self, until: float) -> None:
+        """Act until the time is over."""
+        kinds, weights = list(ACTS), list(ACTS.values())
+        self.renew()
+        while time.perf_counter() < until:
+            self.act(self.draws.choices(kinds, weights)[0])
+            self.done += 1
+            time.sleep(self.draws.expovariate(1 / PAUSE_S))
+
+
+def memory(process: int) -> tuple[float, float, int, int]:
+    """MB of its own, MB of mapped files, threads and open files of a process."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    own, mapped = (int(fields[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile"))
+    return own, mapped, int(fields["Threads"]), len(os.listdir(f"/proc/{process}/fd"))  # noqa: PTH208
+
+
+def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
+    """Serve, ask, and print."""
+    command = [sys.executable, "-m", "limner", "studio", "--library", str(home), "--projects", str(projects)]
+    studio = subprocess.Popen([*command, "--no-browser", "--port", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        address = re.search(r":(\d+)/\?token=(\S+)", studio.stdout.readline())
+        ids, seen, begun = list(Library.open(home).gallery(["captions"]).ids), Seen(), time.perf_counter()
+        people = [Client(k, int(address[1]), address[2], ids, seen) for k in range(clients)]
+        threads = [threading.Thread(target=one.live, args=(begun + seconds,)) for one in people]
+        print(f"{len(ids):,} pictures, {clients} clients, {seconds:.0f} s")
+        print(
+            f"{'s':>6} {'requests':>9} {'errors':>7} {'own MB':>8} {'mapped MB':>10}"
+            f" {'threads':>8} {'files':>6}"
+        )
+        for one in threads:
+            one.start()
+        for part in range(11):
+            time.sleep(max(0.0, begun + part * seconds / 10 - time.perf_counter()))
+            own, mapped, count, files = memory(studio.pid)
+            asked, wrong = sum(map(len, list(seen.times.values()))), sum(seen.faults.values())
+            now = time.perf_counter() - begun
+            row = f"{now:6.0f} {asked:9,} {wrong:7} {own:8.0f} {mapped:10.0f} {count:8} {files:6}"
+            print(row, flush=True)
+        for one in threads:
+            one.join()
+    finally:
+        studio.terminate()
+        studio.wait(60)
+        studio.stdout.close()
+    print(f"{'ms':12} {'requests':>9} {'median':>8} {'p95':>8} {'slowest':>8}")
+    for act, times in sorted(seen.times.items()):
+        shown = (statistics.median(times), float(np.percentile(times, 95)), max(times))
+        print(f"{act:12} {len(times):9,} " + " ".join(f"{1000 * one:8.0f}" for one in shown))
+    print("errors:", dict(seen.faults) or "none")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--pictures", type=int, default=100_000)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    asked = parser.parse_args()
+    home = make(asked.to, asked.pictures)
+    add_thumbnails(home)
+    projects = asked.to / f"projects-{os.getpid()}"
+    try:
+        soak(home, projects, asked.clients, asked.seconds)
+    finally:
+        shutil.rmtree(projects, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
