@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Each worker has one thread: threads that wait for each other on busy cores cost a fifth of the time.
 QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2
 
-.PHONY: help studio demo test lint types quick browser docs lock clean
+.PHONY: help studio demo test lint types quick browser soak docs lock clean
 
 help:
 	@echo "make studio  draw a collection, index it, open a storyboard in the browser"
@@ -12,6 +12,7 @@ help:
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
 	@echo "make browser the tests of all pages in a real browser (Chromium), which make test holds too"
+	@echo "make soak    tests that take long, and studio and study server under load for ten minutes and two"
 	@echo "make docs    write docs/commands.md from --help, and build the documentation into build/docs"
 	@echo "make lock    pin the dependencies of a release with their hashes, in requirements.lock"
 
@@ -36,13 +37,19 @@ demo: .venv/installed
 
 # Three workers on two cores: one works while others wait for a browser or another process.
 test: lint types .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m "slow or not slow" -n 3 -rfEs
+	$(QUIETLY) $(BIN)/python -m pytest -m "not soak" -n 3 -rfEs
 
 quick: .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m "not slow" -n 2
+	$(QUIETLY) $(BIN)/python -m pytest -m "not slow and not soak" -n 2
 
 browser: .venv/installed
 	$(QUIETLY) $(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/export/test_page_browser.py
+
+# pytest ends with 5 where no test is marked so. SOAK holds options of the studio's, such as SOAK="--seconds 300".
+soak: .venv/installed
+	$(QUIETLY) $(BIN)/python -m pytest -m soak -rs || test $$? -eq 5
+	$(BIN)/python benchmarks/studio_soak.py --to build/soak $(SOAK)
+	$(BIN)/python benchmarks/study_load.py
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .
