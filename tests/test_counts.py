@@ -25,7 +25,6 @@ NEVER_ONE = (
     "{len(texts)} texts",  # several, or it would have been one page
     "{len(steps)} of {len(codes)} steps",  # of a text of several languages
     "{len(found)} different pictures are called",
-    "shows {len(step.pictures)} pictures",
     "{BATCH_FILES:,} files",
     "{count:,} steps, at most",
     "{TEXTS_WAITING} texts",

@@ -40,15 +40,17 @@ class PictureRef(Record):
 
     Attributes:
         target: path or URL exactly as written in the text.
-        path: the file it resolves to, absolute; None for a URL or a file that is not there.
+        path: the file it resolves to, absolute; None for a URL or a file that is not there or not allowed.
         alt: alternative text, as written.
         sha256: hash of the original file where a data set states it.
+        problem: why it cannot be shown, such as "is not there"; "" where nothing is wrong or nobody looked.
     """
 
     target: str
     path: str | None = None
     alt: str = ""
     sha256: str | None = None
+    problem: str = ""
 
 
 class Mark(Record):

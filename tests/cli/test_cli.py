@@ -177,6 +177,38 @@ def test_pictures_of_the_text_are_kept_inside_and_outside_the_library(world, tmp
     assert all(step["origin"] == "decoded" for step in json.loads(out.read_text())["steps"])
 
 
+def test_files_outside_the_texts_folder_are_shown_only_if_that_is_allowed(world, tmp_path, capsys):
+    from PIL import Image
+
+    Image.new("RGB", (40, 30), "teal").save(tmp_path / "private.png")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "notes.jpg").write_text("no picture")
+    text, out = tmp_path / "texts" / "tale.md", tmp_path / "tale.json"
+    words = [page["text"] for page in told(world)["pages"]][:3]
+    named = ["../private.png", "notes.jpg", "gone.jpg"]
+    text.write_text("\n\n---\n\n".join(f"{a}\n\n![]({b})" for a, b in zip(words, named, strict=True)))
+
+    def shown(*options):
+        assert illustrate(world, text, out, "--overwrite", "--json", *options) == 0
+        said = capsys.readouterr()
+        board = json.loads(said.out)
+        problems = [step["pictures"][0]["problem"] for step in board["story"]["steps"]]
+        return said.err.splitlines(), [step["origin"] for step in board["steps"]], problems
+
+    lines, origins, problems = shown()
+    assert "given" not in origins
+    for step, (name, problem) in enumerate(
+        [("../private.png", "lies outside"), ("notes.jpg", "is no picture"), ("gone.jpg", "is not there")]
+    ):
+        assert problems[step].startswith(problem)
+        assert any(f"step {step + 1} shows {name}, which {problem}" in line for line in lines)
+    lines, origins, problems = shown("--allow-outside")
+    assert (origins[0], problems[0]) == ("given", "")
+    assert json.loads(out.read_text())["steps"][0]["chosen"]["picture"]["paths"] == [
+        str(tmp_path / "private.png")
+    ]
+
+
 @pytest.mark.parametrize("suffix", ["html", "md", "pptx", "pdf"])
 def test_every_format_is_written_and_not_overwritten_unasked(world, tmp_path, suffix, capsys):
     text = tmp_path / "tale.txt"

@@ -144,6 +144,29 @@ def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
     assert any("step 2 shows a picture outside the library" in line for line in said)
 
 
+def test_a_text_given_by_the_page_can_name_no_file(workshop, drawn):
+    picture = workshop.engine.illustrator().catalogue.pictures(
+        workshop.engine.illustrator().catalogue.ids[:1]
+    )[0]
+    project = workshop.create(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n", format="markdown")
+    assert project.board.steps[0].origin != "given"
+    assert any("step 1 shows" in line and "without a folder" in line for line in project.notes)
+
+
+def test_a_text_to_open_shows_files_outside_its_folder_only_if_that_is_allowed(workshop, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (9, 9), "teal").save(tmp_path / "own.png")
+    (tmp_path / "texts").mkdir()
+    file = tmp_path / "texts" / "t.md"
+    said = []
+    for number, allowed in enumerate([False, True]):
+        file.write_text(f"First {number}.\n\n![](../own.png)\n\n---\n\nSecond.\n")
+        opened(file, workshop, said.append, allow_outside=allowed)
+    assert "step 1 shows ../own.png, which lies outside the folder of the text" in said[0]
+    assert "step 1 shows a picture outside the library" in said[1]
+
+
 @pytest.mark.parametrize("name", ["story.json", "story.docx", "story.png"])
 def test_texts_that_are_none(workshop, tmp_path, name):
     file = tmp_path / name

@@ -25,7 +25,7 @@ from limner.records import Picture, Segmentation, Step, Story
 from limner.storyboard.decoding import Decoder
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.shown import shown_by
+from limner.storyboard.shown import elsewhere, shown_by
 from limner.storyboard.trained import TrainedRun
 from limner.text.read import Format, reading_of
 
@@ -184,6 +184,7 @@ class Library(library.Library):
         min_probability: float | None = None,
         allow_repeats: bool | None = None,
         keep_given: bool = True,
+        allow_outside: bool = False,
         relation: str | None = None,
         model: AnyRun | None = None,
         metric: AnyRun | None = None,
@@ -205,6 +206,7 @@ class Library(library.Library):
                 calibrated value unless given; 0 never leaves one blank.
             allow_repeats: let a picture, or one nearly the same, appear twice.
             keep_given: keep pictures that the text shows itself.
+            allow_outside: let a text show files that are neither below its own folder nor in the library.
             relation: of the trained run, such as ``action``, that the pictures should have.
             model: a trained run, or its folder, in place of all channels; add it to the library first.
             metric: a trained same-document metric by which pictures are compared; likewise.
@@ -218,7 +220,8 @@ class Library(library.Library):
                 are called, or a step that the text does not have.
             LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
-        reading = reading_of(text, by=by, format=format)
+        allowed = elsewhere(self, allowed=allow_outside)
+        reading = reading_of(text, by=by, format=format, elsewhere=allowed)
         values: dict[str, Any] = {}
         where = "options"
         if isinstance(options, Mapping):
@@ -237,7 +240,8 @@ class Library(library.Library):
             where=where,
         )
         shown = shown_by(reading.story, self) if keep_given else None
-        board = opened.board(reading.story, chosen, shown=shown, relations=relation)
+        story = shown.story if shown and shown.story else reading.story
+        board = opened.board(story, chosen, shown=shown, relations=relation)
         notes = [*reading.summary(), *(shown.notes if shown else ())]
         about = [*opened.notes, opened.language_note(reading.story)]
         if "gap" in board.settings:

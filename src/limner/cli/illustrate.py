@@ -18,6 +18,7 @@ from limner.export import SUFFIXES, check
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
 from limner.records import Segmentation, Storyboard
+from limner.text.named_files import Elsewhere
 from limner.text.read import Format, Reading, read_story_report, read_story_stream
 
 STANDARD = Path("-")
@@ -48,6 +49,7 @@ def illustrate(
     min_score: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
     allow_repeats: Flag = False,
     ignore_given: Flag = False,
+    allow_outside: Flag = False,
     settings: Path | None = None,
     set: Many = (),  # noqa: A002  (the option's name)
     include: Include = "everything",
@@ -115,6 +117,8 @@ def illustrate(
         Let a picture, or one nearly the same, appear twice.
     ignore_given
         Choose anew where the text already shows a picture.
+    allow_outside
+        Let the text show files that are neither below its own folder nor in the library.
     settings
         TOML file with options of the storyboard.
     set
@@ -144,12 +148,14 @@ def illustrate(
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = dict(_pin(word) for word in pin)
     from limner.api import Library
+    from limner.storyboard.shown import elsewhere
 
     opened = Library.open(library, weights=weights, device=device)
+    allowed = elsewhere(opened, allowed=allow_outside)
     boards: list[Storyboard] = []
 
     def one(text: Path, target: Path) -> None:
-        reading = _read(text, by, text_format)
+        reading = _read(text, by, text_format, allowed)
         for line in reading.summary():
             say(line)
         board = opened.illustrate(
@@ -262,11 +268,11 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
     return targets
 
 
-def _read(text: Path, by: Segmentation | None, kind: Format | None) -> Reading:
+def _read(text: Path, by: Segmentation | None, kind: Format | None, elsewhere: Elsewhere) -> Reading:
     """A text file, or standard input."""
     if text == STANDARD:
         return read_story_stream(sys.stdin.buffer, "standard input", by=by, format=kind or "markdown")
-    return read_story_report(text, by=by, format=kind)
+    return read_story_report(text, by=by, format=kind, elsewhere=elsewhere)
 
 
 def _pin(word: str) -> tuple[int, str]:

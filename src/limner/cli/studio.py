@@ -25,6 +25,7 @@ def studio(
     weights: Many = (),
     device: str = "auto",
     text: Path | None = None,
+    allow_outside: Flag = False,
     browser: bool = True,
 ) -> None:
     """Make and change storyboards in a browser.
@@ -63,6 +64,8 @@ def studio(
         the CPU.
     text
         A text to open: a project is made of it, unless one has the same text.
+    allow_outside
+        Let that text show files that are neither below its own folder nor in the library.
     browser
         Open the browser.
     """
@@ -90,6 +93,7 @@ def studio(
         weights=weights,
         device=device,
         text=text,
+        allow_outside=allow_outside,
         browser=browser,
         note=say,
         ready=ready,

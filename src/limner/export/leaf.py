@@ -235,7 +235,7 @@ def fit_own(
     """A copy of a picture that the text shows between its steps; None and a warning where there is none."""
     try:
         if own.path is None:
-            raise DataError("it is not on this machine")
+            raise DataError(f"it {own.problem or 'is not on this machine'}")
         return scaled(Path(own.path), "the text", area_px=plan.area_px(*box_mm), kind=kind, quality=86)
     except DataError as error:
         warnings.append(f"the picture {own.target} of the text is left out: {error}")

@@ -21,7 +21,7 @@ from starlette.types import Scope
 from limner.devices import device_of
 from limner.errors import ConfigError, DataError, MissingError
 from limner.records import limner_version
-from limner.storyboard.shown import shown_by
+from limner.storyboard.shown import elsewhere, shown_by
 from limner.studio import interface, routes, shelf_routes
 from limner.studio.bringing import FILE_BYTES, UnknownBatchError
 from limner.studio.edits import TextFormat
@@ -107,13 +107,16 @@ class _Static(StaticFiles):
 _FORMATS: dict[str, TextFormat] = {suffix: kind for suffix, kind in SUFFIXES.items() if kind != "json"}
 
 
-def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
+def opened(
+    file: Path, workshop: Workshop, note: Callable[[str], None], *, allow_outside: bool = False
+) -> str:
     """Id of the project of a text file.
 
     Args:
         file: Markdown, HTML or plain text, by its suffix.
         workshop: where it is looked for, and made.
         note: receives what the person should know, a line each.
+        allow_outside: whether the text may show any file of this machine.
     Raises:
         LimnerError: as `limner.text.read.read_story_report`; a JSON story, which the studio cannot edit as
             text.
@@ -134,16 +137,16 @@ def opened(file: Path, workshop: Workshop, note: Callable[[str], None]) -> str:
     for project in projects.ids():
         if projects.read(project).state.text == digest(text):
             return project
-    given = {}
-    story = read_story_report(file).story
-    if any(step.pictures for step in story.steps):
-        shown = shown_by(story, workshop.engine.illustrator().library)
-        given = shown.inside
-        for line in shown.notes:
-            note(f"{file.name}: {line}")
-        for step in shown.outside:
-            note(f"{file.name}: step {step + 1} shows a picture outside the library; one is chosen")
-    return workshop.create(text, format=kind, given=given).id
+    library = workshop.engine.illustrator().library
+    story = read_story_report(file, elsewhere=elsewhere(library, allowed=allow_outside)).story
+    shown = shown_by(story, library)
+    told = [
+        *shown.notes,
+        *(f"step {n + 1} shows a picture outside the library; one is chosen" for n in shown.outside),
+    ]
+    for line in told:
+        note(f"{file.name}: {line}")
+    return workshop.create(text, format=kind, given=shown.inside, told=told).id
 
 
 WARMING_S = 30
@@ -179,6 +182,7 @@ def serve_studio(
     weights: tuple[str, ...],
     device: str,
     text: Path | None,
+    allow_outside: bool = False,
     browser: bool,
     note: Callable[[str], None],
     ready: Callable[[str], None],
@@ -198,6 +202,7 @@ def serve_studio(
         weights: as of ``limner index --weights``, for words and for folders that are added.
         device: what computes, see `limner.devices.device_of`.
         text: to open a project of, or None.
+        allow_outside: as of `opened`.
         browser: whether to open the user's browser.
         note: receives what the person should know of the text, a line each.
         ready: receives the address once the server answers.
@@ -222,7 +227,7 @@ def serve_studio(
         )
         path = "/"
         if text is not None:
-            path = f"/projects/{opened(text, studio.workshop, note)}"
+            path = f"/projects/{opened(text, studio.workshop, note, allow_outside=allow_outside)}"
         else:
             warming.start()
         address = bound.url(path)

@@ -6,7 +6,7 @@ It brings the library's illustrator and the projects on disk together, for the c
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -42,6 +42,7 @@ from limner.studio.step_edits import (
     revised,
     written,
 )
+from limner.text.named_files import NO_FOLDER
 
 CONTEXT_STEPS = 20
 STRIPS_KEPT, PREVIEWS_KEPT = 64, 8
@@ -81,6 +82,7 @@ class Workshop:
         title: str = "",
         options: BoardOptions | None = None,
         given: dict[int, str] | None = None,
+        told: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> Project:
         """Illustrate a text and keep it as a project.
@@ -92,6 +94,7 @@ class Workshop:
             title: of the project; that of the text unless given.
             options: how to illustrate it.
             given: 0-based step → picture of the library that the text itself shows.
+            told: what is to be known of the pictures that it names; None: it has no folder, and shows none.
             progress: as of `limner.storyboard.illustrator.Illustrator.board`; an error that it raises leaves
                 no project behind.
         Raises:
@@ -109,7 +112,11 @@ class Workshop:
             options=options or BoardOptions(),
             given=given or {},
             board="",
-            notes=(*reading.summary(), *_unread(library, reading.story)),
+            notes=(
+                *reading.summary(),
+                *(_unshown(reading.story) if told is None else told),
+                *_unread(library, reading.story),
+            ),
         )
         board = made(library, reading.story, state.options, state, progress=progress)
         if progress is not None:
@@ -363,6 +370,13 @@ class Workshop:
             settings=board.settings,
             library=board.library,
         )
+
+
+def _unshown(story: Story) -> Iterator[str]:
+    """A line for each picture that a text without a folder names."""
+    for position, step in enumerate(story.steps, 1):
+        for picture in step.pictures:
+            yield f"step {position} shows {picture.target}, which {picture.problem or NO_FOLDER}"
 
 
 def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:

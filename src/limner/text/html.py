@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import unescape
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Document, LeftOut, resolve_picture
-from limner.text.html_blocks import HEADINGS, blocks_of, collapse, parse_tree
+from limner.text.html_blocks import HEADINGS, blocks_of, collapse
+from limner.text.html_tree import parse_tree
 from limner.text.plain import names_supplies
 
 if TYPE_CHECKING:
@@ -67,7 +69,8 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
 def _main(body: Element, text: str) -> Element:
     """The element that holds the main content: <main>, the only <article>, or what trafilatura finds."""
     for path in ("//main | //*[@role='main']", "//article", "//*[@itemprop='articleBody']"):
-        found = [node for node in body.xpath(path) if collapse("".join(node.itertext()))]
+        worded = (node for node in body.xpath(path) if any(map(str.strip, node.itertext())))
+        found = list(islice(worded, 2))
         if len(found) == 1:
             return found[0]
     if not any(_is_boilerplate(node) for node in body.iter() if isinstance(node.tag, str)):
@@ -82,12 +85,34 @@ def _main(body: Element, text: str) -> Element:
 
 def _smallest_holding(node: Element, lines: list[str]) -> Element:
     """The innermost element that holds nine tenths of the lines."""
+    while len(node) == 1 and isinstance(node[0].tag, str) and not _own_words(node):
+        node = node[0]
+    least = sum(map(len, dict.fromkeys(lines))) / 2
     for child in node:
         if isinstance(child.tag, str):
             words = letters_of("".join(child.itertext()))
-            if sum(line in words for line in lines) >= 0.9 * len(lines):
+            if len(words) >= least and _holds(words, lines):
                 return _smallest_holding(child, lines)
     return node
+
+
+def _own_words(node: Element) -> bool:
+    """Whether an element has words outside its first child."""
+    return bool((node.text or "").strip() or (node[0].tail or "").strip())
+
+
+def _holds(words: str, lines: list[str]) -> bool:
+    """Whether nine tenths of the lines stand in the words; those out of their order are sought at last."""
+    end, missed = 0, 0
+    for line in lines:
+        found = words.find(line, end)
+        if found < 0:
+            missed += line not in words[:end]
+        else:
+            end = found + len(line)
+        if missed > 0.1 * len(lines):
+            return False
+    return True
 
 
 def letters_of(text: str) -> str:

@@ -14,9 +14,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lxml import etree, html
-
-from limner.errors import DataError
 from limner.records import Mark, Part, Passage, PictureRef
 from limner.text.document import Block, LeftOut, pictures_of, resolve_picture
 from limner.text.html_cards import PICTURES, cards_of, letters
@@ -42,10 +39,9 @@ _UNREADABLE = frozenset(
 )
 _SPACES = " \t\n\r\f"
 _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
-# lxml reads these and then refuses to move text that holds them.
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1", re.IGNORECASE)
 _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.IGNORECASE)
+_LONGEST_ADDRESS = 2_000
 _CAPTION_NAME = re.compile(r"(?:\w+[-_])*caption(?:[-_]text)?", re.IGNORECASE)
 # Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
@@ -68,27 +64,6 @@ _BETWEEN = re.compile(
     rf"(?:^ ?|(?<=[{_ENDS}])|(?<=[{_ENDS}] )){_PICTURE}(?: ?{_PICTURE})*"
     rf"|{_PICTURE}(?: ?{_PICTURE})*(?= ?(?:{_LINE}|$))"
 )
-
-
-def parse_tree(text: str, where: str) -> Element:
-    """An lxml tree of HTML text: bounded depth, no network, no external entities.
-
-    Raises:
-        DataError: no element at all, or nested deeper than the parser allows.
-    """
-    text = _NOT_XML.sub(" ", text)
-    # A declared encoding inside the text is about its bytes, which are decoded already.
-    parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
-    try:
-        root = html.document_fromstring(text.encode("utf-8"), parser=parser)
-    except etree.ParserError:
-        raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
-    if any(entry.level_name == "FATAL" for entry in parser.error_log):
-        raise DataError(
-            f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "
-            "expected at most 250 elements inside each other; save the page as plain text"
-        )
-    return root
 
 
 def collapse(text: str) -> str:
@@ -149,6 +124,7 @@ class _Walk:
     tags: list[tuple[MarkKind, str] | None] = field(default_factory=list)
     quoted: bool = False
     pictures: list[PictureRef] = field(default_factory=list)
+    pending: set[str] = field(default_factory=set)
 
     def flush(self, level: int = 0) -> None:
         """Close a paragraph, or the heading of a level, with the words met since the last block."""
@@ -160,7 +136,7 @@ class _Walk:
                 kind, group = one.card
                 card = self.card if any(self.card) or not kind else (kind, first + group)
                 self.blocks.append(replace(one, card=card))
-            self.pictures = []
+            self.shown()
         else:
             found = _passage(words, tags)
             if level and found.text:
@@ -175,7 +151,11 @@ class _Walk:
         if block.text or self.pictures:
             caption = self.caption and bool(block.text)
             self.blocks.append(replace(block, pictures=tuple(self.pictures), card=self.card, caption=caption))
-        self.pictures = []
+        self.shown()
+
+    def shown(self, *pictures: PictureRef) -> None:
+        """The pending pictures are in a block; others may take their place."""
+        self.pictures, self.pending = list(pictures), {one.target for one in pictures}
 
     def element(self, node: Element) -> None:
         tag = node.tag if isinstance(node.tag, str) else ""
@@ -264,7 +244,8 @@ class _Walk:
                 inner = _Walk(self.base, self.left_out, self.cards, self.lists, quoted=self.quoted)
                 inner.content(child)
                 inner.flush()
-                self.lists, self.pictures = inner.lists, list(pictures_of(inner.blocks))
+                self.lists = inner.lists
+                self.shown(*pictures_of(inner.blocks))
                 text = _item_text(inner.blocks)
                 outer, self.card = self.card, self.cards.get(child, self.card)
                 parts = _item_parts(inner.blocks, number if ordered else None)
@@ -283,7 +264,8 @@ class _Walk:
             self.left_out.append(LeftOut(reason, node.get("alt") or ""))
         elif {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("tracking pixel", pictures=(target,)))
-        elif target not in {seen.target for seen in self.pictures}:
+        elif target not in self.pending:
+            self.pending.add(target)
             self.words.append(_ICON if _is_icon(node) else _PICTURE)
             self.pictures.append(resolve_picture(target, self.base, (node.get("alt") or "").strip()))
 
@@ -384,7 +366,9 @@ def _target(node: Element) -> str:
     """The address of a picture: late-loading attributes where `src` is only a placeholder."""
     source = (node.get("src") or "").strip()
     stated = [node.get(name) for name in ("data-src", "data-lazy-src", "data-original")]
-    others = (value for name, value in node.items() if name.startswith("data-"))
+    others = (
+        value for name, value in node.items() if name.startswith("data-") and len(value) <= _LONGEST_ADDRESS
+    )
     late = next(filter(None, (*stated, *filter(_PICTURE_FILE.fullmatch, others))), "")
     if late and (not source or source.startswith("data:") or _PLACEHOLDER.search(source)):
         return late.strip()

@@ -12,7 +12,8 @@ from markdown_it import MarkdownIt
 
 from limner.errors import DataError
 from limner.text.document import CREDITS, Document, LeftOut
-from limner.text.html_blocks import blocks_of, parse_tree
+from limner.text.html_blocks import blocks_of
+from limner.text.html_tree import parse_tree
 
 # Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
 _MAX_NESTING = 60

@@ -21,6 +21,7 @@ from limner.records import Segmentation, Step, Story
 from limner.text.document import CREDITS, Document, LeftOut, writing_direction
 from limner.text.html import read_html
 from limner.text.markdown import read_markdown
+from limner.text.named_files import Elsewhere, checked, nowhere
 from limner.text.plain import read_plain
 from limner.text.segment import cut
 from limner.text.story_json import read_json
@@ -164,6 +165,7 @@ def reading_of(
     *,
     by: Segmentation | None = None,
     format: Format | None = None,  # noqa: A002
+    elsewhere: Elsewhere = nowhere,
 ) -> Reading:
     """A story from whatever a caller has, with what reading it left out.
 
@@ -172,6 +174,7 @@ def reading_of(
             string, which is a path where it names a file or looks like a file's name, and a text otherwise.
         by: what one step is, as in `read_story_report`.
         format: how to read a file, by its suffix unless given, or a text, plain unless given.
+        elsewhere: as in `read_story_report`.
     Raises:
         LimnerError: as `read_story_report`.
         ConfigError: something else.
@@ -179,7 +182,7 @@ def reading_of(
     if isinstance(source, Story):
         return Reading(source)
     if isinstance(source, os.PathLike) or (isinstance(source, str) and _names_file(source)):
-        return read_story_report(Path(source).expanduser(), by=by, format=format)
+        return read_story_report(Path(source).expanduser(), by=by, format=format, elsewhere=elsewhere)
     if isinstance(source, str):
         return parse_story_report(source, format=format or "plain", by=by)
     if not isinstance(source, Sequence) or isinstance(source, bytes):
@@ -191,9 +194,10 @@ def reading_of(
         raise DataError("text: a list without steps; expected one step or more")
     steps = [one.model_dump() if isinstance(one, Step) else one for one in source]
     try:
-        return parse_story_report(json.dumps({"steps": steps}), format="json", by=by)
+        text = json.dumps({"steps": steps})
     except TypeError as error:
         raise ConfigError(f"text: {error}; expected steps that are strings, or Steps") from None
+    return _parse(text, "json", by, name="text", where="text", base=None, elsewhere=elsewhere)
 
 
 def _names_file(text: str) -> bool:
@@ -215,6 +219,7 @@ def read_story_report(
     *,
     by: Segmentation | None = None,
     format: Format | None = None,  # noqa: A002
+    elsewhere: Elsewhere = nowhere,
 ) -> Reading:
     """Read a text file as a story, with what was left out and the choices made.
 
@@ -223,6 +228,7 @@ def read_story_report(
         by: what one step is; None: explicit steps, or what a JSON story says. A text without explicit steps
             is cut into paragraphs, and `Story.by` says so; `limner.text.segment.cut` has the rules.
         format: how to read it; None: by the file's suffix.
+        elsewhere: what to show where it names a file that is not below its own folder.
 
     Raises:
         MissingError: no such file, or it cannot be read.
@@ -237,7 +243,8 @@ def read_story_report(
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
-    return _read(data, kind, by, name=_shown(path.stem), where=_shown(path.name), base=path.parent)
+    name, where = _shown(path.stem), _shown(path.name)
+    return _read(data, kind, by, name=name, where=where, base=path.parent, elsewhere=elsewhere)
 
 
 def read_story_stream(
@@ -263,13 +270,20 @@ def read_story_stream(
 
 
 def _read(
-    data: bytes, kind: Format, by: Segmentation | None, *, name: str, where: str, base: Path | None
+    data: bytes,
+    kind: Format,
+    by: Segmentation | None,
+    *,
+    name: str,
+    where: str,
+    base: Path | None,
+    elsewhere: Elsewhere = nowhere,
 ) -> Reading:
     """A story from bytes, of a file or a stream."""
     if len(data) > MAX_BYTES:
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
     text, note = decode_text(data, where, html=kind == "html")
-    reading = _parse(text, kind, by, name=name, where=where, base=base)
+    reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
     return replace(reading, notes=(note, *reading.notes) if note else reading.notes, file=where)
 
 
@@ -299,7 +313,14 @@ def parse_story_report(
 
 
 def _parse(
-    text: str, kind: Format, by: Segmentation | None, *, name: str, where: str, base: Path | None
+    text: str,
+    kind: Format,
+    by: Segmentation | None,
+    *,
+    name: str,
+    where: str,
+    base: Path | None,
+    elsewhere: Elsewhere = nowhere,
 ) -> Reading:
     text = text.removeprefix("\ufeff")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
@@ -334,6 +355,7 @@ def _parse(
             "direction": direction,
         }
     )
+    story = checked(story, base, elsewhere)
     return Reading(story, (*document.left_out, *dropped), tuple(notes))
 
 
