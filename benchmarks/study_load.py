@@ -176,7 +176,18 @@ def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
     raters = 3
     items = max(options.raters, int(options.rate * options.seconds / 2 / raters * 1.25))
     study = make_study(folder, items, raters)
-    command = [sys.executable, "-m", "limner", "study", "serve", str(study), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "limner",
+        "study",
+        "serve",
+        str(study),
+        "--port",
+        "0",
+        "--new-raters",
+        "0",
+    ]
     command += ["--votes", url] if url else []
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

@@ -1,46 +1,15 @@
 """``limner study serve`` as its own process: killed in the middle, it has every vote it acknowledged."""
 
-import http.cookiejar
-import re
 import signal
 import threading
 from http.client import HTTPException
 from urllib.error import HTTPError
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
-from study_visitors import serving
+from study_visitors import Browser, serving
 
 from limner.cli.main import run
 from limner.study.votes import read_stored
-
-
-class Browser:
-    """Cookies, redirects and forms, and no more."""
-
-    def __init__(self, address):
-        self.address, self.cookies = address, http.cookiejar.CookieJar()
-        self.opener = build_opener(HTTPCookieProcessor(self.cookies))
-
-    def ask(self, path, form=None):
-        data = None if form is None else urlencode(form).encode()
-        request = Request(self.address + path, data, {"Origin": self.address})  # noqa: S310
-        with self.opener.open(request, timeout=20) as answer:
-            return answer.read().decode()
-
-    def begin(self):
-        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', self.ask("/")))
-        return self.ask("/begin", {**hidden, "consent": "yes"})
-
-    @staticmethod
-    def unit(page):
-        found = re.search(r'name="unit" value="([^"]+)"', page)
-        return found and found[1]
-
-    @staticmethod
-    def field(page):
-        return re.search(r'name="(answer-[\w-]+)"', page)[1]
 
 
 def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):

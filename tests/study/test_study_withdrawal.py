@@ -153,6 +153,7 @@ def test_a_database_of_an_earlier_version_opens(tmp_path, pairwise_study):
     old = sqlite3.connect(folder / "votes.sqlite")
     names = ("limner_studies", "limner_raters", "limner_places", "limner_votes")
     assert set(METADATA.tables) - set(names) == {
+        "limner_crowds",
         "limner_panelists",
         "limner_withdrawals",
         "limner_withdrawn_votes",

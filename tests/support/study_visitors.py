@@ -1,9 +1,12 @@
 """A study behind its guard, and visitors who fill in its forms."""
 
+import http.cookiejar
 import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 from starlette.testclient import TestClient
 
@@ -52,6 +55,33 @@ def serving(folder, *options, **started):
     finally:
         process.kill()
         process.communicate(timeout=20)
+
+
+class Browser:
+    """Cookies, redirects and forms, and no more."""
+
+    def __init__(self, address):
+        self.address, self.cookies = address, http.cookiejar.CookieJar()
+        self.opener = build_opener(HTTPCookieProcessor(self.cookies))
+
+    def ask(self, path, form=None):
+        data = None if form is None else urlencode(form).encode()
+        request = Request(self.address + path, data, {"Origin": self.address})  # noqa: S310
+        with self.opener.open(request, timeout=20) as answer:
+            return answer.read().decode()
+
+    def begin(self):
+        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', self.ask("/")))
+        return self.ask("/begin", {**hidden, "consent": "yes"})
+
+    @staticmethod
+    def unit(page):
+        found = re.search(r'name="unit" value="([^"]+)"', page)
+        return found and found[1]
+
+    @staticmethod
+    def field(page):
+        return re.search(r'name="(answer-[\w-]+)"', page)[1]
 
 
 def fields(page: str) -> dict[str, str]:

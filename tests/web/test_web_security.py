@@ -267,6 +267,26 @@ def test_bodies_are_bounded_by_what_is_stated_and_by_what_comes():
     assert len(unread) == 97
 
 
+def test_half_a_body_is_never_taken_for_a_whole_one():
+    """A form of which the end is missing may say something else."""
+    came = iter([{"type": "http.request", "body": b"half", "more_body": True}, {"type": "http.disconnect"}])
+    reached, sent = [], []
+
+    async def behind(scope, receive, send):
+        reached.append(await receive())
+
+    async def receive():
+        return next(came)
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b""}
+    scope["headers"] = [(b"host", b"127.0.0.1:8420"), (b"content-length", b"8")]
+    asyncio.run(Guarded(behind, Guard(port=8420))(scope, receive, send))
+    assert (reached, sent) == ([], [])
+
+
 def test_what_is_not_http_gets_no_answer():
     sent = []
 

@@ -76,6 +76,7 @@ def serve(
     name: Many = (),
     limit: int | None = None,
     hold_minutes: float = 20.0,
+    new_raters: int = 30,
     contact: str = "",
     purpose: str = "",
     retention: str = "",
@@ -112,6 +113,9 @@ def serve(
         Pages one rater is asked at most; all that are open unless given.
     hold_minutes
         How long a page is kept for a rater who does not answer.
+    new_raters
+        New raters that one network address may bring a minute, as many of them at once; others are asked to
+        press again a little later. A whole class often has one address. 0 for any number.
     contact
         Whom raters may ask, for a study that was created without; so are the next two. Raters beyond this
         machine must be told all three.
@@ -137,6 +141,8 @@ def serve(
         raise ConfigError(f"--limit {limit}: expected at least 1")
     if not 0 < hold_minutes < 10_000:
         raise ConfigError(f"--hold-minutes {hold_minutes:g}: expected more than 0, and less than a week")
+    if new_raters < 0:
+        raise ConfigError(f"--new-raters {new_raters}: expected 0 or more")
     from limner.study.app import serve_study
     from limner.study.recruitment import Recruitment
 
@@ -158,6 +164,7 @@ def serve(
         hold_s=60 * hold_minutes,
         notice=_notice(contact, purpose, retention),
         recruitment=build(Recruitment, values, "study serve"),
+        new_raters=new_raters,
         note=say,
         ready=lambda address: emit(f"study open at {address}", flush=True),
     )
@@ -458,7 +465,7 @@ def report(
     from limner.study.report import report_text
 
     files, cast = _opened(folder, votes)
-    found = analyse(files, cast, resamples=resamples)
+    found = analyse(files, cast, crowds=_crowds(folder, votes), resamples=resamples)
     text = report_text(files, found, format, published=published)
     deliver(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
 
@@ -471,6 +478,16 @@ def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
     from limner.study.votes import read_stored
 
     return files, read_stored(folder, votes)
+
+
+def _crowds(folder: Path, votes: str | None) -> Mapping[str, str]:
+    """Who began in a crowd; a file of votes does not say."""
+    if votes is not None and votes.endswith(".jsonl"):
+        return {}
+    from limner.study.votes import stored_votes
+
+    with stored_votes(folder, votes) as base:
+        return base.crowds()
 
 
 def _panelists(folder: Path, votes: str | None) -> "Mapping[str, Panelist]":

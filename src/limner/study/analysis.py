@@ -106,6 +106,43 @@ def withdrawn(votes: Iterable[Vote]) -> Withdrawn:
     return Withdrawn(raters=len(set(gone)), votes=len(gone))
 
 
+class Flags(Record):
+    """What to look into; nothing is left out for it.
+
+    Attributes:
+        untimed: votes that took no time, 0 seconds.
+        untimed_by: raters who cast them, sorted.
+        crowds: times that many raters began one after another from one network address.
+        crowded: those raters, sorted, as far as they voted.
+        crowd_votes: of theirs, attention checks among them.
+    """
+
+    untimed: int
+    untimed_by: tuple[str, ...]
+    crowds: int
+    crowded: tuple[str, ...]
+    crowd_votes: int
+
+
+def flags(votes: Iterable[Vote], crowds: Mapping[str, str]) -> Flags:
+    """Count what is odd about votes that stand.
+
+    Args:
+        votes: that were not withdrawn.
+        crowds: rater → crowd, see `limner.study.newcomers`.
+    """
+    cast = list(votes)
+    untimed = [vote.rater for vote in cast if vote.seconds <= 0]
+    crowded = [vote.rater for vote in cast if vote.rater in crowds]
+    return Flags(
+        untimed=len(untimed),
+        untimed_by=tuple(sorted(set(untimed))),
+        crowds=len({crowds[rater] for rater in crowded}),
+        crowded=tuple(sorted(set(crowded))),
+        crowd_votes=len(crowded),
+    )
+
+
 def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
     """Majorities of all items.
 
@@ -299,6 +336,7 @@ class StudyReport(Record):
         interim: not all items have the votes that were registered.
         checks: attention checks.
         withdrawn: what is left out everywhere.
+        flags: what to look into.
         views: with all raters; and without those who failed a check, where there are any.
     """
 
@@ -314,15 +352,23 @@ class StudyReport(Record):
     interim: bool
     checks: CheckedRaters
     withdrawn: Withdrawn
+    flags: Flags
     views: tuple[View, ...]
 
 
-def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMPLES) -> StudyReport:
+def analyse(
+    files: StudyFiles,
+    votes: Iterable[Vote],
+    *,
+    crowds: Mapping[str, str] | None = None,
+    resamples: int = RESAMPLES,
+) -> StudyReport:
     """Run the planned analysis.
 
     Args:
         files: of the study.
         votes: from a database or an exported file.
+        crowds: rater → crowd, from a database; a file does not say.
         resamples: of every bootstrap interval.
     Raises:
         DataError: a vote that does not fit its item, or two of one rater on one item.
@@ -351,6 +397,7 @@ def analyse(files: StudyFiles, votes: Iterable[Vote], *, resamples: int = RESAMP
         interim=progress.complete < progress.items,
         checks=checks,
         withdrawn=withdrawn(given),
+        flags=flags(cast, crowds or {}),
         views=tuple(views),
     )
 

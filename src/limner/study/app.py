@@ -5,6 +5,7 @@ A rater is a random secret in a cookie; nothing else is asked, and only what the
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -23,12 +24,14 @@ from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
 from limner.study.assignment import Plan, units
 from limner.study.copies import MEDIA_TYPES, unlike
+from limner.study.newcomers import NEW_RATERS, Newcomers
 from limner.study.pages import Pages, Wording, of_another_page, read_answers
 from limner.study.raters import Panelist, TakenError, new_secret, public_id
 from limner.study.records import PICTURES, Answer, Notice, read_study
 from limner.study.recruitment import PARAMETERS, PanelError, Recruitment
 from limner.study.votes import HOLD_S, Turn, VoteBase
 from limner.web import problems
+from limner.web.limits import Limits
 from limner.web.problems import ProblemError
 from limner.web.security import is_loopback
 from limner.web.serving import bind, serve
@@ -58,6 +61,7 @@ class Desk:
         hold_s: seconds a page is kept for a rater who does not answer.
         recruitment: where raters come from and go.
         checks: attention check → the answer due.
+        newcomers: how fast raters may begin.
     """
 
     votes: VoteBase
@@ -68,6 +72,7 @@ class Desk:
     hold_s: float = HOLD_S
     recruitment: Recruitment = field(default_factory=Recruitment)
     checks: Mapping[str, Answer] = field(default_factory=dict)
+    newcomers: Newcomers = field(default_factory=Newcomers)
 
     @property
     def cookie(self) -> str:
@@ -155,7 +160,12 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
     panel = desk.recruitment.panel
 
     def asked(
-        secret: str, invitation: str, panelist: Panelist | None = None, *, unticked: bool = False
+        secret: str,
+        invitation: str,
+        panelist: Panelist | None = None,
+        *,
+        unticked: bool = False,
+        wait_s: int = 0,
     ) -> str:
         most = desk.plan.room()
         most += desk.plan.checks_among(public_id(secret), most)
@@ -164,7 +174,9 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
             said = panelist.model_dump(include={"worker", "batch", "session"})
             hidden = {"token": invitation} | {PARAMETERS[panel][name]: value for name, value in said.items()}
         preview = bool(panel) and panelist is None
-        return pages.render("consent.html", hidden=hidden, pages=most, unticked=unticked, preview=preview)
+        return pages.render(
+            "consent.html", hidden=hidden, pages=most, unticked=unticked, wait_s=wait_s, preview=preview
+        )
 
     @app.get("/")
     def consent(request: Request, token: str = "") -> Response:
@@ -191,10 +203,21 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
             raise ProblemError(400, "this form was not made here; begin on the first page")
         if _one(form, "consent") != "yes":
             return _page(asked(secret, token, panelist, unticked=True), 422)
+        rater, address = public_id(secret), request.client.host if request.client else ""
+        if desk.votes.knows(rater):  # a double click
+            return desk.enter(request, secret)
+        wait_s = math.ceil(desk.newcomers.wait_s(address))
+        if wait_s:
+            refused = _page(asked(secret, token, panelist, wait_s=wait_s), 429)
+            refused.headers["retry-after"] = str(wait_s)
+            return refused
         try:
             desk.votes.join(secret, panelist)
         except TakenError:
             raise ProblemError(409, "you have taken part in this study already, which counts once") from None
+        crowd = desk.newcomers.began(address, rater)
+        if crowd is not None:
+            desk.votes.mark(*crowd)
         return desk.enter(request, secret)
 
     @app.get("/resume/{secret}")
@@ -335,6 +358,7 @@ def serve_study(
     hold_s: float,
     notice: Notice | None,
     recruitment: Recruitment,
+    new_raters: int = NEW_RATERS,
     note: Callable[[str], None],
     ready: Callable[[str], None],
 ) -> None:
@@ -350,6 +374,7 @@ def serve_study(
         hold_s: seconds a page is kept for a rater who does not answer.
         notice: contact, purpose and retention, of a study that was registered without.
         recruitment: where raters come from and go.
+        new_raters: that may begin a minute from one network address, as many at once; 0 for any number.
         note: receives one line on how far the study is.
         ready: receives the address once the server answers.
     Raises:
@@ -380,8 +405,11 @@ def serve_study(
             )
         wording = Wording.of(files.study, notice, recruitment.panel_words)
         rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
-        desk = Desk(base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights)
+        newcomers = Newcomers(new_raters)
+        desk = Desk(
+            base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights, newcomers
+        )
         # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
-        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()))
+        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), limits=Limits())

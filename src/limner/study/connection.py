@@ -96,6 +96,15 @@ WITHDRAWALS = sql.Table(
     sql.Column("asked_by", sql.String(16), nullable=False),  # the rater, or the owner of the study
     sql.ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
 )
+# Raters who began one after another from one network address, which itself is kept nowhere.
+CROWDS = sql.Table(
+    "limner_crowds",
+    METADATA,
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("crowd", sql.String(16), nullable=False),  # a random word
+    sql.ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"]),
+)
 WITHDRAWN = sql.Table(  # votes without what they said, so that they can be counted
     "limner_withdrawn_votes",
     METADATA,

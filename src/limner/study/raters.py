@@ -9,14 +9,16 @@ import hashlib
 import secrets
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from limner.errors import ConfigError, DataError
 from limner.records import Record
 from limner.study.connection import (
+    CROWDS,
     PANELISTS,
     PLACES,
     RATERS,
@@ -62,6 +64,17 @@ class Panelist(Record):
         return urlsafe_b64encode(hashlib.sha256(words.encode()).digest()[:18]).decode()
 
 
+def steady_clock() -> Callable[[], float]:
+    """A clock that nobody sets: seconds since 1970 as they were when it was made, and on from there evenly.
+
+    It goes on while the machine sleeps, where the system has a clock that does.
+    """
+    kind = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    passed = time.monotonic if kind is None else partial(time.clock_gettime, kind)
+    start = time.time() - passed()
+    return lambda: start + passed()
+
+
 class TakenError(DataError):
     """A worker of a panel who takes part already, by another submission."""
 
@@ -70,7 +83,12 @@ class Raters(Connections):
     """Those who take part in one study."""
 
     def __init__(
-        self, folder: Path, study: Study, votes: str | None = None, *, clock: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        study: Study,
+        votes: str | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """Connect, and make the tables where there are none.
 
@@ -78,12 +96,13 @@ class Raters(Connections):
             folder: of the study.
             study: its registration; one database may hold the votes of several.
             votes: see `votes_url`.
-            clock: seconds since 1970.
+            clock: seconds, by which places are held and answers take time; a `steady_clock` unless given.
+                Dates are those of the machine.
         Raises:
             LimnerError: as `Connections`.
         """
         super().__init__(votes_url(folder, votes), study.sha256, study.title)
-        self._clock = clock
+        self._clock = clock or steady_clock()
         self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
 
     def join(self, secret: str, panelist: Panelist | None = None) -> str:
@@ -106,7 +125,7 @@ class Raters(Connections):
                 same = {"panel": panelist.panel, "worker": panelist.worker}
                 if connection.scalar(sql.select(PANELISTS.c.rater).where(*self._of(PANELISTS, **same))):
                     raise TakenError("this worker takes part already")
-            row = {"study": self._study, "id": rater, "consented": self._clock()}
+            row = {"study": self._study, "id": rater, "consented": time.time()}
             connection.execute(sql.insert(RATERS).values(**row))
             if panelist is not None:
                 kept = {**panelist.model_dump(), "salt": secrets.token_hex(16)}
@@ -147,14 +166,14 @@ class Raters(Connections):
         def work(connection: sql.Connection) -> int:
             if connection.scalar(sql.select(WITHDRAWALS.c.rater).where(*self._of(WITHDRAWALS, rater=rater))):
                 return 0
-            row = {"study": self._study, "rater": rater, "time": self._clock(), "asked_by": by}
+            row = {"study": self._study, "rater": rater, "time": time.time(), "asked_by": by}
             connection.execute(sql.insert(WITHDRAWALS).values(**row))
             names = [column.name for column in WITHDRAWN.columns]
             kept = sql.select(*(VOTES.c[name] for name in names)).where(*self._of(VOTES, rater=rater))
             connection.execute(sql.insert(WITHDRAWN).from_select(names, kept))
             count, *_ = [
                 connection.execute(sql.delete(table).where(*self._of(table, rater=rater))).rowcount
-                for table in (VOTES, PLACES, PANELISTS)
+                for table in (VOTES, PLACES, PANELISTS, CROWDS)
             ]
             return count
 
@@ -182,6 +201,28 @@ class Raters(Connections):
         with self.reading() as connection:
             rows = connection.execute(sql.select(PANELISTS).where(*self._of(PANELISTS))).mappings().all()
         return {row["rater"]: Panelist(**{name: row[name] for name in Panelist.model_fields}) for row in rows}
+
+    def mark(self, crowd: str, raters: Sequence[str]) -> None:
+        """Keep that raters began one after another from one network address.
+
+        Args:
+            crowd: a random word for it.
+            raters: public ids, none of which was marked before.
+        """
+
+        def work(connection: sql.Connection) -> None:
+            gone = set(connection.scalars(sql.select(WITHDRAWALS.c.rater).where(*self._of(WITHDRAWALS))))
+            rows = [{"study": self._study, "rater": one, "crowd": crowd} for one in raters if one not in gone]
+            if rows:
+                connection.execute(sql.insert(CROWDS), rows)
+
+        self.write(work, lasting=False)
+
+    def crowds(self) -> Mapping[str, str]:
+        """Public id → crowd, of those who began in one."""
+        query = sql.select(CROWDS.c.rater, CROWDS.c.crowd).where(*self._of(CROWDS))
+        with self.reading() as connection:
+            return {row.rater: row.crowd for row in connection.execute(query)}
 
     def find(self, words: str) -> str:
         """The public id of a rater.

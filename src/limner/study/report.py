@@ -14,6 +14,7 @@ from limner.evaluation.uncertainty import Interval
 from limner.paper.table import Block, Cell, Kind, Row, Table, reference, render
 from limner.records import Record
 from limner.study.analysis import NO_MAJORITY, NOTHING, Preference, StudyReport, View
+from limner.study.newcomers import CROWD
 from limner.study.records import Study, StudyFiles, redrawn
 from limner.study.statistics import EFFECTS, MeanTest
 
@@ -316,7 +317,7 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
 
 
 def standing_lines(report: StudyReport) -> list[str]:
-    """Whether the study is through, and what is left out because raters withdrew."""
+    """Whether the study is through, what is left out because raters withdrew, and what to look into."""
     found = []
     if report.interim:
         found.append(
@@ -329,6 +330,18 @@ def standing_lines(report: StudyReport) -> list[str]:
         found.append(
             f"{counted(gone.raters, 'rater')} withdrew; {counted(gone.votes, 'vote')} {verb} left out"
             " everywhere"
+        )
+    odd = report.flags
+    if odd.untimed:
+        found.append(
+            f"FLAG: {counted(odd.untimed, 'vote')} of {counted(len(odd.untimed_by), 'rater')} took 0 seconds:"
+            " a program sent them, or a clock was set back; they count"
+        )
+    if odd.crowded:
+        found.append(
+            f"FLAG: {counted(len(odd.crowded), 'rater')} with {counted(odd.crowd_votes, 'vote')} began one"
+            f" after another from one network address ({counted(odd.crowds, 'crowd')} of {CROWD} or more): a"
+            " class does so, and one person who takes part again and again; they count"
         )
     return found
 

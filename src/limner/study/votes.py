@@ -7,6 +7,7 @@ stands is never replaced.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -54,7 +55,8 @@ class VoteBase(Raters):
         Args:
             rater: public id of one who takes part.
             plan: how pages are dealt.
-            hold_s: seconds after which a place that was not answered may be given to another.
+            hold_s: seconds after which a place that was not answered may be given to another, whatever the
+                machine's clock is set to meanwhile.
         Raises:
             DataError: the database refused.
         """
@@ -66,7 +68,7 @@ class VoteBase(Raters):
                 return Turn(None, 0, 0, withdrawn=True)
             mine = self._mine(connection, rater)
             answered = {unit for unit, row in mine.items() if row.voted is not None}
-            load = self._load(connection, now - hold_s)
+            load = self._load(connection, now, hold_s)
             held = next((unit for unit in mine if unit not in answered and unit in plan.units), None)
             if held is None:
                 real = plan.choice(rater, answered, load)
@@ -75,7 +77,9 @@ class VoteBase(Raters):
                     self._take(connection, rater, plan, held, now, hold_s)
             else:
                 # Whoever comes back after a long while begins to look anew.
-                shown = now if mine[held].held < now - hold_s else mine[held].shown
+                place = mine[held]
+                anew = _lapsed(place.held, now, hold_s) or place.shown > now
+                shown = now if anew else place.shown
                 mine_now = self._of(PLACES, unit=held, rater=rater)
                 connection.execute(sql.update(PLACES).where(*mine_now).values(held=now, shown=shown))
             unit = None if held is None else plan.units[held]
@@ -124,7 +128,7 @@ class VoteBase(Raters):
                     "answer": json.dumps(answer),
                     "shown_order": json.dumps(list(shown)),
                     "seconds": max(0.0, now - place.shown),
-                    "time": now,
+                    "time": time.time(),
                 }
                 for item, answer, shown in answers
             ]
@@ -161,11 +165,12 @@ class VoteBase(Raters):
         rows = connection.execute(sql.select(PLACES).where(*self._of(PLACES, rater=rater)))
         return {row.unit: row for row in rows}
 
-    def _load(self, connection: sql.Connection, since: float) -> dict[str, int]:
+    def _load(self, connection: sql.Connection, now: float, hold_s: float) -> dict[str, int]:
         """Page → raters that answered it or asked for it lately."""
+        lately = PLACES.c.held.between(now - hold_s, now + hold_s)
         query = (
             sql.select(PLACES.c.unit, sql.func.count())
-            .where(*self._of(PLACES), sql.or_(PLACES.c.voted.is_not(None), PLACES.c.held >= since))
+            .where(*self._of(PLACES), sql.or_(PLACES.c.voted.is_not(None), lately))
             .group_by(PLACES.c.unit)
         )
         return {row[0]: row[1] for row in connection.execute(query)}
@@ -187,7 +192,7 @@ class VoteBase(Raters):
             free = sorted(set(range(1, plan.raters + 1)) - {row.place for row in rows})
             if not free:
                 old = min(
-                    (row for row in rows if row.voted is None and row.held < now - hold_s),
+                    (row for row in rows if row.voted is None and _lapsed(row.held, now, hold_s)),
                     key=lambda row: row.held,
                     default=None,
                 )
@@ -201,6 +206,15 @@ class VoteBase(Raters):
                 study=self._study, unit=name, rater=rater, place=number, held=now, shown=now
             )
         )
+
+
+def _lapsed(held: float, now: float, hold_s: float) -> bool:
+    """Whether a place has been held for too long.
+
+    A time to come is one as well: the server was started anew after the machine's clock had been set back.
+    Other servers' clocks may be a little ahead.
+    """
+    return not now - hold_s <= held <= now + hold_s
 
 
 def _answer(stored: str) -> Answer:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limner.web.admission import SAFE, Admission
@@ -83,6 +84,8 @@ class Guarded:
         except ProblemError as problem:
             await answer(request, problem.details)(scope, receive, respond)
             return
+        except ClientDisconnect:
+            return
         await self.app(scope, receive, respond)
 
     def _check(self, request: Request) -> None:
@@ -116,6 +119,7 @@ class Guarded:
 
         Raises:
             ProblemError: it is larger, or its stated length is no number.
+            ClientDisconnect: it broke off; half a form must not be taken for a whole one.
         """
         path = request.url.path
         allowed = (size for start, size in self.guard.larger.items() if path.startswith(start))
@@ -129,6 +133,8 @@ class Guarded:
         body, more = bytearray(), True
         while more:
             message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
             body += message.get("body", b"")
             if len(body) > limit:
                 raise refusal

@@ -18,12 +18,14 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from limner.errors import ConfigError
+from limner.web.limits import QUEUE, LimitedConfig, Limits
 from limner.web.security import Guard, Guarded, hosts_of, is_loopback
 
 ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
@@ -191,6 +193,7 @@ def serve(
     *,
     browse: str | None = None,
     ready: Callable[[], None] | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Serve until Ctrl-C or a signal to end, then return.
 
@@ -200,22 +203,26 @@ def serve(
         guard: the rules around it.
         browse: address to open in the user's browser once the server answers; None opens none.
         ready: called once the server answers.
+        limits: on connections, of a server that is open to many; those of uvicorn alone unless given.
     """
-    config = uvicorn.Config(
-        Guarded(app, guard),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        ws="none",
-        loop="asyncio",
-        timeout_graceful_shutdown=2,
-    )
+    settings: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "ws": "none",
+        "loop": "asyncio",
+        "timeout_graceful_shutdown": 2,
+    }
+    guarded = Guarded(app, guard)
+    config = LimitedConfig(guarded, limits, **settings) if limits else uvicorn.Config(guarded, **settings)
     server = uvicorn.Server(config)
 
     def announce() -> None:
         while not server.started and not server.should_exit:
             time.sleep(0.02)
         if server.started:
+            if limits is not None:
+                bound.listener.listen(QUEUE)
             if ready is not None:
                 ready()
             if browse is not None:

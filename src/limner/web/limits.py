@@ -1,0 +1,164 @@
+"""Limits on connections: nobody keeps a server from answering others by opening many and saying little.
+
+uvicorn bounds how long a connection may rest between two requests and how many there are at once, but waits
+for ever for a request that has begun, or for an answer to be taken. That is bounded here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows, whose sockets are not counted as files
+    resource = None  # type: ignore[assignment]
+
+CONNECTIONS = 400
+AT_ONCE = 16
+"""Connections taken in before those that are too many are closed."""
+QUEUE = 1024
+"""Connections that the system keeps meanwhile."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What connections may cost.
+
+    Attributes:
+        request_s: seconds from the first chance to send a request until all of it is there.
+        take_s: seconds in which a client must take something of an answer.
+        connections: open at once; half as many as the system lets the program have files, if that is less.
+    """
+
+    request_s: float = 20.0
+    take_s: float = 30.0
+    connections: int = CONNECTIONS
+
+    @property
+    def most(self) -> int:
+        """Connections open at once, as the system allows."""
+        if resource is None:
+            return self.connections
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return self.connections if files == resource.RLIM_INFINITY else min(self.connections, files // 2)
+
+
+class LimitedConfig(uvicorn.Config):
+    """uvicorn's settings, with limits."""
+
+    def __init__(self, app: Any, limits: Limits, **settings: Any) -> None:  # noqa: ANN401  (as uvicorn's)
+        """Take limits, beside what uvicorn takes."""
+        self.limits = limits
+        # One more than are kept: the last one is told that there are too many, where none could be closed.
+        # asyncio takes in as many as its backlog before any can be closed, and falls silent without files.
+        super().__init__(
+            app, http=LimitedConnection, limit_concurrency=limits.most + 1, backlog=AT_ONCE, **settings
+        )
+
+
+class LimitedConnection(H11Protocol):
+    """One connection, which is closed when it keeps the server waiting."""
+
+    config: LimitedConfig
+    _deadline: asyncio.TimerHandle | None = None
+    _taking: asyncio.TimerHandle | None = None
+    since = 0.0
+    """When it began to keep the server waiting."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request; where there are too many connections, close one that waits longest."""
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) > self.config.limits.most:
+            self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        """Stop the clock once a request is complete."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Start the clock for the next request, part of which may have come."""
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all clocks."""
+        for timer in (self._deadline, self._taking):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to watch whether the client takes the answer."""
+        super().pause_writing()
+        self._watch_taking(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """The client has taken nearly all of it, and is given time again for what is left and a request."""
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._wait()
+        super().resume_writing()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the next step is the client's."""
+        return self._deadline is not None
+
+    def _watch(self) -> None:
+        incomplete = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if incomplete and self._deadline is None:
+            self._wait()
+        elif not incomplete and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _wait(self) -> None:
+        self.since = self.loop.time()
+        self._deadline = self.loop.call_later(self.config.limits.request_s, self._late)
+
+    def _late(self) -> None:
+        """No request came; where the last answer is still on its way, it has its own limit."""
+        left = self.transport.get_write_buffer_size()
+        if not left:
+            self.transport.abort()
+        elif self._taking is None:
+            self._watch_taking(left)
+
+    def _watch_taking(self, left: int) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+        self._taking = self.loop.call_later(self.config.limits.take_s, self._taken, left)
+
+    def _taken(self, before: int) -> None:
+        self._taking = None
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        else:
+            self._watch_taking(left)
+
+    def _make_room(self) -> None:
+        """Close the connection that waits longest, of the address that has most of them waiting.
+
+        Whoever opens many makes room by their own, and a request that is being answered is never cut off.
+        """
+        idle = [one for one in self.connections if isinstance(one, LimitedConnection) and one.waiting]
+        held = Counter(one.client and one.client[0] for one in idle)
+        crowd = max(held.values())
+        crowded = [one for one in idle if held[one.client and one.client[0]] == crowd]
+        longest = min(crowded, key=lambda one: one.since)
+        if longest is not self:
+            longest.transport.abort()
+            self.connections.discard(longest)
