@@ -34,7 +34,7 @@ export function openPicture(picture, { step, day, writable = false, written = ()
         { class: "known" },
         pictureWords(one, { writable, written }),
         h("dl", {}, facts(one).map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)])),
-        h("div", { class: "actions" }, day && button("More from that day", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
+        h("div", { class: "actions" }, day && button(one.taken ? "More from that day" : "More from that occasion", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
       ),
     );
   };
