@@ -179,9 +179,45 @@ def sync_folder(folder: Path) -> None:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
+        os.fsync(handle)
+    except OSError as error:
+        refused = storage_error(error, folder)
+        if refused is not None:
+            raise refused from error
         # Some network file systems cannot; the rename has happened all the same.
-        with contextlib.suppress(OSError):
-            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are absent; their names are on the disk then."""
+    missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        sync_folder(one.parent)
+
+
+def sync_tree(folder: Path, done: set[tuple[int, int, int]]) -> None:
+    """Put all files in a folder, and in those below it, on the disk with their names.
+
+    Args:
+        folder: that other programs or libraries wrote to.
+        done: what was there before and has not changed since; grows.
+    """
+    for place, _, names in os.walk(folder, topdown=False):
+        for path in (*(Path(place, name) for name in names), Path(place)):
+            with contextlib.suppress(FileNotFoundError):  # another process removed it
+                status = path.stat()
+                mark = (status.st_ino, status.st_mtime_ns, status.st_size)
+                if mark not in done:
+                    sync_folder(path) if path.is_dir() else _sync_file(path)
+                    done.add(mark)
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(handle)
     finally:
         os.close(handle)
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from limner.errors import DataError, LimnerWarning, unknown
-from limner.files import locked, strangers, write_text
+from limner.files import locked, make_folder, strangers, write_text
 from limner.library.gallery import Gallery, Space, cached_space, present_pictures
 from limner.library.store import (
     CAPTIONED,
@@ -87,7 +87,7 @@ class Library:
             raise DataError(
                 f"{self.folder}: not a library but a folder with {others[0]!r}; name an empty or new folder"
             )
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         self.settings, self.store = Settings(), Store(self.folder / "tables")
         for name, schema in SCHEMAS.items():
             self.store.ensure(name, schema)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from limner.errors import DataError, LimnerError, MissingError
-from limner.files import storing
+from limner.files import storing, sync_tree
 from limner.records import Record
 
 T = TypeVar("T")
@@ -176,6 +176,7 @@ class Store:
         self._folder = folder
         self._database = lancedb.connect(str(folder), read_consistency_interval=timedelta(0))
         self._open: dict[str, Any] = {}
+        self._synced: set[tuple[int, int, int]] = set()
 
     def names(self) -> list[str]:
         """Names of all tables; those are left out that a kill or a full disk kept from being made."""
@@ -196,7 +197,7 @@ class Store:
             StorageError: the disk is full, or cannot be written; likewise wherever rows are written.
         """
         if not self.has(name):
-            with storing(self._folder / name):
+            with self._writing(name):
                 self._open[name] = self._database.create_table(name, schema=schema)
         elif not self._table(name).schema.equals(schema):
             raise DataError(
@@ -207,7 +208,7 @@ class Store:
         """Remove a table, if it is there."""
         if self.has(name):
             self._open.pop(name, None)
-            with storing(self._folder / name):
+            with self._writing(name):
                 self._database.drop_table(name)
 
     def version(self, name: str) -> int:
@@ -234,13 +235,13 @@ class Store:
             if name in LATER_SCHEMAS:
                 self.ensure(name, LATER_SCHEMAS[name])
             merge = self._table(name).merge_insert(_indexed(name)[0])
-            with storing(self._folder / name, rows.nbytes):
+            with self._writing(name, rows.nbytes):
                 merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
     def delete(self, name: str, keys: Iterable[str]) -> None:
         """Remove rows by key."""
         for values in chunks(list(keys), _LOOKUP_VALUES):
-            with storing(self._folder / name):
+            with self._writing(name):
                 self._table(name).delete(_among(_indexed(name)[0], values))
 
     def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
@@ -289,7 +290,7 @@ class Store:
 
         for name in self.names():
             table = self._table(name)
-            with storing(self._folder / name), warnings.catch_warnings():
+            with self._writing(name), warnings.catch_warnings():
                 if table.count_rows() >= _INDEX_FROM_ROWS:
                     indexed = {column for index in table.list_indices() for column in index.columns}
                     for column in _indexed(name):
@@ -304,6 +305,13 @@ class Store:
             with self._reading(name):
                 self._open[name] = self._database.open_table(name)
         return self._open[name]
+
+    @contextmanager
+    def _writing(self, name: str, wanted: int | None = None) -> Iterator[None]:
+        """Whatever is written in the block is on the disk when it ends: the database leaves that open."""
+        with storing(self._folder / name, wanted):
+            yield
+            sync_tree(self._folder, self._synced)
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:

@@ -19,7 +19,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from limner.errors import DataError
-from limner.files import first_fault, locked, sync_folder, write_text
+from limner.files import first_fault, locked, make_folder, sync_folder, write_text
 from limner.records import Record, Storyboard
 from limner.studio.edits import State
 
@@ -203,7 +203,7 @@ class Projects:
             board: of its current state, where it is new.
         """
         folder = self._place(project.id)
-        (folder / PARTS).mkdir(parents=True, exist_ok=True)
+        make_folder(folder / PARTS)
         new = {"txt": text, "json": None if board is None else board.model_dump_json()}
         for suffix, content in new.items():
             if content is not None:

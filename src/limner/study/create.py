@@ -14,6 +14,7 @@ from pydantic import Field
 
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
+from limner.files import make_folder, sync_folder, sync_tree
 from limner.records import Record, limner_version
 from limner.study.analysis import LEAST_VOTES
 from limner.study.copies import Copies
@@ -202,15 +203,18 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise DataError(f"{to}: not an empty folder; name a new one for the study")
     population = draw(material.strata, settings.size, settings.seed)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent) as draft:
+    make_folder(to.parent)
+    # What cannot be cleared away of the draft is no reason to deny a study that is there.
+    with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent, ignore_cleanup_errors=True) as draft:
         part, waiting = Path(draft) / "study", Path(draft) / "waiting"
         (part / PICTURES).mkdir(parents=True)
         waiting.mkdir()
         study = _write(part, Copies(waiting), material, population, settings)
+        sync_tree(part, set())
         if to.exists():
             to.rmdir()
         part.replace(to)
+        sync_folder(to.parent)
     return study
 
 

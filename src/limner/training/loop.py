@@ -23,7 +23,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from limner.config import Config
 from limner.devices import Precision, autocast
 from limner.errors import NumericsError
-from limner.files import write_lines
+from limner.files import make_folder, write_lines
 from limner.training import checkpoint, processes
 from limner.training.checkpoint import RESUME, Position, State
 
@@ -214,7 +214,7 @@ class Loop:
             NumericsError: a loss is not finite, naming step, term and samples.
             CheckpointError: the saved state does not fit, or nothing can be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         self._task.open(self._folder)
         position = self._state.position
         if self._file.exists():
