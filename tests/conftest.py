@@ -10,8 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
 
 pytest_plugins = ["trained_runs"]
+
+# For `make mutants`: a test that fails need not fail by its smallest example, and must fail each time.
+settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
 
 # A shell's job in the background begins with Ctrl-C ignored, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

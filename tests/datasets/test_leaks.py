@@ -119,7 +119,8 @@ def test_random_splits_leak_what_probability_says():
     pairs = [Pair(id=str(n), text=f"{LONG} {n}", image=str(n % 500)) for n in range(1000)]
     found = random_leak(pairs, 0.2, 100)
     assert found.image[0] == pytest.approx(800 / 999, abs=0.01)
-    assert found.text == found.pair == found.repeated == (0, 0)
+    assert found.text == found.pair == found.repeated == found.sequence == (0, 0)
+    assert random_leak([pair.model_copy(update={"seq": "pie"}) for pair in pairs], 0.2, 9).sequence == (1, 0)
     assert found == random_leak(pairs, 0.2, 100)
     assert found != random_leak(pairs, 0.2, 100, seed=1)
 

@@ -59,6 +59,12 @@ def test_nothing_that_is_held_out_anywhere_is_trained_on():
     assert {one.seq for one in data.pairs} == {"one:s", "two:s"}
 
 
+def test_rows_of_no_sequence_share_none_in_a_mixture_either():
+    rows = [one.model_copy(update={"seq": ""}) for one in two()["one"].pairs]
+    data = mixed({"one": PairSet("first", (), tuple(rows)), "two": two()["two"]}, {"one": 1.0, "two": 1.0})
+    assert {one.seq for one in data.pairs} == {"", "two:s"}
+
+
 def test_a_row_that_no_licence_lets_in_still_keeps_its_copy_out_of_training():
     data = mixed(two(), {"one": 1.0, "two": 1.0}, {"two": ("CC-BY", "MIT")})
     assert "two:d" not in {one.id for one in data.pairs}

@@ -16,6 +16,7 @@ from limner.evaluation.refinement import (
     Refinement,
     choose,
     gaps,
+    pair_logits,
     refine,
 )
 
@@ -200,6 +201,29 @@ def test_where_refinement_hurts_none_is_chosen():
     logits = Computed(lambda q, p: right[np.ix_(q, p)], np.arange(2), np.arange(2), 1)
     close = np.float32([[0.45, 0.5], [0.5, 0.45]])
     assert choose(tabled(close), logits, ranks, strengths=(0.5,)) == Refinement(0.5, 0.1)
+
+
+class Related:
+    """A model whose relation logits are a sum of two terms, handed out in either form."""
+
+    def __init__(self, separable):
+        self.separable, self.relations = separable, ("same", "other")
+
+    def relation_terms(self, texts, images):
+        return texts[:, :2] * 3, images[:, 1:3]
+
+    def relation_table(self, texts, images):
+        one, other = self.relation_terms(texts, images)
+        return one[:, None] + other
+
+
+def test_both_forms_of_a_models_logits_refine_alike():
+    texts, images, *_ = made(n=5, m=7)
+    texts, images = texts.astype(np.float32), images.astype(np.float32)
+    fast, slow = (pair_logits(Related(separable), texts, images) for separable in (True, False))
+    assert (type(fast), type(slow)) == (OuterSum, Computed)
+    assert fast.shape == slow.shape == (5, 7, 2)
+    np.testing.assert_allclose(confidence(slow, 0.7), confidence(fast, 0.7), rtol=1e-5)
 
 
 def test_the_grid_is_that_of_the_specification():

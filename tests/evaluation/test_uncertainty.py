@@ -35,6 +35,14 @@ def test_equals_copying_whole_groups(statistic):
     assert found.low <= found.value <= found.high
 
 
+def test_the_mean_is_what_is_resampled_where_nothing_else_is_asked_for():
+    values, groups = np.array([0.0, 0.0, 9.0, 3.0]), list("abcd")
+    assert interval(values, groups) == interval(values, groups, "mean")
+    assert interval(values, groups).value == 3.0
+    assert difference(values, values[::-1], groups) == difference(values, values[::-1], groups, "mean")
+    assert difference(values, np.zeros(4), groups).value == 3.0
+
+
 def test_paired_difference_equals_two_runs_of_the_same_draws():
     rng = np.random.default_rng(1)
     groups = rng.integers(0, 12, 60).tolist()

@@ -254,6 +254,28 @@ def test_wrong_input_is_named():
             search(bad, [channel], 3)
 
 
+def test_what_any_earlier_channel_judges_counts_in_part_for_all_later_ones():
+    """The second channel knows only one picture: the third still stands beside the first for all it knows."""
+    eye, text = np.eye(3, dtype=np.float32), np.full((1, 3), 3**-0.5, dtype=np.float32)
+    known = {"one": [True, True, False], "two": [True, False, False], "three": [True, True, True]}
+    gallery = gallery_of(**{name: space(eye, present) for name, present in known.items()})
+    channels = [
+        EncodedChannel(name, name, Evidence(slope=0, z_slope=0, offset=1), text, beside=0.25)
+        for name in known
+    ]
+    scored = Index(gallery).score(channels, np.arange(3))
+    assert scored.shares["three"].tolist() == [[0.25, 0.25, 1.0]]
+    assert scored.scores.tolist() == [[1.5, 1.25, 1.0]]
+
+
+def test_a_sum_of_channels_that_no_float32_holds_is_refused():
+    gallery = gallery_of(visual=space(np.eye(3)))
+    text, huge = np.eye(3, dtype=np.float32)[:1], Evidence(slope=3e38, z_slope=0, offset=0)
+    channels = [EncodedChannel(name, "visual", huge, text, beside=1.0) for name in ("one", "two")]
+    with np.errstate(over="ignore"), pytest.raises(NumericsError, match="check the channels' calibration"):
+        Index(gallery).score(channels, np.arange(3))
+
+
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 60), cone=st.sampled_from([0.0, 1.0, 30.0]))
 @settings(deadline=None, max_examples=25)
 def test_moments_equal_those_of_the_cosines(seed, count, cone):

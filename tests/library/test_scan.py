@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.library.scan import Pool, over_blocks, rounded_texts, widened
+from limner.library import scan
+from limner.library.scan import Pool, exact_scores, over_blocks, rounded_texts, widened
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])
@@ -67,3 +68,15 @@ def test_the_bound_covers_roundings_that_all_err_one_way():
     coarse, bound = rounded_texts(text)
     found = float(widened(torch.from_numpy(row).bfloat16() @ coarse)[0, 0])
     assert 0.009 < exact - found <= bound[0] < 0.01
+
+
+@pytest.mark.parametrize(("gathered", "step"), [(7, 3), (7, 7), (100, 4)])
+def test_exact_scores_are_those_of_one_product_whatever_the_blocks(monkeypatch, gathered, step):
+    rng = np.random.default_rng(1)
+    texts, matrix = rng.normal(size=(3, 5)).astype(np.float32), rng.normal(size=(40, 5)).astype(np.float16)
+    rows = rng.integers(0, 40, 31)
+    monkeypatch.setattr(scan, "GATHERED_ROWS", gathered)
+    monkeypatch.setattr(scan, "SMALLEST_GATHER", 2)
+    monkeypatch.setattr(scan, "ALONE_PRODUCTS", step * texts.size)
+    due = texts.astype(np.float64) @ matrix[rows].astype(np.float64).T
+    assert exact_scores(texts, matrix, rows) == pytest.approx(due, abs=1e-5)

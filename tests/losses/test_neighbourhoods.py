@@ -225,3 +225,20 @@ def test_known_means_change_nothing():
     near = means(matrix, vectors)
     for measure in (diversity, discrepancy):
         torch.testing.assert_close(measure(matrix, vectors, near=near), measure(matrix, vectors))
+
+
+def test_the_last_rows_may_be_nobodys_neighbours():
+    """By hand: 0 and 1 are each other's neighbours, 2 and 3 have 0 alone and nobody has them."""
+    matrix = neighbour_matrix(torch.tensor([[1], [0], [0], [0]]))
+    vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [0.8, 0.6]])
+    # 2 and 3 reach 1 by way of 0; 0 and 1 reach only themselves
+    assert discrepancy(matrix, vectors, own="drop").tolist() == pytest.approx([0, 0, 0.8, 0.96])
+    assert discrepancy(matrix, vectors, own="drop", nn="unique").tolist() == pytest.approx([0, 0, 0.8, 0.96])
+
+
+def test_a_sample_stays_at_a_neighbour_that_has_none():
+    """By hand: 0 has only 1, which has none; rows 2 and 3 have each other."""
+    matrix = neighbour_matrix(torch.tensor([[1], [-1], [3], [2]]))
+    vectors = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [0.8, 0.6]])
+    found = sampled_discrepancy(matrix, vectors, samples=50, seed=0)
+    assert found.tolist() == pytest.approx([0.6, 0.0, 1.0, 1.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.errors import NumericsError
+from limner.errors import NumericsError, ShapeError
 from limner.losses.weighting import (
     batch_weights,
     combined_stats,
@@ -100,6 +100,12 @@ def test_scores_that_are_not_finite_are_refused():
     x, y = scores()
     with pytest.raises(NumericsError, match="not finite"):
         batch_weights(x * float("nan"), y, lam=1.0)
+
+
+def test_scores_of_other_shapes_are_refused():
+    for x, y in ((torch.zeros(3, 1), torch.zeros(3)), (torch.zeros(3), torch.zeros(3, 1))):
+        with pytest.raises(ShapeError, match="weighting"):
+            batch_weights(x, y, lam=1.0)
 
 
 def test_combinations_by_hand():

@@ -309,6 +309,27 @@ def test_of_very_many_anchors_the_leading_ones_are_tried():
     assert len(leading(problem, 20)) == 20
 
 
+@pytest.mark.parametrize("decoder", ["greedy", "beam", "chain"])
+def test_a_beginning_that_takes_the_only_picture_of_a_later_step_is_given_up(decoder):
+    unary = np.array([[9.0, 0.5, 2.0], [8.0, 0.0, 1.0], [5.0, -np.inf, -np.inf]])
+    problem = lattice(unary, np.arange(3), Indifferent())
+    choice = decode(problem, decoder, beam_width=1)
+    assert (choice.columns.tolist(), choice.objective) == ([2, 1, 0], 7.0)
+
+
+def test_pictures_that_no_other_step_can_show_never_stand_in_each_others_way():
+    """Lists of their own, but for one group that two steps share and neither wants."""
+    rng = np.random.default_rng(4)
+    items, table = np.arange(240).reshape(12, 20), 3 * rng.normal(size=(240, 240))
+    unary, groups = rng.normal(size=(12, 20)), np.arange(240)
+    unary[:2, 0], groups[20] = -90.0, 0
+    problem = lattice(unary, groups, TablePairwise(table + table.T), items=items)
+    free = lattice(unary, groups, TablePairwise(table + table.T), items=items, allow_repeats=True)
+    best = decode(free, "chain").objective
+    assert decode(problem, "beam").objective < best - 0.1, "else the search has nothing to find"
+    assert decode(problem, "chain").objective == pytest.approx(best, abs=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["anchor", "chain"])
 def test_a_thousand_steps_are_decoded_without_a_repeat(decoder):

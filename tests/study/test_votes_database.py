@@ -140,7 +140,7 @@ def test_a_place_that_was_answered_is_never_given_away(tmp_path, pairwise_study,
     files = read_study(folder)
     clock = Clock()
     base, plan = VoteBase(folder, files.study, database_url, clock=clock), plan_of(files)
-    first, second, third = (base.join(new_secret()) for _ in range(3))
+    first, second, third, fourth = (base.join(new_secret()) for _ in range(4))
     unit = base.turn(first, plan, hold_s=60).unit
     assert base.vote(first, unit, answers_to(unit, plan, first)) == "stored"
     clock.now += 10
@@ -151,6 +151,9 @@ def test_a_place_that_was_answered_is_never_given_away(tmp_path, pairwise_study,
     assert base.vote(second, unit, answers_to(unit, plan, second)) == "gone"
     assert base.vote(third, unit, answers_to(unit, plan, third)) == "stored"
     assert [vote.rater for vote in base.votes()] == [first, third]
+    clock.now += 3600
+    late = base.turn(fourth, plan, hold_s=60)
+    assert (late.unit, late.waiting) == (None, False), "answered places stay taken, however long ago"
     base.close()
 
 
