@@ -36,6 +36,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML ({error}); mend that line") from error
+    except RecursionError:
+        raise ConfigError(
+            f"{path}: values nested too deeply; expected tables of settings; flatten it"
+        ) from None
 
 
 def build(
@@ -102,6 +106,8 @@ def _value(text: str) -> Any:  # noqa: ANN401  (any TOML value)
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise ConfigError(f"{text[:40]!r}: nested too deeply; expected one value") from None
 
 
 def _first_problem(model: type[BaseModel], error: ValidationError) -> str:

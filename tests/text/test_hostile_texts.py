@@ -2,7 +2,8 @@
 
 import pytest
 
-from limner.errors import DataError
+from limner.config import read_toml
+from limner.errors import ConfigError, DataError
 from limner.text.read import parse_story_report
 
 PICTURES = "".join(f"<img src=a{number}.jpg> " for number in range(20_000))
@@ -45,3 +46,29 @@ def test_an_attribute_of_many_words_is_no_many_attributes():
 )
 def test_what_is_long_is_read_in_time_that_grows_with_its_length(page):
     assert parse_story_report(page, format="html").story.steps
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "bound"),
+    [
+        ("markdown", "- x\n" * 250_000, "more than 80,000 lines"),
+        ("markdown", "*a" * 500_000, "more than 100,000 signs of emphasis"),
+        ("plain", "x\n\n" * 70_000, "more than 60,000 paragraphs"),
+        ("json", '["a"' + ',"a"' * 70_000 + "]", "more than 60,000 paragraphs"),
+    ],
+)
+def test_other_texts_have_bounds_too(kind, text, bound):
+    with pytest.raises(DataError, match=bound):
+        parse_story_report(text, format=kind)
+
+
+def test_a_json_ld_block_that_is_too_deep_is_told():
+    block = "[" * 100_000 + "]" * 100_000
+    page = f"<script type='application/ld+json'>{block}</script><p>Some words.</p>"
+    assert any("JSON-LD" in note for note in parse_story_report(page, format="html").notes)
+
+
+def test_settings_nested_too_deeply_are_one_line(tmp_path):
+    (tmp_path / "a.toml").write_text("a = " + "[" * 5_000)
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        read_toml(tmp_path / "a.toml")

@@ -49,9 +49,10 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
         main content.
     """
     root = parse_tree(text, where)
-    document = declared_document(root, base) if declared else None
+    notes: list[str] = []
+    document = declared_document(root, base, notes) if declared else None
     if document is None:
-        document = Document()
+        document = Document(notes=notes)
         body = next(root.iterchildren("body"), root)
         main = _main(body, text)
         outside = _visible(body) - _visible(main)
@@ -179,12 +180,16 @@ _BESIDE_STEPS = {
 }
 
 
-def declared_document(root: Element, base: Path | None) -> Document | None:
+_TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps that it may declare are not read"
+
+
+def declared_document(root: Element, base: Path | None, notes: list[str] | None = None) -> Document | None:
     """The first Recipe or HowTo with at least two steps.
 
     Args:
         root: of the page; its ``application/ld+json`` elements are read.
         base: folder that relative picture paths start from, or None.
+        notes: receives a line for a block that cannot be read.
 
     Returns:
         A document with `steps`, title and credits; None where the page declares no steps.
@@ -194,7 +199,11 @@ def declared_document(root: Element, base: Path | None) -> Document | None:
     for script in root.xpath("//script[contains(@type, 'ld+json')]"):
         try:
             data = json.loads(script.text or "", strict=False)
-        except (ValueError, RecursionError):  # broken JSON-LD is common and declares nothing
+        except ValueError:  # broken JSON-LD is common and declares nothing
+            continue
+        except RecursionError:
+            if notes is not None:
+                notes.append(_TOO_DEEP)
             continue
         for thing in _things(data):
             if _types(thing) & {"Recipe", "HowTo"}:

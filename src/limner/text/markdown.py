@@ -19,6 +19,8 @@ from limner.text.html_tree import parse_tree
 _MAX_NESTING = 60
 # Looking for the end of a link takes time quadratic in these.
 _MAX_BRACKETS = 20_000
+# Each may begin or end an emphasis; each line a list, quotation or heading.
+_MAX_SIGNS, _MAX_LINES = 100_000, 80_000
 _KEY = re.compile(r"[A-Za-z_][\w-]*\s*:(\s|$)")
 _FENCES = ("---", "...")
 _OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "dir": "direction"}
@@ -38,6 +40,15 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
     """
     document = Document()
     body = _front_matter(text, where, document)
+    if body.count("\n") - body.count("\n\n") > _MAX_LINES:
+        raise DataError(
+            f"{where}: holds more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
+        )
+    if any(sum(map(part.count, "*_~")) > _MAX_SIGNS for part in re.split(r"\n[ \t]*\n", body)):
+        raise DataError(
+            f"{where}: one paragraph holds more than {_MAX_SIGNS:,} signs of emphasis; expected a readable"
+            " text; read it as plain text"
+        )
     if any(part.count("[") > _MAX_BRACKETS for part in re.split(r"\n[ \t]*\n", body)):
         raise DataError(
             f"{where}: one paragraph holds more than {_MAX_BRACKETS} opening brackets; expected a readable "

@@ -118,7 +118,7 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
 
 
 Format = Literal["markdown", "html", "plain", "json"]
-MAX_BYTES = 20_000_000
+MAX_BYTES, MAX_BLOCKS = 20_000_000, 60_000
 # Control and format characters and white space: a text of these alone shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
@@ -330,6 +330,10 @@ def _parse(
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
     document, stated = _document(text, kind, where, base)
+    if max(len(document.blocks), len(document.steps)) > MAX_BLOCKS:
+        raise DataError(
+            f"{where}: has more than {MAX_BLOCKS:,} paragraphs; expected a text that one can read; split it"
+        )
     if document.blocks:
         _take_title(document)
     own = stated.get("by", "step")
