@@ -27,6 +27,7 @@ def index(
     captions: bool = True,
     sentences: str | None = None,
     follow_links: Flag = False,
+    verify: Flag = False,
     workers: int | None = None,
     json: Flag = False,
 ) -> None:
@@ -70,6 +71,8 @@ def index(
         'sentences'. The library keeps to it.
     follow_links
         Enter linked folders as well; linked files are always read.
+    verify
+        Compare the content of every file with what was indexed, also of those that look unchanged.
     workers
         Threads that decode; one per core unless given.
     json
@@ -93,6 +96,7 @@ def index(
             captions=captions,
             sentences=sentences,
             follow_links=follow_links,
+            verify=verify,
             workers=workers,
             progress=progress,
         )

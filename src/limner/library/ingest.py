@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from types import FrameType
@@ -29,7 +29,7 @@ from limner.library import write
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
 from limner.library.library import Library
 from limner.library.reader import Reader, ReadFile
-from limner.library.store import FILES, SpaceInfo, chunks, vectors_name, vectors_schema
+from limner.library.store import FILES, FORMAT, SpaceInfo, chunks, vectors_name, vectors_schema
 from limner.library.words import mend
 from limner.pictures import find, videos
 from limner.pictures.decode import display
@@ -86,6 +86,7 @@ class Batches:
         self._claimed: set[str] = set()
         self._claiming = threading.Lock()
         self._files: list[ReadFile] = []
+        self._stamps: dict[str, str] = {}
         self._rows: dict[str, write.FileRow] = {}
         self._labels: dict[str, write.Labels] = {}
         self._tables: dict[str, list[pa.Table]] = {}
@@ -123,6 +124,10 @@ class Batches:
             row = {**row, "reason": f"{before['reason']}; {row['reason']}"[: write.MAX_REASON_CHARS]}
         self._rows[row["key"]] = row
 
+    def stamp(self, path: bytes, stamp: str) -> None:
+        """Note what tells that a file is still the one whose content is known."""
+        self._stamps[write.file_key(path)] = stamp
+
     def encode(self, chunk: list[ReadFile]) -> None:
         """Run every encoder over the pictures of a chunk that lack its vectors, and note the results."""
         for encoder in self.encoders:
@@ -144,13 +149,21 @@ class Batches:
             if made.labels:
                 self._labels.update(zip(ids, made.labels, strict=True))
             self.encoded[encoder.name] += len(ids)
-        self._files += chunk
+        for one in chunk:
+            if one.same:
+                self.stamp(one.found.path, one.stamp)
+            else:
+                self._files.append(one)
         self.pictures_read += sum(one.pixels is not None for one in chunk)
         self.progress.advance(len(chunk))
 
     def commit(self) -> None:
         """Write what is pending."""
         self._written = time.monotonic()
+        if self._stamps:
+            stamps = pa.table({"key": list(self._stamps), "stamp": list(self._stamps.values())})
+            self.library.store.upsert(FILES, stamps)
+            self._stamps = {}
         if not self._files and not self._rows:
             return
         if self.library.settings.grouped:
@@ -183,6 +196,7 @@ class Batches:
             reason=reason,
             words_key=self.words_key(found.words_key),
             words=one.words,
+            stamp=one.stamp,
         )
 
 
@@ -195,6 +209,7 @@ def index(
     multilingual: SentenceEncoder | None = None,
     captions: bool = True,
     follow_links: bool = False,
+    verify: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -214,6 +229,7 @@ def index(
             text finds captions in another language than its own; None leaves it alone.
         captions: whether captions are kept; False also forgets their spaces.
         follow_links: enter linked folders.
+        verify: compare the content of every file, also of those whose size, times and inode are the same.
         workers: threads that decode; None for one per core.
         progress: told how far it is.
         stop: asked between files; once it says True, what was read is written and the run ends, as after
@@ -221,12 +237,17 @@ def index(
     Raises:
         MissingError: a source does not exist.
         ConfigError: two encoders for one space.
-        DataError: another process is writing to the library.
+        DataError: another process is writing to the library, or it is of an earlier format.
         NumericsError: an encoder made a vector that is not finite.
     """
     roots = tuple(dict.fromkeys(find.source_path(source) for source in sources))  # before anything is made
     if not isinstance(library, Library):
         library = Library(library)
+    if library.settings.format < FORMAT:
+        raise DataError(
+            f"{library.folder}: library format {library.settings.format}, this limner writes {FORMAT}; run"
+            f" 'limner library migrate {library.folder}' first"
+        )
     if not sources:
         roots = tuple(find.source_path(source) for source in library.settings.sources)
     if not roots:
@@ -240,12 +261,19 @@ def index(
             sentences,
             captions=captions,
             follow_links=follow_links,
+            verify=verify,
             progress=progress or Progress(),
             stopped=lambda: interrupted() or stop(),
         )
         run.agree()
         run.read_all(workers or cores())
         return run.finish()
+
+
+def _same(entry: find.FoundFile, known: KnownFile) -> bool:
+    """Whether a file is the one that was read; of a file of earlier versions no stamp is known."""
+    same = (known.size, known.mtime_ns) == (entry.size, entry.mtime_ns)
+    return same and known.stamp in ("", entry.stamp)
 
 
 @contextmanager
@@ -280,6 +308,7 @@ class _Run:
     sentences: write.Sentences
     captions: bool
     follow_links: bool
+    verify: bool
     progress: Progress
     stopped: Callable[[], bool]
     count: Counter[str] = field(default_factory=Counter)
@@ -317,7 +346,7 @@ class _Run:
                 store.drop(vectors_name(space))
             store.ensure(vectors_name(space), vectors_schema(info.dim))
         named = map(os.fsdecode, self.roots)
-        self.retry = settings.reader != reader_version()
+        self.retry = self.verify or settings.reader != reader_version()
         self.library.save(
             spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*settings.sources, *named)))
         )
@@ -335,6 +364,10 @@ class _Run:
         with closing(ahead(self._todo(), reader, workers=workers, in_flight=in_flight)) as results:
             for result in results:
                 chunk.append(result)
+                if result.found.expected:
+                    held = result.sha256 == result.found.expected
+                    self.count["unchanged" if held else "changed"] += 1
+                    self.count["rehashed"] += held
                 prepared += result.pixels is not None and len(result.pixels.prepared) > 0
                 if prepared >= BATCH_PICTURES or len(chunk) >= COMMIT_FILES:
                     self.batches.encode(chunk)
@@ -385,7 +418,12 @@ class _Run:
                 self.progress.advance(1)
                 continue
             reason = self._reason(entry, known)
+            if reason == "uncertain" and known is not None:
+                yield replace(entry, expected=known.sha256)  # counted once its content is known
+                continue
             self.count[reason] += 1
+            if known is not None and not known.stamp and reason in ("unchanged", "refused"):
+                self.batches.stamp(entry.path, entry.stamp)
             if reason in ("unchanged", "refused"):
                 self.progress.advance(1)
             else:
@@ -400,9 +438,9 @@ class _Run:
             return ()
         self.videos.add(key)
         known = self.known.meet(key)
-        same = known is not None and (known.size, known.mtime_ns) == (entry.size, entry.mtime_ns)
+        same = known is not None and _same(entry, known)
         refused = known is not None and known.status == "skipped" and same and not self.retry
-        row = partial(write.file_row, entry.path, entry.source, size=entry.size)
+        row = partial(write.file_row, entry.path, entry.source, size=entry.size, stamp=entry.stamp)
         try:
             frames = () if refused else videos.frames(entry, self.library.folder.resolve(), self.stopped)
         except PictureError as error:
@@ -416,20 +454,24 @@ class _Run:
             self.count["videos"] += 1
             self.counted += len(frames) - 1
             self.progress.total(self.counted)
-            if not same or (known is not None and known.status != VIDEO):
+            if not same or (known is not None and (known.status != VIDEO or not known.stamp)):
                 self.batches.skip(row(status=VIDEO, mtime_ns=entry.mtime_ns))
         return frames
 
     def _reason(self, entry: find.FoundFile, known: KnownFile | None) -> str:
-        """Why a file must be read, or that it is "unchanged", or still "refused"."""
+        """Why a file must be read, or that it is "unchanged", or still "refused"; "uncertain" where only its
+        content tells.
+        """
         if known is None or known.status == "deleted":
             return "new"
-        same = known.size == entry.size and known.mtime_ns == entry.mtime_ns
         if known.status == "skipped":
-            return "refused" if same and not self.retry else "changed"
-        if not same or known.words_key != self.batches.words_key(entry.words_key):
+            return "refused" if _same(entry, known) and not self.retry else "changed"
+        resized = (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
+        if resized or known.words_key != self.batches.words_key(entry.words_key):
             return "changed"
-        return "completed" if self.batches.missing(known.sha256) else "unchanged"
+        if self.batches.missing(known.sha256):
+            return "completed"
+        return "unchanged" if _same(entry, known) and not self.verify else "uncertain"
 
     def finish(self) -> IndexReport:
         """Mark what is gone, complete captions and groups, tidy the tables, and report."""

@@ -79,6 +79,7 @@ class KnownFile:
     sha256: str
     status: str
     words_key: str
+    stamp: str
 
 
 _FILE_KINDS = (
@@ -88,6 +89,7 @@ _FILE_KINDS = (
     ("sha256", DIGEST),
     ("status", "S7"),
     ("words_key", "S16"),
+    ("stamp", "S16"),
 )
 
 
@@ -105,8 +107,8 @@ class KnownFiles:
         if row < 0:
             return None
         self._met[row] = True
-        _, size, mtime_ns, sha256, status, words_key = self._rows[row].item()
-        return KnownFile(size, mtime_ns, sha256.decode(), status.decode(), words_key.decode())
+        _, size, mtime_ns, *texts = self._rows[row].item()
+        return KnownFile(size, mtime_ns, *(text.decode() for text in texts))
 
     def unmet(self) -> list[str]:
         """Keys of the files not met and not yet marked deleted."""
@@ -123,7 +125,9 @@ class IndexReport(Record):
         other_files: files that are neither pictures nor videos by suffix.
         new: read for the first time, or back after having been deleted.
         changed: read again because the file, its sidecars or its row of a table changed.
-        unchanged: left alone.
+        unchanged: left alone, or found to hold what they held.
+        rehashed: of these, read to compare their content: they were copied, renamed in place, given other
+            rights, or all files were to be verified.
         completed: unchanged files read for a vector that was missing.
         deleted: marked as gone.
         tables: what was read from tables that lie in the folders, a line each.
@@ -150,6 +154,7 @@ class IndexReport(Record):
     new: int = 0
     changed: int = 0
     unchanged: int = 0
+    rehashed: int = 0
     completed: int = 0
     deleted: int = 0
     tables: tuple[str, ...] = ()
@@ -184,6 +189,8 @@ class IndexReport(Record):
             f"{counted(self.other_files, 'other file')};"
             f" {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
         ]
+        if self.rehashed:
+            lines.append(f"content compared of {counted(self.rehashed, 'file')}: the same as before")
         if self.videos:
             lines.append(f"frames of {counted(self.videos, 'video')} are among the pictures")
         lines += self.tables[:listed]

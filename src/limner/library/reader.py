@@ -46,11 +46,12 @@ class ReadFile:
 
     Attributes:
         found: as the walk met it.
-        size, mtime_ns, sha256: as read; "" for a file that could not be.
+        size, mtime_ns, sha256, stamp: as read; "" for a file that could not be.
         pixels: None for a file that is no usable picture.
         words: captions and the rest.
         reason: why it is not usable, or "".
         lasting: False where another try may succeed without a change of the file.
+        same: its content is what was expected, so that nothing more was read.
     """
 
     found: FoundFile
@@ -61,6 +62,8 @@ class ReadFile:
     words: Words = Words()  # noqa: RUF009
     reason: str = ""
     lasting: bool = True
+    stamp: str = ""
+    same: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,23 +82,25 @@ class Reader:
 
     def __call__(self, found: FoundFile) -> ReadFile:
         """Read one file; a file that is not usable comes back with the reason."""
-        size, mtime_ns, sha256 = found.size, found.mtime_ns, ""
+        size, mtime_ns, sha256, stamp = found.size, found.mtime_ns, "", found.stamp
         noted()
         try:
             file = read_file(found.path)
-            size, mtime_ns, sha256 = file.size, file.mtime_ns, file.sha256
+            size, mtime_ns, sha256, stamp = file.size, file.mtime_ns, file.sha256, file.stamp
+            if sha256 == found.expected and not found.sidecars:
+                return ReadFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
             side_px = max((encoder.side_px for encoder in self.encoders), default=HASH_SIDE_PX)
             suffix = os.path.splitext(found.path)[1].lower().decode("ascii", "replace")  # noqa: PTH122
             decoded = decode(file.data, side_px, suffix)
             prepared = {one.name: _prepare(one, decoded.rgb) for one in self.needs(sha256)}
         except PictureError as error:
-            return ReadFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting)
+            return ReadFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting, stamp)
         pixels = Pixels(
             decoded.width_px, decoded.height_px, decoded.format, f"{phash(decoded.rgb):016x}", prepared
         )
         inside = embedded(decoded.loaded)
         words = self._words(found, replace(inside, warnings=(*inside.warnings, *noted())))
-        return ReadFile(found, size, mtime_ns, sha256, pixels, words)
+        return ReadFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
 
     def _words(self, found: FoundFile, inside: Words) -> Words:
         """Words of all origins, the user's own first."""

@@ -21,7 +21,7 @@ from limner.files import storing, sync_tree
 from limner.records import Record
 
 T = TypeVar("T")
-FORMAT = 1
+FORMAT = 2
 SETTINGS_FILE = "library.json"
 
 
@@ -113,6 +113,7 @@ FILES_SCHEMA = pa.schema(
         ("credit", pa.string()),
         ("license", pa.string()),
         ("taken", pa.string()),
+        ("stamp", pa.string()),  # since format 2
     ]
 )
 """Columns of `files`: one row per path."""

@@ -66,6 +66,7 @@ def file_row(
     reason: str = "",
     words_key: str = "",
     words: Words | None = None,
+    stamp: str = "",
 ) -> FileRow:
     """One row of `files`; arguments as its columns.
 
@@ -79,6 +80,7 @@ def file_row(
         reason: why it was skipped, or what is wrong with its metadata.
         words_key: of what describes it from outside.
         words: what is said about it.
+        stamp: as `limner.pictures.decode.stamp_of`; "" where it is not known.
     """
     said = words if words is not None else Words()
     return {
@@ -96,6 +98,7 @@ def file_row(
         "credit": said.credit,
         "license": said.license,
         "taken": said.taken.isoformat() if said.taken is not None else None,
+        "stamp": stamp,
     }
 
 

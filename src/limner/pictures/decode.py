@@ -41,12 +41,23 @@ class FileBytes:
         size: their number.
         mtime_ns: modification time at opening.
         sha256: 64 hex digits.
+        stamp: as `stamp_of`, at opening.
     """
 
     data: bytes
     size: int
     mtime_ns: int
     sha256: str
+    stamp: str = ""
+
+
+def stamp_of(status: os.stat_result) -> str:
+    """16 digits of a file's inode and of the time when the system last changed it.
+
+    Programs can set size and modification time of a file as they were before; these two they cannot. They
+    also change where the content does not: with new rights, or in a copy on another disk.
+    """
+    return hashlib.blake2b(f"{status.st_ctime_ns} {status.st_ino}".encode(), digest_size=8).hexdigest()
 
 
 def display(path: bytes) -> str:
@@ -68,7 +79,8 @@ def read_file(path: bytes) -> FileBytes:
         data = stream.read(status.st_size + 1)
     if len(data) != status.st_size:
         raise PictureError("changed while it was read; index again", lasting=False)
-    return FileBytes(data, status.st_size, status.st_mtime_ns, hashlib.sha256(data).hexdigest())
+    digest = hashlib.sha256(data).hexdigest()
+    return FileBytes(data, status.st_size, status.st_mtime_ns, digest, stamp_of(status))
 
 
 @contextmanager

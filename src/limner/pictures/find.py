@@ -19,7 +19,7 @@ from itertools import chain, groupby
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
-from limner.pictures.decode import display, kind_of
+from limner.pictures.decode import display, kind_of, stamp_of
 from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, merge, words_of_row
 
@@ -181,6 +181,8 @@ class FoundFile:
         sidecars: files beside it that describe it.
         words: from a metadata table.
         words_key: changes whenever a sidecar or the row of the table does.
+        stamp: as `limner.pictures.decode.stamp_of`.
+        expected: SHA-256 that it should still have; "" where it is read whatever it holds.
     """
 
     path: bytes
@@ -190,6 +192,8 @@ class FoundFile:
     sidecars: tuple[bytes, ...] = ()
     words: Words = Words()  # noqa: RUF009
     words_key: str = ""
+    stamp: str = ""
+    expected: str = ""
 
 
 @dataclass(frozen=True)
@@ -410,7 +414,8 @@ def _look(path: bytes, source: bytes, beside: set[bytes], row: Row | None) -> En
     words_key = key.hexdigest()[:16] if sidecars or row else ""
     words = row.words if row else Words()
     kind = VideoFile if _suffix(name) in VIDEO_SUFFIXES else FoundFile
-    return kind(path, status.st_size, status.st_mtime_ns, source, sidecars, words, words_key)
+    stamp = stamp_of(status)
+    return kind(path, status.st_size, status.st_mtime_ns, source, sidecars, words, words_key, stamp)
 
 
 def _suffix(name: bytes) -> bytes:

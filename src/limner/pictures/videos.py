@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from limner.errors import MissingError, installed
 from limner.files import write_text
-from limner.pictures.decode import display, opened
+from limner.pictures.decode import display, opened, stamp_of
 from limner.pictures.find import FoundFile, VideoFile
 from limner.pictures.formats import MAX_DECODED_PIXELS, PictureError
 from limner.pictures.metadata import Words, captions, clean, exif_time, merge, read_sidecars, words_of_name
@@ -54,6 +54,7 @@ class Drawn(Record):
     Attributes:
         video: path, to read.
         size, mtime_ns: of the file when it was read.
+        stamp: likewise, as `stamp_of`; "" in older files.
         rule: as `RULE`.
         times_s: of the frames, in order.
         title, description, credit, license: as the file states them, or "".
@@ -64,6 +65,7 @@ class Drawn(Record):
     video: str
     size: int
     mtime_ns: int
+    stamp: str = ""
     rule: int = RULE
     times_s: tuple[float, ...]
     title: str = ""
@@ -143,7 +145,13 @@ def _frame(video: VideoFile, path: Path, time_s: float, said: Words) -> FoundFil
     words = replace(said, credit=f"{said.credit}, {origin}" if said.credit else origin, taken=taken)
     file = os.fsencode(path)
     return FoundFile(
-        file, status.st_size, status.st_mtime_ns, video.path, words=words, words_key=video.words_key
+        file,
+        status.st_size,
+        status.st_mtime_ns,
+        video.path,
+        words=words,
+        words_key=video.words_key,
+        stamp=stamp_of(status),
     )
 
 
@@ -154,6 +162,7 @@ def _known(folder: Path, video: VideoFile) -> Drawn | None:
     except (OSError, ValidationError):
         return None
     same = (drawn.size, drawn.mtime_ns, drawn.rule) == (video.size, video.mtime_ns, RULE)
+    same = same and drawn.stamp in ("", video.stamp)
     return drawn if same and all((folder / frame_name(one)).is_file() for one in drawn.times_s) else None
 
 
@@ -182,6 +191,7 @@ def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> Drawn 
             video=display(video.path),
             size=status.st_size,
             mtime_ns=status.st_mtime_ns,
+            stamp=stamp_of(status),
             times_s=tuple(times_s),
             fault=reading.fault,
             **reading.stated,

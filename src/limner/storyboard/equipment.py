@@ -180,6 +180,7 @@ def add_pictures(
     captions: bool = True,
     sentences: str | None = None,
     follow_links: bool = False,
+    verify: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
@@ -197,6 +198,7 @@ def add_pictures(
         captions: whether to keep captions.
         sentences: a sentence-transformers model in place of the multilingual encoder.
         follow_links: enter linked folders.
+        verify: compare the content of every file.
         workers: threads that decode; None for one per core.
         progress: shows how far it is.
     Raises:
@@ -223,6 +225,7 @@ def add_pictures(
         text_encoder=minilm,
         captions=captions,
         follow_links=follow_links,
+        verify=verify,
         workers=workers,
         progress=progress,
     )
