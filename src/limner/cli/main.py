@@ -21,6 +21,7 @@ _GROUPS = {
         "index": "Read folders of pictures into a library.",
         "illustrate": "Choose a picture for every step of a text.",
         "search": "Find pictures by words.",
+        "library": "Back a library up, restore it, and bring it up to date.",
         "models": "List and fetch pretrained weights.",
         "demo": "Draw a small collection, index it and illustrate four texts.",
     },

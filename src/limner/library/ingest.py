@@ -29,7 +29,7 @@ from limner.library import write
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
 from limner.library.library import Library
 from limner.library.reader import Reader, ReadFile
-from limner.library.store import FILES, FORMAT, SpaceInfo, chunks, vectors_name, vectors_schema
+from limner.library.store import FILES, FORMAT, SCHEMAS, SpaceInfo, chunks, vectors_name, vectors_schema
 from limner.library.words import mend
 from limner.pictures import find, videos
 from limner.pictures.decode import display
@@ -250,6 +250,13 @@ def index(
         )
     if not sources:
         roots = tuple(find.source_path(source) for source in library.settings.sources)
+    for name, schema in SCHEMAS.items():
+        library.store.ensure(name, schema)
+    own = (
+        library.folder / "pictures"
+    )  # brought in the studio; tables that were made anew know nothing of them
+    if own.is_dir() and not library.store.count(FILES):
+        roots = tuple(dict.fromkeys((*roots, find.source_path(own))))
     if not roots:
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
@@ -343,6 +350,7 @@ class _Run:
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
                 self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
+            if spaces.get(space) != info:  # without settings nobody knows who made a table
                 store.drop(vectors_name(space))
             store.ensure(vectors_name(space), vectors_schema(info.dim))
         named = map(os.fsdecode, self.roots)

@@ -82,7 +82,7 @@ class Library:
         if self.folder.is_file():
             raise DataError(f"{self.folder}: a file, expected the folder of a library")
         # Tables without settings are what a kill during creation leaves.
-        others = strangers(self.folder, _OWN)
+        others = strangers(self.folder, _LEFT if (self.folder / "lock").is_file() else _OWN)
         if others:
             raise DataError(
                 f"{self.folder}: not a library but a folder with {others[0]!r}; name an empty or new folder"
@@ -271,6 +271,8 @@ class Library:
 
 
 _OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))
+_LEFT = _OWN | {"projects", "pictures", "trash", "frames", "thumbnails"}
+"""What may be left of a library whose settings and tables were taken away because they were damaged."""
 
 
 def picture_of(row: dict[str, Any]) -> Picture:

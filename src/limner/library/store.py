@@ -23,6 +23,11 @@ from limner.records import Record
 T = TypeVar("T")
 FORMAT = 2
 SETTINGS_FILE = "library.json"
+MEND = (
+    "restore a backup with 'limner library restore', or move library.json and tables, and nothing else, out"
+    " of the library's folder and index again: projects and pictures brought in the studio stay"
+)
+"""What to do with damaged tables or settings."""
 
 
 class SpaceInfo(Record):
@@ -74,9 +79,7 @@ def read_settings(folder: Path) -> Settings:
             f"{folder}: no picture library here; make one with 'limner index PICTURES --library {folder}'"
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{folder / SETTINGS_FILE}: damaged ({error}); index again into a new folder"
-        ) from error
+        raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error}); {MEND}") from error
     if found > FORMAT:
         raise DataError(
             f"{folder}: library format {found}; this limner reads {FORMAT}; install a newer limner"
@@ -84,7 +87,7 @@ def read_settings(folder: Path) -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error.errors()[0]['msg']})") from error
+        raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error.errors()[0]['msg']}); {MEND}") from error
 
 
 FILES, PICTURES = "files", "pictures"
@@ -202,8 +205,17 @@ class Store:
                 self._open[name] = self._database.create_table(name, schema=schema)
         elif not self._table(name).schema.equals(schema):
             raise DataError(
-                f"table {name}: its columns are not those of this version; index into a new library"
+                f"{self._folder / name}: its columns are not those of this version; run 'limner library"
+                f" migrate'; if that finds nothing to do, {MEND}"
             )
+
+    def add_texts(self, name: str, columns: Iterable[str]) -> None:
+        """Give a table columns of text that it lacks, empty in every row."""
+        table = self._table(name)
+        for column in columns:
+            if column not in table.schema.names:
+                table.add_columns(pa.schema([(column, pa.string())]))
+            table.update(where=f"{column} IS NULL", values={column: ""})
 
     def drop(self, name: str) -> None:
         """Remove a table, if it is there."""
@@ -326,7 +338,7 @@ class Store:
             reason = " ".join(str(error).split())[:120]
             raise DataError(
                 f"{self._folder / name}: table cannot be read ({type(error).__name__}: {reason});"
-                " if it is damaged, index again into a new library"
+                f" if it is damaged, {MEND}"
             ) from error
 
 

@@ -24,6 +24,7 @@ from limner.library.store import (
     CAPTIONED,
     FILES,
     FILES_SCHEMA,
+    MEND,
     PICTURES,
     PICTURES_SCHEMA,
     PLACES,
@@ -183,7 +184,7 @@ def _picture(
     """
     holding = sorted(holding, key=lambda row: (row["path"], row["path_bytes"]))
     if known is None and pixels is None:
-        raise DataError(f"library: picture {sha} has files but no row; delete the library and index again")
+        raise DataError(f"library: picture {sha} has files but no row; {MEND}")
     row = dict(known) if known is not None else {"id": sha, "group": sha, "labels": [], "size_bytes": 0}
     if pixels is not None:
         row |= {"width_px": pixels.width_px, "height_px": pixels.height_px}

@@ -1,0 +1,128 @@
+"""Projects and storyboards as the first version wrote them, and projects that moved with their library."""
+
+import hashlib
+import json
+
+import pytest
+from starlette.testclient import TestClient
+
+from limner.export.storyboard_json import load
+from limner.studio.app import create_app
+from limner.studio.projects import Projects, digest, move_pictures
+from limner.studio.routes import Studio
+
+ID = "0123456789abcdef"
+# --- as written ---
+TEXT = "A fox looks out.\n\nA boat sails."
+TIME = "2025-01-02T03:04:05Z"
+PICTURE = {
+    "id": "a" * 64,
+    "paths": ["/home/me/lib/pictures/20250101-000000-abcdef/fox.png"],
+    "width_px": 64,
+    "height_px": 64,
+    "format": "PNG",
+    "size_bytes": 100,
+    "phash": "0" * 16,
+    "group": "a" * 64,
+    "taken": None,
+    "captions": [{"text": "A fox.", "source": "metadata"}],
+    "labels": [],
+    "credit": "",
+    "license": "",
+}
+CANDIDATE = {
+    "picture": PICTURE,
+    "score": 1.5,
+    "channels": {"captions": 1.5},
+    "pull": 0.25,
+    "matched": ["fox"],
+}
+STEP = {"position": 0, "chosen": CANDIDATE, "origin": "decoded", "reason": "It fits.", "probability": 0.9}
+STEP |= {"gap": None, "runners_up": [CANDIDATE], "relations": {}, "attention": []}
+BLANK = STEP | {"position": 1, "chosen": None, "origin": "blank", "reason": "", "probability": None}
+STORY = {
+    "id": "day",
+    "title": "",
+    "steps": [
+        {"title": "", "text": "A fox looks out.", "pictures": []},
+        {"title": "", "text": "A boat sails.", "pictures": []},
+    ],
+}
+BOARD = {"schema_version": 1, "story": STORY, "steps": [STEP, BLANK], "decoder": "anchor", "anchor": None}
+BOARD |= {"library": "lib", "channels": ["captions"], "settings": {}, "objective": 1.5, "version": "0.1.0"}
+OPTIONS = {"decoder": "anchor", "candidates": 200, "pair_weight": None, "allow_repeats": False}
+OPTIONS |= {"min_probability": None, "runners_up": 3}
+STATE = {"revision": 1, "time": TIME, "edit": None, "title": "A day", "format": "plain", "by": None}
+STATE |= {"text": hashlib.sha256(TEXT.encode()).hexdigest()[:32], "options": OPTIONS}
+STATE |= {"pins": {}, "given": {}, "bans": [], "relations": {}, "notes": []}
+STATE |= {"board": hashlib.sha256(json.dumps(BOARD).encode()).hexdigest()[:32]}
+EDITS = [
+    {"kind": "lock", "step": 0},
+    {"kind": "unlock", "step": 0},
+    {"kind": "blank", "step": 1},
+    {"kind": "ban", "picture": "b" * 64},
+    {"kind": "unban", "picture": "b" * 64},
+    {"kind": "choose", "step": 0, "picture": "a" * 64, "seen": ["a" * 64]},
+    {"kind": "swap", "a": 0, "b": 1},
+    {"kind": "options", "options": OPTIONS},
+    {"kind": "relation", "step": 0, "relation": None},
+    {"kind": "retitle", "title": "A day"},
+    {"kind": "retext", "text": "", "format": None, "by": None},
+]
+CHOICE = {"time": TIME, "project": "0123456789abcdef", "revision": 7, "step": 0, "text": "A fox looks out."}
+CHOICE |= {"context": ["A fox looks out."], "shown": None, "chosen": "a" * 64, "seen": [], "relation": None}
+CHOICE |= {"settings": {}, "library": "lib", "withdrawn": False}
+PROJECT = {
+    "schema_version": 1,
+    "id": "0123456789abcdef",
+    "created": TIME,
+    "revision": 12,
+    "states": [STATE, *[STATE | {"revision": 2 + n, "edit": EDITS[n]} for n in range(len(EDITS))]],
+    "cursor": 11,
+    "log": [{"revision": 2, "time": TIME, "act": "lock"}],
+    "choices": [CHOICE],
+}
+# --- tests ---
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of projects with one of the first version."""
+    parts = tmp_path / "projects" / ID / "parts"
+    parts.mkdir(parents=True)
+    (parts / f"{STATE['text']}.txt").write_text(TEXT)
+    (parts / f"{STATE['board']}.json").write_text(json.dumps(BOARD))
+    (parts.parent / "project.json").write_text(json.dumps(PROJECT))
+    return tmp_path / "projects"
+
+
+def test_a_project_of_the_first_version_is_read_and_changed(folder, drawn_engine, tmp_path):
+    projects = Projects(folder)
+    project = projects.read(ID)
+    assert [state.edit.kind for state in project.states[1:]] == [edit["kind"] for edit in EDITS]
+    assert projects.text(project) == TEXT
+    assert projects.board(project).steps[0].chosen.pairwise == 0.25
+    assert [one.chosen for one in projects.choices()] == ["a" * 64]
+    with TestClient(create_app(Studio(drawn_engine, folder, tmp_path / "small"))) as client:
+        edit = {"revision": 12, "edit": {"kind": "retitle", "title": "Another"}}
+        answer = client.post(f"/api/projects/{ID}/edits", json=edit)
+        assert answer.status_code == 200, answer.text
+    assert Projects(folder).read(ID).state.title == "Another"
+
+
+def test_a_storyboard_of_the_first_version_is_loaded(tmp_path):
+    (tmp_path / "board.json").write_text(json.dumps(BOARD))
+    board = load(tmp_path / "board.json")
+    assert board.steps[0].chosen.pairwise == 0.25
+    assert board.steps[1].chosen is None
+
+
+def test_a_restored_project_names_its_pictures_in_the_new_place(folder):
+    move_pictures(folder, "/home/me/lib", '/mnt/my "new" disk/lib')
+    projects = Projects(folder)
+    project = projects.read(ID)
+    board = projects.board(project)
+    assert board.steps[0].picture.path == '/mnt/my "new" disk/lib/pictures/20250101-000000-abcdef/fox.png'
+    content = (folder / ID / "parts" / f"{project.state.board}.json").read_text()
+    assert digest(content) == project.state.board
+    assert {state.board for state in project.states} == {project.state.board}
