@@ -29,7 +29,16 @@ from limner.library import write
 from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
 from limner.library.library import Library
 from limner.library.reader import Reader, ReadFile
-from limner.library.store import FILES, FORMAT, SCHEMAS, SpaceInfo, chunks, vectors_name, vectors_schema
+from limner.library.store import (
+    FILES,
+    FORMAT,
+    SCHEMAS,
+    SpaceInfo,
+    chunks,
+    read_settings,
+    vectors_name,
+    vectors_schema,
+)
 from limner.library.words import mend
 from limner.pictures import find, videos
 from limner.pictures.decode import display
@@ -261,6 +270,7 @@ def index(
         raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
+        library.settings = read_settings(library.folder)  # another process may have indexed since
         run = _Run(
             library,
             roots,
