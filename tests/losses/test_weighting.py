@@ -98,7 +98,7 @@ def test_extreme_scores_stay_finite():
 
 def test_scores_that_are_not_finite_are_refused():
     x, y = scores()
-    with pytest.raises(NumericsError, match="not finite"):
+    with pytest.raises(NumericsError, match=r"weighting: score in row 0 of 2 is not finite"):
         batch_weights(x * float("nan"), y, lam=1.0)
 
 
@@ -123,6 +123,7 @@ def test_standardised_scores():
 
 def test_spread_of_even_and_uneven_weights():
     assert spread(torch.full((8,), 3.0)) == pytest.approx((1.0, math.log(8)))
+    assert spread(torch.tensor([0.01, 0.04]))[0] == pytest.approx(4.0)
     ratio, entropy = spread(torch.tensor([1.0, 3.0]))
     assert ratio == pytest.approx(3.0)
     assert entropy == pytest.approx(-(0.25 * math.log(0.25) + 0.75 * math.log(0.75)))

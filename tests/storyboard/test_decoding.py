@@ -228,6 +228,8 @@ def test_wrong_input_is_named():
     unary = np.zeros((2, 2))
     with pytest.raises(NumericsError, match="unary"):
         lattice(np.array([[np.nan]]), np.arange(1), Indifferent())
+    with pytest.raises(ShapeError, match="items"):
+        lattice(unary, np.arange(2), Indifferent(), items=np.zeros((2, 3), dtype=int))
     with pytest.raises(ShapeError, match="blank"):
         lattice(unary, np.arange(2), Indifferent(), blank=np.zeros(3))
     problem = lattice(unary, np.arange(2), Indifferent())
@@ -292,6 +294,7 @@ def test_prices_prove_an_assignment_best_and_bound_every_other(arguments, seed):
         return
     found = prices(problem.unary, group, problem.blank, columns)
     assert (found >= 0).all()
+    assert len(found) == group.max(initial=-1) + 1
 
     def bound(unary):
         return np.maximum((unary - found[group]).max(axis=1), problem.blank).sum() + found.sum()
