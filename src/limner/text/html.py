@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import islice
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limner.records import Between, Part, PictureRef, Step
-from limner.text.document import Document, LeftOut, resolve_picture
+from limner.text.document import Block, Document, LeftOut, resolve_picture
 from limner.text.html_blocks import HEADINGS, blocks_of, collapse
+from limner.text.html_declared import place_steps
 from limner.text.html_tree import parse_tree
 from limner.text.plain import names_supplies
 
@@ -51,20 +52,38 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
     root = parse_tree(text, where)
     notes: list[str] = []
     document = declared_document(root, base, notes) if declared else None
+    main = root
     if document is None:
         document = Document(notes=notes)
-        body = next(root.iterchildren("body"), root)
-        main = _main(body, text)
-        outside = _visible(body) - _visible(main)
-        if outside > 0:
-            document.left_out.append(LeftOut(f"page around the main content ({outside} letters)"))
-        _prune(main, document.left_out)
-        document.blocks = blocks_of(main, base, document.left_out)
+        main, document.blocks = _content(root, text, base, document.left_out)
     else:
-        main = root
-        document.left_out.append(LeftOut("page around the declared steps"))
+        left_out: list[LeftOut] = []
+        _, blocks = _content(root, text, base, left_out, [step.text for step in document.steps])
+        if place_steps(document, blocks):
+            document.left_out += left_out
+        else:
+            document.left_out.append(LeftOut("page around the declared steps"))
+            document.notes.append(
+                "the page shows its declared steps in other words: what is around them is left out"
+            )
     _describe(document, root, main)
     return document
+
+
+def _content(
+    root: Element, text: str, base: Path | None, left_out: list[LeftOut], lines: Sequence[str] = ()
+) -> tuple[Element, list[Block]]:
+    """The main content and its blocks; it holds the lines where the page does."""
+    body = next(root.iterchildren("body"), root)
+    main = _main(body, text)
+    sought = list(map(letters_of, lines))
+    around = (main, *main.iterancestors())
+    main = next((one for one in around if _holds(letters_of("".join(one.itertext())), sought)), main)
+    outside = _visible(body) - _visible(main)
+    if outside > 0:
+        left_out.append(LeftOut(f"page around the main content ({outside} letters)"))
+    _prune(main, left_out)
+    return main, blocks_of(main, base, left_out)
 
 
 def _main(body: Element, text: str) -> Element:
