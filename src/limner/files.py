@@ -47,8 +47,8 @@ def storage_error(error: BaseException, place: Path | str, wanted: int | None = 
     if isinstance(error, StorageError):
         return error
     told = _OF_RUST.search(str(error))
-    number = getattr(error, "errno", None) or (int(told[1]) if told else 0)
-    code = getattr(error, "sqlite_errorcode", 0)
+    number = error.errno if isinstance(error, OSError) and error.errno else int(told[1]) if told else 0
+    code = vars(error).get("sqlite_errorcode", 0)  # SQLite's own errors have it, those of its module do not
     number = errno.ENOSPC if code == _SQLITE_SHARED_SIZE else _OF_SQLITE.get(code & 0xFF, number)
     remedy = _REMEDIES.get(number)
     if remedy is None:

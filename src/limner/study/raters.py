@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import sys
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -69,8 +70,11 @@ def steady_clock() -> Callable[[], float]:
 
     It goes on while the machine sleeps, where the system has a clock that does.
     """
-    kind = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-    passed = time.monotonic if kind is None else partial(time.clock_gettime, kind)
+    passed: Callable[[], float] = time.monotonic
+    if sys.platform == "linux":
+        passed = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    elif sys.platform == "darwin":
+        passed = partial(time.clock_gettime, time.CLOCK_MONOTONIC)
     start = time.time() - passed()
     return lambda: start + passed()
 
