@@ -6,6 +6,7 @@ Checkpoints, stored questions, word vectors and pretrained weights have the same
 import json
 import shutil
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from PIL import Image
 
 from limner.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
-from limner.errors import CheckpointError, DataError, LimnerError
+from limner.errors import CheckpointError, DataError, LimnerError, LimnerWarning
 from limner.evaluation.refinement import Refinement
 from limner.evaluation.results import Result
 from limner.library.ingest import index
@@ -130,7 +131,11 @@ def test_every_file_of_a_library_fails_closed_or_is_made_again(whole_library, ho
         (copy / file).write_bytes(hostile)
         if file.parts[0] == "tables":
             shutil.rmtree(copy / "cache")  # else vectors come from there and their table is not read
-        error, found, again = outcome(copy)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("error")
+            warnings.simplefilter("always", LimnerWarning)
+            error, found, again = outcome(copy)
+        assert [str(copy / file) in str(one.message) for one in said] == [True] * (file.suffix == ".npy")
         if error:
             assert "\n" not in error, file
             assert str(copy) in error, file

@@ -168,6 +168,11 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
     return unit
 
 
+def usable_rows(vectors: NDArray[np.float32] | NDArray[np.float16]) -> NDArray[np.bool_]:
+    """(N,) which of (N, D) rows can be compared with others: finite, and not all zeros."""
+    return np.asarray(np.isfinite(vectors).all(axis=1) & np.any(vectors, axis=1), dtype=bool)
+
+
 def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
     """Cosine similarity of every text with every picture.
 

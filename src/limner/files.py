@@ -167,6 +167,14 @@ def strangers(folder: Path, own: Container[str]) -> list[str]:
     return [one.name for one in folder.iterdir() if one.name not in own and one.suffix != DRAFT_SUFFIX]
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove what killed writers left in a folder, of which the caller is the only writer."""
+    for draft in folder.glob(f".*{DRAFT_SUFFIX}"):
+        # Windows keeps a file that another process has mapped; the next one to come removes it.
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
 def sha256_of(path: Path) -> str:
     """Hash of a file's bytes, 64 hex digits."""
     with path.open("rb") as file:

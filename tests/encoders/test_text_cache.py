@@ -1,11 +1,12 @@
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 from limner.encoders import text_cache
 from limner.encoders.text_cache import KeptTexts, RecentTexts, StoredTexts, Turns
-from limner.errors import CheckpointError
+from limner.errors import LimnerWarning, NumericsError
 
 
 class Counting:
@@ -106,5 +107,58 @@ def test_texts_of_a_run_are_encoded_once_and_come_back_from_the_file(tmp_path):
     assert again.calls == []
     (file,) = (tmp_path / "new").iterdir()
     file.write_bytes(b"PK")
-    with pytest.raises(CheckpointError, match="damaged"):
-        StoredTexts(again, tmp_path / "new")
+    with pytest.warns(LimnerWarning, match="damaged .* its texts are encoded again"):
+        mended = StoredTexts(again, tmp_path / "new")
+    np.testing.assert_array_equal(mended.encode_text(["b"]), rows[1:2])
+    assert again.calls == [["b"]]
+    np.testing.assert_array_equal(StoredTexts(Counting(), tmp_path / "new").encode_text(["b"]), rows[1:2])
+
+
+class Drawn(Counting):
+    """Different vectors for different texts."""
+
+    def encode_text(self, texts):
+        self.calls.append(list(texts))
+        return np.array([[len(text), -1 / len(text)] for text in texts], np.float32)
+
+
+def test_a_flipped_bit_of_the_file_changes_no_vector(tmp_path):
+    texts = ["a", "bb", "cccc"]
+    due = StoredTexts(Drawn(), tmp_path).encode_text(texts)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    for number in (*range(0, len(whole), 9), *range(len(whole) - 30, len(whole))):
+        data = bytearray(whole)
+        data[number] ^= 1 << number % 8
+        file.write_bytes(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LimnerWarning)
+            np.testing.assert_array_equal(StoredTexts(Drawn(), tmp_path).encode_text(texts), due)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0])
+def test_a_vector_that_says_nothing_is_neither_kept_nor_believed(tmp_path, value):
+    class Broken(Counting):
+        def encode_text(self, texts):
+            return np.full((len(texts), 2), value, np.float32)
+
+    with pytest.raises(NumericsError, match="the vector of 'b' is not finite or all zeros"):
+        StoredTexts(Broken(), tmp_path).encode_text(["b"])
+    assert list(tmp_path.iterdir()) == []
+    StoredTexts(Counting(), tmp_path).encode_text(["b"])
+    (file,) = tmp_path.iterdir()
+    with np.load(file) as held:
+        ids = held["ids"]
+    np.savez(file, ids=ids, vectors=np.full((1, 2), value, np.float32))  # as an older version kept it
+    with pytest.warns(LimnerWarning, match="encoded again"):
+        assert StoredTexts(Counting(), tmp_path).encode_text(["b"]).tolist() == [[1, 1]]
+
+
+def test_a_file_of_an_older_version_is_read(tmp_path):
+    StoredTexts(Drawn(), tmp_path).encode_text(["b"])
+    (file,) = tmp_path.iterdir()
+    with np.load(file) as held:
+        np.savez(file, ids=held["ids"], vectors=held["vectors"])
+    again = Drawn()
+    assert len(StoredTexts(again, tmp_path).encode_text(["b"])) == 1
+    assert again.calls == []

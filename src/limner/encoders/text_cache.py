@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from limner.arrays import FloatArray, TextEncoder
-from limner.errors import CheckpointError
+from limner.arrays import FloatArray, TextEncoder, usable_rows
+from limner.checksums import arrays_checksum
+from limner.errors import LimnerWarning, NumericsError
 from limner.files import replacing
 
 ROWS = 16_384
@@ -157,39 +159,54 @@ class StoredTexts(_Cached):
 
         Args:
             encoder: frozen.
-            folder: of the file; made when the first vectors are written.
-        Raises:
-            CheckpointError: the file is damaged.
+            folder: of the file; made when the first vectors are written. A damaged file is made again.
         """
         super().__init__(encoder)
         self._file = folder / f"texts-{encoder.name}-{encoder.fingerprint[:12]}.npz"
         self._held: dict[bytes, FloatArray] = {}
         if not self._file.is_file():
             return
+        # Whatever is wrong with it: the vectors are made again.
         try:
-            with np.load(self._file, allow_pickle=False) as held:
-                ids, vectors = held["ids"], held["vectors"]
-        except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(f"{self._file}: damaged ({error}); remove it") from error
-        if vectors.shape != (len(ids), self.dim):
-            raise CheckpointError(
-                f"{self._file}: vectors {vectors.shape}, expected ({len(ids)}, {self.dim}); remove it"
+            with self._file.open("rb") as file, np.load(file, allow_pickle=False) as held:
+                arrays = {name: held[name] for name in ("ids", "vectors")}
+                # files of older versions have none
+                due = str(held["checksum"]) if "checksum" in held else None
+            vectors = arrays["vectors"]
+            fits = vectors.shape == (len(arrays["ids"]), self.dim) and vectors.dtype == np.float32
+            if not fits or due not in (None, arrays_checksum(arrays, {})) or not usable_rows(vectors).all():
+                raise ValueError("not as it was written")
+        except Exception as error:
+            reason = " ".join(str(error).split())[:80]
+            warnings.warn(
+                f"{self._file}: damaged ({reason}); its texts are encoded again", LimnerWarning, stacklevel=2
             )
-        self._held = dict(zip(ids.tolist(), vectors.astype(np.float32), strict=True))
+            return
+        self._held = dict(zip(arrays["ids"].tolist(), vectors, strict=True))
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """(N,) texts → (N, D) float32 unit rows; new ones are encoded and written."""
+        """(N,) texts → (N, D) float32 unit rows; new ones are encoded and written.
+
+        Raises:
+            NumericsError: a vector is not finite or all zeros, naming its text.
+        """
         ids = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest().encode() for text in texts]
         new = {key: text for key, text in zip(ids, texts, strict=True) if key not in self._held}
         keys = sorted(new, key=lambda key: len(new[key]))  # texts of like length share a batch
         for start in range(0, len(keys), _BLOCK):
             block = keys[start : start + _BLOCK]
             made = self._encoder.encode_text([new[key] for key in block])
-            self._held |= dict(zip(block, made, strict=True))
+            good = usable_rows(made)
+            if not good.all():
+                raise NumericsError(
+                    f"{self.name}: the vector of {new[block[int(np.argmin(good))]][:60]!r} is not finite or"
+                    " all zeros; nothing of these texts is kept"
+                )
+            self._held |= dict(zip(block, made.astype(np.float32), strict=True))
         if keys:
             self._file.parent.mkdir(parents=True, exist_ok=True)
+            held, vectors = np.array(list(self._held), "S64"), np.stack(list(self._held.values()))
+            due = np.array(arrays_checksum({"ids": held, "vectors": vectors}, {}))
             with replacing(self._file) as draft, draft.open("wb") as stream:
-                np.savez(
-                    stream, ids=np.array(list(self._held), "S64"), vectors=np.stack(list(self._held.values()))
-                )
+                np.savez(stream, ids=held, vectors=vectors, checksum=due)
         return np.stack([self._held[key] for key in ids]) if ids else np.zeros((0, self.dim), np.float32)

@@ -176,7 +176,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration, weights: Sequ
         )
     rows = np.random.default_rng(0).permutation(rows)[:MOST]
     texts = EncodedChannel.encode(channel, [captions[row] for row in rows])
-    table = scores(texts.texts, np.asarray(space.matrix[rows], dtype=np.float32)).astype(np.float64)
+    table = scores(texts.texts, space.vectors(rows)).astype(np.float64)
     kin = np.unique([gallery.groups[int(row)] for row in rows], return_inverse=True)[1]
     alike = np.unique([captions[row] for row in rows], return_inverse=True)[1]
     match = (kin[:, None] == kin) | (alike[:, None] == alike)

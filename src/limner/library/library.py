@@ -167,7 +167,7 @@ class Library:
             list(ids),
             [groups[row] for row in rows],
             {
-                name: Space(np.asarray(space.matrix[rows]), space.present[rows], space.fingerprint)
+                name: Space(space.vectors(rows).astype(np.float16), space.present[rows], space.fingerprint)
                 for name, space in vectors.items()
             },
         )

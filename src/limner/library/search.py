@@ -111,7 +111,7 @@ class _Plan:
 
     def rough(self, start: int, stop: int) -> FloatArray:
         """Evidence of the pictures of a block by cosines in bfloat16, (N, R)."""
-        share = widened(self.space.coarse[start:stop] @ self.rounded[0])
+        share = widened(self.space.coarse(start, stop) @ self.rounded[0])
         share *= self.scale.astype(np.float32)[:, None]
         share += self.shift.astype(np.float32)[:, None]
         weight = self.weight[:, start:stop]
@@ -125,6 +125,7 @@ class _Plan:
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
+        self.space.check(rows)
         cosines = exact_scores(self.channel.texts, self.space.matrix, rows)
         weight = self.weight[:, rows]
         # Where a fuller channel says it all, this one says nothing.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from limner.arrays import usable_rows
 from limner.errors import CheckpointError, DataError
 from limner.library.library import Library
 from limner.library.store import (
@@ -113,10 +114,10 @@ def write_words(
         texts = [caption["text"] for caption in captions]
         for space, (encoder, reads) in used.items():
             readable = readable_captions(texts, reads, library.settings.languages)
-            if readable:
+            vectors = mean_vectors(encoder, [readable]) if readable else None
+            if vectors is not None and usable_rows(vectors).all():
                 key = captions_hash(encoder.fingerprint, texts)
-                made = vector_table([picture], [key], mean_vectors(encoder, [readable]))
-                store.upsert(vectors_name(space), made)
+                store.upsert(vectors_name(space), vector_table([picture], [key], vectors))
             else:
                 store.delete(vectors_name(space), [picture])
         if store.has(WORDS) and store.version(WORDS) % COMPACT_EDITS == 0:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows
-from limner.errors import DataError
+from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
+from limner.errors import DataError, NumericsError
 from limner.language import ENGLISH, language_of, languages_of
 from limner.library.known import DIGEST, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
@@ -110,7 +110,15 @@ def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray)
         ids: B picture ids.
         hashes: B hashes of what each vector was made from.
         vectors: (B, D) unit rows, stored as float16.
+    Raises:
+        NumericsError: a row is not finite or all zeros, naming its picture.
     """
+    good = usable_rows(vectors)
+    if not good.all():
+        raise NumericsError(
+            f"picture {ids[int(np.argmin(good))][:12]}: its vector is not finite or all zeros; nothing of"
+            " this batch is kept; look at the picture, its captions and the encoder"
+        )
     half = pa.array(np.ascontiguousarray(vectors, dtype=np.float16).ravel())
     column = pa.FixedSizeListArray.from_arrays(half, vectors.shape[1])
     return pa.table({"id": pa.array(ids), "input_hash": pa.array(hashes), "vector": column})
@@ -290,7 +298,13 @@ def encode_captions(
     while some := list(islice(waiting, _TEXTS_AT_ONCE)):
         names, hashes, texts = zip(*some, strict=True)
         progress.total(done + len(some))
-        store.upsert(table, vector_table(names, hashes, mean_vectors(encoder, texts)))
+        vectors = mean_vectors(encoder, texts)
+        good = usable_rows(vectors)
+        for silent in np.flatnonzero(~good):
+            progress.note(f"{space}: the encoder reads nothing in {texts[silent][0][:60]!r}; it is left out")
+        kept = np.flatnonzero(good)
+        rows = ([names[row] for row in kept], [hashes[row] for row in kept], vectors[kept])
+        store.upsert(table, vector_table(*rows))
         progress.advance(len(some))
         done += len(some)
         if stopped():

@@ -94,7 +94,7 @@ def pool_of(
         space = index.gallery.space(pair_space)
         seen = extra[space.present[extra]]
         if len(seen):
-            vectors = np.asarray(space.matrix[seen], dtype=np.float32)
+            vectors = space.vectors(seen)
             look = EncodedChannel("look", pair_space, pair_evidence, vectors)
             extra = np.union1d(extra, index.search([look], count, exclude=barred).rows)
     lists = [np.unique(np.concatenate([found[s], found[steps + s], extra])) for s in range(steps)]

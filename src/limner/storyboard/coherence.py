@@ -49,7 +49,7 @@ class CosinePairwise:
 
     def __init__(self, index: Index, space: str, rows: IntArray, evidence: Evidence, weight: float) -> None:
         stored = index.gallery.space(space)
-        self._vectors = np.asarray(stored.matrix[rows], dtype=np.float32)
+        self._vectors = stored.vectors(rows)
         self._present = np.asarray(stored.present[rows])
         self._groups = groups_of(index.gallery, rows)
         self._weight = weight

@@ -355,7 +355,7 @@ class Illustrator:
         for name in PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT):
             space = gallery.spaces.get(name)
             if space is not None and space.present[row]:
-                vector = np.asarray(space.matrix[row : row + 1], dtype=np.float32)
+                vector = space.vectors([row])
                 evidence = calibration.pairwise(LOOKS if name == DOCUMENT else name).evidence
                 looks.append(EncodedChannel(name, name, evidence, vector))
         if not looks:

@@ -195,7 +195,7 @@ def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboar
     relations: dict[int, dict[str, float]] = {}
     names = run.model.relations
     if names and shown:
-        vectors = np.asarray(space.matrix[list(shown.values())], dtype=np.float32)
+        vectors = space.vectors(list(shown.values()))
         asked_texts = run.model.encode_text([texts[step] for step in shown])
         table = run.model.relation_probabilities(asked_texts, vectors)
         for step, row in zip(shown, table, strict=True):

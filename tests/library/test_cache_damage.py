@@ -1,0 +1,159 @@
+"""A flipped bit anywhere in a library's cache is found and mended, with one line that says so."""
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from fakes import FakeImages, noise_picture
+
+from limner.errors import CheckpointError, LimnerWarning, NumericsError
+from limner.files import DRAFT_SUFFIX
+from limner.library import blocks
+from limner.library.channels import EncodedChannel, Evidence
+from limner.library.ingest import index
+from limner.library.library import Library
+from limner.library.search import Index
+from limner.library.store import vectors_name
+from limner.library.write import vector_table
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """Seven pictures, two in a block of the cache."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 200)
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for number in range(7):
+        noise_picture(number).save(folder / f"{number}.png")
+    index([folder], tmp_path / "lib", image_encoders=[FakeImages()])
+    return Library.open(tmp_path / "lib")
+
+
+def everything(library):
+    """All that a search takes from the cache."""
+    space = library.gallery(["visual"]).space("visual")
+    space.check(range(len(space.matrix)))
+    coarse = space.coarse().float().numpy()
+    return [np.array(space.matrix), space.present, coarse, space.moments.mean, space.moments.covariance]
+
+
+def files(library):
+    return sorted((library.folder / "cache").rglob("*.npy"))
+
+
+def rot(path, number, bit):
+    """Flip a bit as a disk does: in place, and the file looks untouched."""
+    times = path.stat()
+    with path.open("r+b") as file:
+        file.seek(number)
+        byte = file.read(1)[0]
+        file.seek(number)
+        file.write(bytes([byte ^ (1 << bit)]))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("ending", ["", "present", "bf16", "moments"])
+def test_a_flipped_bit_changes_no_answer_and_is_mended(library, ending):
+    due = everything(library)
+    draw = random.Random(0)
+    size = path_of(library, ending).stat().st_size
+    header, trailer = range(128), range(size - 40, size)
+    for number in [*draw.sample(header, 12), *draw.sample(range(size), 40), *draw.sample(trailer, 12)]:
+        rot(path_of(library, ending), number, draw.randrange(8))
+        with pytest.warns(LimnerWarning, match=r"damaged.* made again"):
+            found = everything(library)
+        for one, other in zip(found, due, strict=True):
+            np.testing.assert_array_equal(one, other)
+    everything(library)  # without a warning
+
+
+def path_of(library, ending):
+    """The file of the vectors, or of what is derived from them."""
+    (path,) = (one for one in files(library) if (one.suffixes[-2:-1] or ["."])[0] == f".{ending}")
+    return path
+
+
+def test_one_damaged_block_is_written_again_alone(library):
+    due = everything(library)
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files(library)}
+    rot(path_of(library, ""), 128 + 4 * 96, 3)
+    with pytest.warns(LimnerWarning, match="rows 4 to 5 are damaged; they were made again"):
+        found = everything(library)
+    assert np.array_equal(found[0], due[0])
+    assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in files(library)} == before
+
+
+def test_a_block_is_checked_when_it_is_read_and_not_before(library):
+    everything(library)
+    rot(path_of(library, ""), 128 + 4 * 96, 3)
+    space = library.gallery(["visual"]).space("visual")
+    channel = EncodedChannel("v", "visual", Evidence(slope=5, z_slope=0, offset=0), space.vectors([0, 6]))
+    found = Index(library.gallery(["visual"])).search([channel], 1)
+    assert found.rows.tolist() == [[0], [6]]
+    with pytest.warns(LimnerWarning, match="rows 4 to 5"):
+        assert library.gallery(["visual"], [library.gallery([]).ids[4]]).space("visual").matrix.any()
+
+
+def test_what_cannot_be_mended_is_told(library, monkeypatch):
+    everything(library)
+    rot(path_of(library, ""), 128, 0)
+    monkeypatch.setattr(Path, "open", refuse(Path.open))
+    with pytest.raises(CheckpointError, match="rows 0 to 1 are damaged and cannot be written again"):
+        everything(library)
+
+
+def refuse(opened):
+    def opening(path, mode="r", *rest, **more):
+        if "+" in mode:
+            raise PermissionError(13, "read-only", str(path))
+        return opened(path, mode, *rest, **more)
+
+    return opening
+
+
+def test_a_cache_of_an_older_version_is_made_again(library):
+    due = everything(library)
+    for ending in ("", "present"):
+        path = path_of(library, ending)
+        array = np.load(path)
+        np.save(path, array)
+    with pytest.warns(LimnerWarning, match="older version"):
+        found = everything(library)
+    assert np.array_equal(found[0], due[0])
+
+
+def test_leftovers_of_killed_builds_go_with_the_next_build(library):
+    cache = path_of_cache(library)
+    cache.mkdir(parents=True)
+    (cache / f".0123{DRAFT_SUFFIX}").write_bytes(bytes(100))
+    everything(library)
+    assert list(cache.glob(f".*{DRAFT_SUFFIX}")) == []
+
+
+def path_of_cache(library):
+    return library.folder / "cache" / "visual"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0])
+def test_a_vector_that_says_nothing_is_refused_and_its_picture_named(library, value):
+    everything(library)
+    ids = library.gallery([]).ids
+    rows = np.array(library.gallery(["visual"]).space("visual").matrix[:2], np.float32)
+    rows[1] = value
+    with pytest.raises(NumericsError, match=ids[1][:12]):
+        vector_table(ids[:2], ["x", "x"], rows)
+    table = pa.table(
+        {
+            "id": pa.array(ids[:2]),
+            "input_hash": pa.array(["x", "x"]),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(rows.astype(np.float16).ravel()), 48),
+        }
+    )
+    if np.isnan(value):
+        return  # the tables take none
+    library.store.upsert(vectors_name("visual"), table)
+    with pytest.raises(NumericsError, match=f"picture {ids[1][:12]} is not finite or all zeros"):
+        library.gallery(["visual"])
