@@ -24,7 +24,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from limner.errors import StorageError
-from limner.library.gallery import mapped, write_array
+from limner.library.blocks import Blocks
+from limner.library.gallery import write_array
 place = Path(sys.argv[1])
 def fill(array):
     array[:] = 1
@@ -33,7 +34,8 @@ try:
     write_array(place / "large.npy", (1000, 1000), np.float16, fill)
 except StorageError as error:
     print(error)
-print(sorted(one.name for one in place.iterdir()), mapped(place / "small.npy", (100, 100), np.float16).sum())
+small = Blocks.opened(place / "small.npy", (100, 100), np.float16, "r", None)
+print(sorted(one.name for one in place.iterdir()), small.array.sum())
 """
 
 

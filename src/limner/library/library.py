@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from limner.checksums import seal
 from limner.errors import DataError, LimnerWarning, unknown
 from limner.files import locked, make_folder, strangers, write_text
 from limner.library.gallery import Gallery, Space, cached_space, present_pictures
@@ -114,7 +115,7 @@ class Library:
         self.settings = self.settings.model_copy(update=changes)
         # ASCII keeps the surrogates that stand for odd bytes in names.
         text = json.dumps(self.settings.model_dump(mode="python"), indent=1, sort_keys=True)
-        write_text(self.folder / SETTINGS_FILE, text)
+        write_text(self.folder / SETTINGS_FILE, seal(text))
 
     def writing(self) -> AbstractContextManager[None]:
         """Keep other writers out while indexing.

@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
+from limner.checksums import unseal
 from limner.errors import DataError, LimnerError, MissingError
 from limner.files import storing, sync_tree
+from limner.library.integrity import TableFiles
 from limner.records import Record
 
 T = TypeVar("T")
@@ -72,18 +74,23 @@ def read_settings(folder: Path) -> Settings:
         DataError: they are damaged, or a newer limner wrote them.
     """
     try:
-        values = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+        hint = "put it back from a copy, or take its first entry, 'checksum', out if you changed it yourself"
+        sealed = (folder / SETTINGS_FILE).read_bytes()
+        values = json.loads(unseal(sealed, folder / SETTINGS_FILE, hint))
         found = int(values["format"])
     except FileNotFoundError:
         raise MissingError(
             f"{folder}: no picture library here; make one with 'limner index PICTURES --library {folder}'"
         ) from None
+    except DataError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error}); {MEND}") from error
     if found > FORMAT:
         raise DataError(
             f"{folder}: library format {found}; this limner reads {FORMAT}; install a newer limner"
         )
+    values.pop("checksum", None)  # of one that was changed by hand
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -181,6 +188,7 @@ class Store:
         self._database = lancedb.connect(str(folder), read_consistency_interval=timedelta(0))
         self._open: dict[str, Any] = {}
         self._synced: set[tuple[int, int, int]] = set()
+        self._files: dict[str, TableFiles] = {}
 
     def names(self) -> list[str]:
         """Names of all tables; those are left out that a kill or a full disk kept from being made."""
@@ -212,10 +220,11 @@ class Store:
     def add_texts(self, name: str, columns: Iterable[str]) -> None:
         """Give a table columns of text that it lacks, empty in every row."""
         table = self._table(name)
-        for column in columns:
-            if column not in table.schema.names:
-                table.add_columns(pa.schema([(column, pa.string())]))
-            table.update(where=f"{column} IS NULL", values={column: ""})
+        with self._writing(name):
+            for column in columns:
+                if column not in table.schema.names:
+                    table.add_columns(pa.schema([(column, pa.string())]))
+                table.update(where=f"{column} IS NULL", values={column: ""})
 
     def drop(self, name: str) -> None:
         """Remove a table, if it is there."""
@@ -223,6 +232,10 @@ class Store:
             self._open.pop(name, None)
             with self._writing(name):
                 self._database.drop_table(name)
+
+    def files(self, name: str) -> TableFiles:
+        """The files of a table, whether it is there or not."""
+        return self._files.setdefault(name, TableFiles(self._folder, name))
 
     def version(self, name: str) -> int:
         """Number that grows with every change of a table.
@@ -240,7 +253,7 @@ class Store:
             DataError: the table is damaged.
         """
         with self._reading(name):
-            return int(self._table(name).count_rows(where))
+            return int(self._checked(name).count_rows(where))
 
     def upsert(self, name: str, rows: pa.Table) -> None:
         """Write rows, replacing those of equal key: doing it twice is doing it once."""
@@ -264,7 +277,7 @@ class Store:
             DataError: the table is damaged.
         """
         with self._reading(name):
-            query = self._table(name).search().select(list(columns))
+            query = self._checked(name).search().select(list(columns))
             yield from (query.where(where) if where else query).to_batches(batch_size=SCAN_ROWS)
 
     def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
@@ -313,9 +326,16 @@ class Store:
                 warnings.simplefilter("ignore")
                 table.optimize(cleanup_older_than=_KEEP_VERSIONS)
 
+    def _checked(self, name: str) -> Any:  # noqa: ANN401
+        """A table whose files are as they were written."""
+        table = self._table(name)
+        self.files(name).check(int(table.version))
+        return table
+
     def _table(self, name: str) -> Any:  # noqa: ANN401
         if name not in self._open:
             with self._reading(name):
+                self.files(name).check(None)
                 self._open[name] = self._database.open_table(name)
         return self._open[name]
 
@@ -325,6 +345,7 @@ class Store:
         with storing(self._folder / name, wanted):
             yield
             sync_tree(self._folder, self._synced)
+            self.files(name).note()
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:

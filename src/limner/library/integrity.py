@@ -1,0 +1,117 @@
+"""Checksums of the files of a library's tables, which Lance writes once and never changes.
+
+They are noted after every write and checked when a table is first read. A file without one was written by an
+older version, or just before a kill; it is taken as it is, and the next write notes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from limner.checksums import file_checksum, seal, unseal
+from limner.errors import DataError
+from limner.files import write_text
+
+NOTES_SUFFIX = ".checksums"
+_HINT = "a mere note: remove it, and the next 'limner index' writes it again"
+_NEWEST = 2**64 - 1
+_CHANGING = frozenset(("latest_version_hint.json",))
+
+
+class TableFiles:
+    """The files of one table, and what is known of them."""
+
+    def __init__(self, tables: Path, name: str) -> None:
+        """Look at nothing yet.
+
+        Args:
+            tables: folder of all tables.
+            name: of the table.
+        """
+        self._folder, self._notes = tables / f"{name}.lance", tables / f"{name}{NOTES_SUFFIX}"
+        self._sound: set[str] = set()
+        self._seen: tuple[int, ...] = ()
+
+    def note(self) -> None:
+        """Note the files that are new since the last time, and forget those that are gone."""
+        known = self._noted()
+        now = {name: known.get(name) or file_checksum(self._folder / name) for name in self._names()}
+        self._sound |= now.keys() - known.keys()  # a write has just made them
+        if not now:  # the table was dropped
+            self._notes.unlink(missing_ok=True)
+            self._sound.clear()
+        elif now != known:
+            write_text(self._notes, seal(json.dumps({"files": now}, indent=0)))
+
+    def check(self, version: int | None) -> None:
+        """Make sure that all files of a version are as they were written; each is read once.
+
+        Args:
+            version: of the table, which will be read; None leaves the data out, of a table that is opened.
+        Raises:
+            DataError: one is damaged.
+        """
+        seen = (version or 0, self._notes.stat().st_mtime_ns if self._notes.exists() else 0)
+        if seen == self._seen:
+            return
+        for name, due in self._used(version).items():
+            if name not in self._sound:
+                if self._damaged(name, due):
+                    raise DataError(
+                        f"{self._folder / name}: damaged (its checksum differs from its content);"
+                        f" 'limner verify {self._folder.parent.parent}' says what to do"
+                    )
+                self._sound.add(name)
+        self._seen = seen
+
+    def states(self) -> Iterator[tuple[Path, bool | None]]:
+        """All files, and whether each is as it was written; None where it has no checksum.
+
+        Raises:
+            DataError: the checksums themselves are damaged.
+        """
+        known = self._noted()
+        for name in self._names():
+            yield self._folder / name, (not self._damaged(name, known[name])) if name in known else None
+
+    def _used(self, version: int | None) -> dict[str, str]:
+        """Noted files without the data of other versions, which a manifest names."""
+        manifest = b""
+        if version is not None:
+            try:
+                manifest = (self._folder / "_versions" / f"{_NEWEST - version}.manifest").read_bytes()
+            except OSError:
+                return self._noted()
+        return {
+            name: due
+            for name, due in self._noted().items()
+            if not name.startswith("data/") or name.removeprefix("data/").encode() in manifest
+        }
+
+    def _damaged(self, name: str, due: str) -> bool:
+        try:
+            return file_checksum(self._folder / name) != due
+        except FileNotFoundError:  # of an old version, removed meanwhile
+            return False
+
+    def _names(self) -> list[str]:
+        files = (path for path in self._folder.rglob("*") if path.is_file() and path.name not in _CHANGING)
+        return sorted(path.relative_to(self._folder).as_posix() for path in files)
+
+    def _noted(self) -> dict[str, str]:
+        """File → checksum.
+
+        Raises:
+            DataError: the notes are damaged.
+        """
+        try:
+            files = json.loads(unseal(self._notes.read_bytes(), self._notes, _HINT))["files"]
+            return {str(name): str(due) for name, due in files.items()}
+        except FileNotFoundError:
+            return {}
+        except DataError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{self._notes}: damaged ({str(error)[:60]}); {_HINT}") from error
