@@ -262,3 +262,26 @@ def test_rows_may_not_change_their_shape(tmp_path, pictures):
 def test_no_pictures_make_an_empty_store(tmp_path):
     assert len(run(tmp_path / "store", {}).ids) == 0
     assert features.open_features(tmp_path / "store", SETTINGS).ids == ()
+
+
+def test_a_flipped_bit_of_any_row_is_found_and_its_picture_named(tmp_path, pictures):
+    found = run(tmp_path / "store", pictures)
+    path = tmp_path / "store" / SETTINGS.folder / ROWS
+    whole, every = path.read_bytes(), np.arange(21)
+    for number in range(len(whole)):
+        data = bytearray(whole)
+        data[number] ^= 1 << number % 8
+        path.write_bytes(data)
+        with pytest.raises(CheckpointError, match=f"'picture {number // 12}' are damaged"):
+            open_features(tmp_path / "store", SETTINGS).take(every)
+    path.write_bytes(whole)
+    assert np.array_equal(open_features(tmp_path / "store", SETTINGS).take(every), found.take(every))
+
+
+def test_a_store_of_an_older_version_is_read(tmp_path, pictures):
+    found = run(tmp_path / "store", pictures)
+    (tmp_path / "store" / SETTINGS.folder / features.SUMS).unlink()
+    again = open_features(tmp_path / "store", SETTINGS)
+    assert again.sums is None
+    assert np.array_equal(again.take(np.arange(21)), found.take(np.arange(21)))
+    assert np.array_equal(run(tmp_path / "store", pictures).sums, found.sums)

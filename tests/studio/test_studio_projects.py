@@ -1,11 +1,13 @@
 """Projects over HTTP: made, changed, undone, redone, removed, and what is refused."""
 
 import json
+import random
 import shutil
 import threading
 
 import pytest
 
+from limner.errors import DataError
 from limner.records import Storyboard
 from limner.studio.projects import Projects
 
@@ -356,3 +358,27 @@ def test_nothing_is_restored_over_a_project_that_is_there(guarded, project, stud
     assert refused.status_code == 422
     assert "there already" in refused.json()["detail"]
     assert len(guarded.get("/api/trash").json()) == 1
+
+
+def test_a_flipped_bit_of_a_project_its_text_or_its_storyboard_is_found(project, studio):
+    projects = studio.workshop.projects
+    folder = projects.folder / project["id"]
+    draw = random.Random(0)
+    files = [folder / "project.json", *sorted((folder / "parts").iterdir())]
+    assert len(files) == 3
+    for file in files:
+        whole = file.read_bytes()
+        for number in draw.sample(range(len(whole)), min(len(whole), 150)):
+            data = bytearray(whole)
+            data[number] ^= 1 << draw.randrange(8)
+            file.write_bytes(data)
+            with pytest.raises(DataError, match=r"project\.json|damaged"):
+                whole_of(projects, project["id"])
+        file.write_bytes(whole)
+    (folder / "project.json").write_text(projects.read(project["id"]).model_dump_json())
+    assert projects.read(project["id"]).id == project["id"]  # as an older version wrote it
+
+
+def whole_of(projects, name):
+    held = projects.read(name)
+    return projects.text(held), projects.board(held)

@@ -117,3 +117,22 @@ def test_prefixes_keep_sets_apart():
     both = checkpoint.prefixed("a", {"x": torch.ones(1)}) | checkpoint.prefixed("b", {"x": torch.zeros(1)})
     assert checkpoint.part("a", both)["x"].item() == 1
     assert checkpoint.part("b", both)["x"].item() == 0
+
+
+def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path):
+    path = tmp_path / "a.safetensors"
+    tensors = {"a": torch.arange(6.0).view(2, 3), "b": torch.tensor(3), "c": torch.ones(5).bfloat16()}
+    checkpoint.save(path, tensors, {"x": [1, None, "é"]})
+    whole, found = path.read_bytes(), 0
+    for number in range(len(whole)):
+        data = bytearray(whole)
+        data[number] ^= 1 << number % 8
+        path.write_bytes(data)
+        try:
+            held, state = checkpoint.load(path)
+        except CheckpointError:
+            found += 1
+            continue
+        assert state == {"x": [1, None, "é"]}, number
+        assert all(torch.equal(held[name], tensors[name]) for name in tensors), number
+    assert found > 0.8 * len(whole)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from limner.checksums import rows_checksum
 from limner.counts import counted
 from limner.datasets.pairs import PairSet
 from limner.encoders.catalogue import weight_file
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 KEY, IDS, ROWS, DONE = "key.json", "ids.json", "rows.f16", "done.json"
+SUMS = "rows.checksums"
+"""A checksum of 64 bits per row; stores of older versions have none until they grow."""
 Report = Callable[[int, int], None]
 BATCH = 32
 """Pictures per forward pass."""
@@ -97,13 +100,21 @@ class Features:
     Attributes:
         key: what the rows are of.
         ids: (N,) picture of every row.
-        stored: (N, …) float16, memory-mapped, read-only.
+        stored: (N, …) float16, memory-mapped, read-only; `take` checks what it gives.
+        sums: (N,) checksums of the rows; None in a store of an older version.
         row_of: picture → row.
     """
 
-    def __init__(self, key: FeatureKey, ids: tuple[str, ...], stored: NDArray[np.float16]) -> None:
+    def __init__(
+        self,
+        key: FeatureKey,
+        ids: tuple[str, ...],
+        stored: NDArray[np.float16],
+        sums: NDArray[np.uint64] | None = None,
+    ) -> None:
         """Take what `open_features` read."""
-        self.key, self.ids, self.stored = key, ids, stored
+        self.key, self.ids, self.stored, self.sums = key, ids, stored, sums
+        self._sound = np.zeros(len(ids), dtype=bool)
         self.row_of = {name: row for row, name in enumerate(ids)}
 
     def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -121,8 +132,30 @@ class Features:
         return np.array([self.row_of[name] for name in ids], dtype=np.int64)
 
     def take(self, places: NDArray[np.int64]) -> Floats:
-        """(B, …) float32 copies of some rows."""
+        """(B, …) float32 copies of some rows, each checked when it is read first.
+
+        Raises:
+            CheckpointError: one is damaged, naming its picture.
+        """
+        wrong = self.damaged(places)
+        if wrong:
+            raise CheckpointError(
+                f"{self.key.folder}: the features of picture {self.ids[wrong[0]]!r} are damaged;"
+                " 'limner verify FOLDER --repair' takes them out, and the next run extracts them again"
+            )
         return self.stored[places].astype(np.float32)
+
+    def damaged(self, places: NDArray[np.int64]) -> list[int]:
+        """Those of some rows that are not as they were written, in order."""
+        new = np.unique(places[~self._sound[places]])
+        if self.sums is None:
+            wrong = [row for row in new.tolist() if not np.isfinite(self.stored[row]).all()]
+        else:
+            plain = np.asarray(self.stored)
+            wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
+        self._sound[new] = True
+        self._sound[wrong] = False
+        return wrong
 
 
 class MirroredFeatures(Features):
@@ -130,7 +163,7 @@ class MirroredFeatures(Features):
 
     def __init__(self, plain: Features, mirrored: Features) -> None:
         """Take both; `mirrored` may hold fewer pictures."""
-        super().__init__(plain.key, plain.ids, plain.stored)
+        super().__init__(plain.key, plain.ids, plain.stored, plain.sums)
         self._mirrored = mirrored
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
@@ -139,7 +172,7 @@ class MirroredFeatures(Features):
         for row in np.flatnonzero(which):
             other = self._mirrored.row_of.get(self.ids[places[row]])
             if other is not None:
-                found[row] = self._mirrored.stored[other]
+                found[row] = self._mirrored.take(np.array([other]))[0]
         return found
 
 
@@ -164,7 +197,58 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
     if not held:
         return Features(key, held, np.zeros((0,), np.float16))
     stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
-    return Features(key, held, stored)
+    return Features(key, held, stored, _sums(folder, done.rows))
+
+
+def repair(folder: Path) -> int:
+    """Take damaged rows and those behind them out of a store; the next extraction makes them again.
+
+    Returns:
+        How many are left.
+    Raises:
+        CheckpointError: more than rows is damaged.
+    """
+    busy = CheckpointError(f"{folder}: another process is extracting into it; wait for it")
+    with locked(folder / "lock", busy):
+        held = opened(folder)
+        wrong = held.damaged(np.arange(len(held.stored)))
+        if wrong:
+            write_text(folder / DONE, _Done(rows=wrong[0], shape=held.stored.shape[1:]).model_dump_json())
+        return wrong[0] if wrong else len(held.stored)
+
+
+def opened(folder: Path) -> Features:
+    """A store as far as it was made, whatever it is of.
+
+    Raises:
+        CheckpointError: damaged.
+    """
+    try:
+        key = _Made.model_validate_json((folder / KEY).read_bytes()).key
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder / KEY}: damaged; remove the folder and extract again") from error
+    held, done = _checked(folder, key, None), _done(folder)
+    if not done.rows:
+        return Features(key, (), np.zeros((0,), np.float16))
+    stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
+    return Features(key, held[: done.rows], stored, _sums(folder, done.rows))
+
+
+def _sums(folder: Path, rows: int) -> NDArray[np.uint64] | None:
+    """Checksums of so many rows; None in a store of an older version.
+
+    Raises:
+        CheckpointError: there are too few.
+    """
+    if not (folder / SUMS).exists():
+        return None
+    found = np.fromfile(folder / SUMS, "<u8", rows)
+    if len(found) != rows:
+        raise CheckpointError(
+            f"{folder / SUMS}: checksums of {len(found)} rows, expected {rows}; remove this file, and the"
+            " rows count without them"
+        )
+    return found
 
 
 def extract(
@@ -224,9 +308,15 @@ def extract(
         report(done.rows, len(ids))
         with (
             (folder / ROWS).open("ab") as file,
+            (folder / SUMS).open("ab") as sums,
             closing(ahead(left, read, workers=WORKERS, in_flight=2 * BATCH)) as pixels,
         ):
             file.truncate(done.size_bytes)  # what a kill left behind the last counted row is cut off
+            known = sums.tell() // 8  # rows of an older version have none yet
+            sums.truncate(8 * min(known, done.rows))
+            if known < done.rows:
+                older = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
+                sums.write(_sums_of(np.asarray(older[known:])))
             try:
                 for start in range(0, len(left), BATCH):
                     names = [name for name, _ in left[start : start + BATCH]]
@@ -236,20 +326,26 @@ def extract(
                             f"{folder}: rows have shape {found.shape[1:]}, those before {done.shape}"
                         )
                     file.write(found.tobytes())
+                    sums.write(_sums_of(found))
                     done = _Done(rows=done.rows + len(names), shape=found.shape[1:])
                     if done.rows - saved.rows >= SAVE_EVERY_BATCHES * BATCH:
-                        saved = _save(folder, file, done)
+                        saved = _save(folder, (file, sums), done)
                     report(done.rows, len(ids))
             finally:
                 if done.rows > saved.rows:
-                    _save(folder, file, done)
+                    _save(folder, (file, sums), done)
     return open_features(root, key, ids)
 
 
-def _save(folder: Path, file: BinaryIO, done: _Done) -> _Done:
+def _sums_of(rows: NDArray[np.float16]) -> bytes:
+    return np.array([rows_checksum(row) for row in rows], "<u8").tobytes()
+
+
+def _save(folder: Path, files: Sequence[BinaryIO], done: _Done) -> _Done:
     """Count rows that were written, once they are on disk."""
-    file.flush()
-    os.fsync(file.fileno())
+    for file in files:
+        file.flush()
+        os.fsync(file.fileno())
     write_text(folder / DONE, done.model_dump_json())
     return done
 

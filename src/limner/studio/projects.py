@@ -20,6 +20,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from limner.checksums import seal, unseal
 from limner.errors import DataError
 from limner.files import first_fault, locked, make_folder, sync_folder, write_text
 from limner.records import Record, Storyboard
@@ -27,6 +28,7 @@ from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
+_HINT = f"put it back from a copy of the project's folder, or undo to an earlier text of {PARTS}/"
 TRASH_TIME = "%Y%m%dT%H%M%S"
 _ID = re.compile(r"[0-9a-f]{16}")
 _TRASHED = re.compile(r"(?P<project>[0-9a-f]{16})-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}")
@@ -212,7 +214,7 @@ class Projects:
                 file = folder / PARTS / f"{digest(content)}.{suffix}"
                 if not file.exists():
                     write_text(file, content)
-        write_text(folder / FILE, project.model_dump_json())
+        write_text(folder / FILE, seal(project.model_dump_json()))
         if project.revision == 1:
             sync_folder(self.folder)
         shown = {name for state in project.states for name in (f"{state.text}.txt", f"{state.board}.json")}
@@ -292,9 +294,12 @@ class Projects:
     def _part(self, project: str, name: str) -> bytes:
         file = self._place(project) / PARTS / name
         try:
-            return file.read_bytes()
+            found = file.read_bytes()
         except FileNotFoundError:
             raise DataError(f"{file}: not there; put it back from a copy of the project's folder") from None
+        if not as_named(file, found):
+            raise DataError(f"{file}: damaged (its name is its checksum); {_HINT}")
+        return found
 
 
 def _read(file: Path) -> ProjectFile:
@@ -305,7 +310,7 @@ def _read(file: Path) -> ProjectFile:
         DataError: it is damaged, or a newer limner wrote it.
     """
     try:
-        found = ProjectFile.model_validate_json(file.read_bytes())
+        found = ProjectFile.model_validate_json(unseal(file.read_bytes(), file, _HINT))
     except ValidationError as error:
         raise DataError(
             f"{file}: {first_fault(error)}; damaged, or written by a newer limner; its texts and"
@@ -350,3 +355,8 @@ class UnknownProjectError(DataError):
 def digest(content: str) -> str:
     """Name of a part: the first 128 bits of the SHA-256 of its UTF-8."""
     return hashlib.sha256(content.encode("utf-8")).hexdigest()[:32]
+
+
+def as_named(file: Path, content: bytes) -> bool:
+    """Whether the content of a part is that which it is named by."""
+    return hashlib.sha256(content).hexdigest()[:32] == file.stem

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
+from limner.checksums import arrays_checksum
 from limner.errors import CheckpointError, MissingError
 from limner.files import replacing, storage_error
 
@@ -37,9 +38,10 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
         CheckpointError: the disk is full or the folder cannot be written; the file that was there
             before is untouched.
     """
-    metadata = {"format": FORMAT, "state": json.dumps(state)}
     # A contiguous copy each: tied or sliced tensors share storage, which the format refuses.
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
+    metadata = {"format": FORMAT, "state": json.dumps(state)}
+    metadata["checksum"] = _checksum(copies, metadata["state"])
     wanted = sum(t.nbytes for t in copies.values())
     try:
         with replacing(path, wanted=wanted) as draft:
@@ -51,6 +53,19 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
             f"{path}: checkpoint not written ({reason}); the one before it is untouched; free space and"
             " resume"
         ) from error
+
+
+def _checksum(tensors: Mapping[str, Tensor], state: str) -> str:
+    """Of all that a checkpoint holds."""
+    content = {name: t.reshape(-1).view(torch.uint8).numpy() for name, t in tensors.items()}
+    kinds = {f"kind of {name}": f"{t.dtype} {tuple(t.shape)}" for name, t in tensors.items()}
+    return arrays_checksum(content, {**kinds, "state": state})
+
+
+def has_checksum(path: Path) -> bool:
+    """Whether a checkpoint has one; older versions wrote none."""
+    with safe_open(path, framework="pt") as file:
+        return "checksum" in (file.metadata() or {})
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -67,9 +82,19 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise CheckpointError(f"{path}: format {metadata.get('format')!r}, expected {FORMAT!r}")
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["state"])  # noqa: SIM118
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path}: not a checkpoint of limner ({error}); nothing was loaded") from error
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        due = metadata.get("checksum")
+        if due not in (None, _checksum(tensors, metadata["state"])):
+            raise CheckpointError(
+                f"{path}: damaged (its checksum differs from its content); nothing was loaded; put it back"
+                " from a copy, or remove it and train again"
+            )
+        return tensors, json.loads(metadata["state"])
+    except CheckpointError:
+        raise
+    except Exception as error:  # a damaged header may say anything
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path}: not a checkpoint of limner ({reason}); nothing was loaded") from error
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
