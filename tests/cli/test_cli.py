@@ -80,7 +80,16 @@ def test_help_lists_every_command_once_in_three_groups(capsys, monkeypatch):
         for title, body in zip(parts[::2], parts[1::2], strict=True)
     }
     assert list(groups) == ["Illustrate", "Research", "Studies", "Options"]
-    assert groups["Illustrate"] == ["studio", "index", "illustrate", "search", "library", "verify", "models", "demo"]
+    assert groups["Illustrate"] == [
+        "studio",
+        "index",
+        "illustrate",
+        "search",
+        "library",
+        "verify",
+        "models",
+        "demo",
+    ]
     assert groups["Studies"] == ["study"]
     folder = Path(limner.__file__).parent / "cli"
     parts_of_it = {"main", "reference", "terminal"}
