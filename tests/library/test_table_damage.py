@@ -8,7 +8,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.errors import DataError, LimnerError
 from limner.library.ingest import index
-from limner.library.integrity import NOTES_SUFFIX
+from limner.library.integrity import NOTES
 from limner.library.library import Library
 
 
@@ -79,7 +79,7 @@ def test_every_byte_of_a_file_of_vectors_counts(whole, tmp_path):
 def test_a_library_of_an_older_version_opens_and_gets_its_checksums(whole, tmp_path):
     copy = tmp_path / "lib"
     shutil.copytree(whole, copy)
-    for notes in (copy / "tables").glob(f"*{NOTES_SUFFIX}"):
+    for notes in (copy / "tables").rglob(NOTES):
         notes.unlink()
     due = read(whole)
     assert read(copy) == due

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from limner.checksums import file_checksum, seal, unseal
 from limner.errors import DataError
-from limner.files import write_text
+from limner.files import DRAFT_SUFFIX, write_text
 
-NOTES_SUFFIX = ".checksums"
+NOTES = "limner.checksums"
+"""In the folder of the table, with which it goes."""
 _HINT = "a mere note: remove it, and the next 'limner index' writes it again"
 _NEWEST = 2**64 - 1
-_CHANGING = frozenset(("latest_version_hint.json",))
+_CHANGING = frozenset(("latest_version_hint.json", NOTES))
 
 
 class TableFiles:
@@ -30,7 +31,8 @@ class TableFiles:
             tables: folder of all tables.
             name: of the table.
         """
-        self._folder, self._notes = tables / f"{name}.lance", tables / f"{name}{NOTES_SUFFIX}"
+        self._folder = tables / f"{name}.lance"
+        self._notes = self._folder / NOTES
         self._sound: set[str] = set()
         self._seen: tuple[int, ...] = ()
 
@@ -40,7 +42,6 @@ class TableFiles:
         now = {name: known.get(name) or file_checksum(self._folder / name) for name in self._names()}
         self._sound |= now.keys() - known.keys()  # a write has just made them
         if not now:  # the table was dropped
-            self._notes.unlink(missing_ok=True)
             self._sound.clear()
         elif now != known:
             write_text(self._notes, seal(json.dumps({"files": now}, indent=0)))
@@ -97,7 +98,11 @@ class TableFiles:
             return False
 
     def _names(self) -> list[str]:
-        files = (path for path in self._folder.rglob("*") if path.is_file() and path.name not in _CHANGING)
+        files = (
+            path
+            for path in self._folder.rglob("*")
+            if path.is_file() and path.name not in _CHANGING and path.suffix != DRAFT_SUFFIX
+        )
         return sorted(path.relative_to(self._folder).as_posix() for path in files)
 
     def _noted(self) -> dict[str, str]:
