@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from limner import files
 from limner.errors import DataError, MissingError
 from limner.files import (
     DRAFT_SUFFIX,
@@ -271,3 +272,15 @@ def test_messages_say_where_and_what_to_do(tmp_path):
             rows(path)
     with pytest.raises(DataError, match="expected a file that can be read"):
         rows(path.parent)
+
+
+def test_what_speaks_of_other_files_is_synced_after_them(tmp_path, monkeypatch):
+    table = tmp_path / "pictures.lance"
+    for name in ("_versions/1.manifest", "data/rows.lance"):
+        (table / name).parent.mkdir(parents=True, exist_ok=True)
+        (table / name).write_bytes(b"1")
+    synced = []
+    for function in ("_sync_file", "sync_folder"):
+        monkeypatch.setattr(files, function, lambda path: synced.append(path.name))
+    files.sync_tree(tmp_path, set(), last="_versions")
+    assert synced == ["rows.lance", "data", "pictures.lance", tmp_path.name, "1.manifest", "_versions"]

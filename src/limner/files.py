@@ -205,14 +205,16 @@ def make_folder(folder: Path) -> None:
         sync_folder(one.parent)
 
 
-def sync_tree(folder: Path, done: set[tuple[int, int, int]]) -> None:
+def sync_tree(folder: Path, done: set[tuple[int, int, int]], last: str = "") -> None:
     """Put all files in a folder, and in those below it, on the disk with their names.
 
     Args:
         folder: that other programs or libraries wrote to.
         done: what was there before and has not changed since; grows.
+        last: name of the folders that speak of the others, so that what they name is on the disk before them.
     """
-    for place, _, names in os.walk(folder, topdown=False):
+    places = list(os.walk(folder, topdown=False))
+    for place, _, names in sorted(places, key=lambda found: Path(found[0]).name == last):
         for path in (*(Path(place, name) for name in names), Path(place)):
             with contextlib.suppress(FileNotFoundError):  # another process removed it
                 status = path.stat()

@@ -104,6 +104,7 @@ _INDEX_FROM_ROWS = 20_000
 _LOOKUP_VALUES = 1000
 _MOST_TABLES = 1000
 _KEEP_VERSIONS = timedelta(minutes=30)
+_KEEP_ALL = timedelta(days=3650)
 _CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
 
 
@@ -324,6 +325,10 @@ class Store:
                             table.create_index(column, config=BTree())
                 # A table that is still empty has nothing to compact, which the library warns about.
                 warnings.simplefilter("ignore")
+                table.optimize(cleanup_older_than=_KEEP_ALL)
+            # What is forgotten is gone at once: only after what takes its place is on the disk.
+            with self._writing(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 table.optimize(cleanup_older_than=_KEEP_VERSIONS)
 
     def _checked(self, name: str) -> Any:  # noqa: ANN401
@@ -344,7 +349,7 @@ class Store:
         """Whatever is written in the block is on the disk when it ends: the database leaves that open."""
         with storing(self._folder / name, wanted):
             yield
-            sync_tree(self._folder, self._synced)
+            sync_tree(self._folder, self._synced, last="_versions")
             self.files(name).note()
 
     @contextmanager
