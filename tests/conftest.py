@@ -15,7 +15,13 @@ from hypothesis import Phase, settings
 pytest_plugins = ["trained_runs"]
 
 # For `make mutants`: a test that fails need not fail by its smallest example, and must fail each time.
-settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None)
+settings.register_profile(
+    "mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None, deadline=None
+)
+
+# Machines are noisy: how long an example takes says nothing of whether it is right.
+settings.register_profile("timeless", deadline=None)
+settings.load_profile("timeless")
 
 # A shell's job in the background begins with Ctrl-C ignored, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -215,7 +215,7 @@ def test_foreign_graphs_find_their_pictures_by_name(pictures, tmp_path):
     ]
     assert (report.unused, report.pictures) == (("nobody",), 3)
     write_graphs(tmp_path / "given.jsonl", given[-1:])
-    with pytest.raises(DataError, match="none of 1 graphs names a picture"):
+    with pytest.raises(DataError, match="none of 1 graph names a picture"):
         import_scenes(pictures, tmp_path / "out", tmp_path / "given.jsonl")
     assert matched(["a/x.png", "b/x.png", "c.png"], ["x.png", "x", "c", "a/x.png"]) == {
         "c": "c.png",

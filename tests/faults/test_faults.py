@@ -137,7 +137,11 @@ def test_of_two_studios_that_edit_at_once_one_is_told_that_it_was_late(job, plac
         body = {"revision": 1, "edit": {"kind": "retitle", "title": title}}
         answers.append((client.post(f"/api/projects/{found['id']}/edits", json=body), title))
 
-    studios = [threading.Thread(target=edit, args=(job.client(folder), title)) for title in ("One", "Two")]
+    clients = [job.client(folder) for _ in range(2)]
+    for client in clients:  # Routes are made at the first request, which two threads cannot do at once.
+        assert client.get(f"/api/projects/{found['id']}").status_code == 200
+    titles = zip(clients, ("One", "Two"), strict=True)
+    studios = [threading.Thread(target=edit, args=both) for both in titles]
     for one in studios:
         one.start()
     for one in studios:

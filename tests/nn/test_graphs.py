@@ -250,7 +250,7 @@ def test_labels_of_several_words_are_means_of_the_known_ones():
     assert found.matrix.tolist() == [[2, 2], [1, 3], [0, 0]]
     assert found.unknown == ("cow",)
     assert found.numbers == {"traffic light": 0, "Traffic-jam": 1, "cow": 2}
-    with pytest.raises(DataError, match="none of 1 labels"):
+    with pytest.raises(DataError, match="none of 1 label "):
         word_label_vectors(["cow"], known)
     with pytest.raises(DataError, match="no word vectors"):
         word_label_vectors(["cow"], {})

@@ -24,13 +24,14 @@ from limner.training.loop import BEST
 
 
 def changed(run, to, change):
-    """A copy of a run whose saved values went through `change`."""
+    """A copy of a run whose saved values went through `change`, without a checksum as of old."""
     shutil.copytree(run, to)
     with safe_open(run / BEST, framework="pt") as file:
         state = json.loads(file.metadata()["state"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         change(state["config"])
-        save_file(tensors, to / BEST, file.metadata() | {"state": json.dumps(state)})
+        kept = {key: value for key, value in file.metadata().items() if key != "checksum"}
+        save_file(tensors, to / BEST, kept | {"state": json.dumps(state)})
     return to
 
 

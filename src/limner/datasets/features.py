@@ -245,8 +245,8 @@ def _sums(folder: Path, rows: int) -> NDArray[np.uint64] | None:
     found = np.fromfile(folder / SUMS, "<u8", rows)
     if len(found) != rows:
         raise CheckpointError(
-            f"{folder / SUMS}: checksums of {len(found)} rows, expected {rows}; remove this file, and the"
-            " rows count without them"
+            f"{folder / SUMS}: checksums of {counted(len(found), 'row')}, expected {rows}; remove this file,"
+            " and the rows count without them"
         )
     return found
 

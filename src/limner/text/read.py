@@ -192,6 +192,7 @@ def reading_of(
         )
     if not source:
         raise DataError("text: a list without steps; expected one step or more")
+    _check_options(by, "json")
     steps = [one.model_dump() if isinstance(one, Step) else one for one in source]
     try:
         text = json.dumps({"steps": steps})
