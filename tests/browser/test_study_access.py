@@ -162,7 +162,8 @@ def test_by_keyboard_alone(opened, study):
             told = [one.get_attribute("value") for one in page.locator("input:checked").all()]
             assert told == ["2", "1", "1"]
             assert page.locator("#done").inner_text() == "3 of 3 steps answered"
-        page.keyboard.press("Enter")
+        with page.expect_navigation():  # keys are heard once the next page is loaded
+            page.keyboard.press("Enter")
         page.wait_for_function("u => document.querySelector('input[name=unit]')?.value !== u", arg=before)
     page.get_by_role("heading", name="Thank you").wait_for()
 
