@@ -75,8 +75,8 @@ docs: .venv/installed
 lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet uv
-	build/lock/bin/uv pip compile --no-config --default-index https://pypi.org/simple --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --quiet --constraint constraints.txt pyproject.toml --output-file requirements.lock
+	build/lock/bin/uv pip compile --no-config --universal --python-version 3.11 \
+		--generate-hashes --no-header --quiet --constraint constraints.txt pyproject.toml --output-file requirements.lock
 
 clean:
 	rm -rf .venv demo build dist mutants .mypy_cache .ruff_cache .pytest_cache
