@@ -133,12 +133,16 @@ class FolderJob(Job):
         self.source, self.before, self.told = source, before, told or report_line
 
 
-class TextJob(Job):
-    """A text being illustrated: it ends at the next sign of progress after it was asked to stop."""
+class Stoppable(Progress):
+    """A progress that ends what is under way at its next sign, once it is to stop.
 
-    def __init__(self, title: str) -> None:
-        """Take its title, or ""."""
-        super().__init__("project", title, f"Illustrating {title or 'a text'}")
+    Attributes:
+        stop: set to make it stop.
+    """
+
+    def __init__(self) -> None:
+        """Nothing stops it yet."""
+        self.stop = threading.Event()
 
     def stage(self, name: str, total: int | None) -> None:
         """A new part begins.
@@ -158,6 +162,14 @@ class TextJob(Job):
         """Go on, or not; errors as `stage`."""
         if self.stop.is_set():
             raise StoppedError("cancelled; nothing was kept")
+
+
+class TextJob(Stoppable, Job):
+    """A text being illustrated, of which nothing is kept when it is to stop."""
+
+    def __init__(self, title: str) -> None:
+        """Take its title, or ""."""
+        Job.__init__(self, "project", title, f"Illustrating {title or 'a text'}")
 
 
 class Jobs:
@@ -295,11 +307,11 @@ class Jobs:
             MissingError: their weights are not installed.
             CheckpointError: they are not those that made its vectors, so that all would be made anew.
         """
-        library = Library.open(self._engine.folder)
+        library = Library.open(self._engine.place)
         made, sentences = library.settings.spaces, text_encoder()
         if CAPTIONS in made and made[CAPTIONS].fingerprint != sentences.fingerprint:
             raise CheckpointError(
-                f"{library.folder}: its captions were encoded by another version;"
+                f"{library.place}: its captions were encoded by another version;"
                 " add folders with 'limner index'"
             )
         return index(
@@ -307,7 +319,7 @@ class Jobs:
             library,
             image_encoders=self._encoders(made, sentences, job),
             text_encoder=sentences if CAPTIONS in made or not made else None,
-            multilingual=multilingual_encoder(library.folder) if MULTILINGUAL in made or not made else None,
+            multilingual=multilingual_encoder(library.place) if MULTILINGUAL in made or not made else None,
             progress=job,
             stop=job.stop.is_set,
         )

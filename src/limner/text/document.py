@@ -14,9 +14,11 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
 
 Direction = Literal["ltr", "rtl"]
+MAX_BLOCKS = 60_000
 CREDITS = ("title", "language", "author", "illustrator", "license")
 """What a text may state of itself, as `Document` and `limner.records.Story` call it."""
 
@@ -74,6 +76,18 @@ class Block:
         if self.kind != "item":
             return ""
         return f"{self.number}. " if self.ordered else "- "
+
+
+def check_count(count: int, where: str, most: int = MAX_BLOCKS) -> None:
+    """Refuse a text of more paragraphs, items, sentences or declared steps than anybody reads.
+
+    Raises:
+        DataError: more than that.
+    """
+    if count > most:
+        raise DataError(
+            f"{where}: has more than {most:,} paragraphs; expected a text that one can read; split it"
+        )
 
 
 def with_parts(block: Block) -> Block:

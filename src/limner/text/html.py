@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Block, Document, LeftOut, resolve_picture
 from limner.text.html_blocks import HEADINGS, blocks_of, collapse
@@ -54,7 +55,7 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
     document = declared_document(root, base, notes) if declared else None
     main = root
     if document is None:
-        document = Document(notes=notes)
+        document = Document()
         main, document.blocks = _content(root, text, base, document.left_out)
     else:
         left_out: list[LeftOut] = []
@@ -66,6 +67,7 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
             document.notes.append(
                 "the page shows its declared steps in other words: what is around them is left out"
             )
+    document.notes += notes
     _describe(document, root, main)
     return document
 
@@ -199,6 +201,8 @@ _BESIDE_STEPS = {
 }
 
 
+_MAX_AROUND = 1_000
+"""Ingredients, tools and lines of description that a page may declare around its steps."""
 _TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps that it may declare are not read"
 
 
@@ -212,6 +216,9 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
 
     Returns:
         A document with `steps`, title and credits; None where the page declares no steps.
+
+    Raises:
+        DataError: more is declared around the steps than a recipe has.
     """
     shown = [collapse("".join(node.itertext())) for tag in sorted(HEADINGS) for node in root.iter(tag)]
     headings = {"ingredients": next(filter(names_supplies, shown), "Ingredients")}
@@ -221,23 +228,31 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
         except ValueError:  # broken JSON-LD is common and declares nothing
             continue
         except RecursionError:
-            if notes is not None:
-                notes.append(_TOO_DEEP)
-            continue
+            data = _DEEP
         for thing in _things(data):
-            if _types(thing) & {"Recipe", "HowTo"}:
+            if thing is _DEEP:
+                if notes is not None and _TOO_DEEP not in notes:
+                    notes.append(_TOO_DEEP)
+            elif _types(thing) & {"Recipe", "HowTo"}:
                 document = _document(thing, base, headings)
                 if len(document.steps) >= 2:
                     return document
     return None
 
 
+_DEEP: dict[str, Any] = {}
+"""Stands for what is nested too deeply to be looked at."""
+
+
 def _things(data: object, depth: int = 0) -> Iterator[dict[str, Any]]:
     inner = data if isinstance(data, list) else []
     if isinstance(data, dict):
         yield data
-        inner = [data.get(key) for key in ("@graph", "mainEntity", "mainEntityOfPage")]
-    for item in inner if depth < _MAX_DEPTH else ():
+        inner = [data[key] for key in ("@graph", "mainEntity", "mainEntityOfPage") if data.get(key)]
+    if inner and depth >= _MAX_DEPTH:
+        yield _DEEP
+        return
+    for item in inner:
         yield from _things(item, depth + 1)
 
 
@@ -265,6 +280,11 @@ def _document(thing: dict[str, Any], base: Path | None, headings: Mapping[str, s
             document.left_out.append(LeftOut(reason, "\n".join(items), kept=True))
             between.append(Part(kind="heading", text=headings.get(reason, reason.capitalize()), level=2))
             between += (Part(kind="item", text=item, depth=1) for item in items)
+    if len(between) > _MAX_AROUND:
+        raise DataError(
+            f"JSON-LD: {len(between):,} lines are declared around the steps; expected at most"
+            f" {_MAX_AROUND:,}, as of a recipe; save the page as plain text"
+        )
     document.between = tuple(Between(**dict(part), before=0) for part in between)
     return document
 

@@ -32,6 +32,7 @@ _CONTAINERS = frozenset(
     )
 )
 _BLOCK_LEVEL = _CONTAINERS | HEADINGS | frozenset({"ul", "ol", "menu", "pre", "table", "hr"})
+_ROWS, _CELLS = frozenset({"table", "tbody", "thead", "tfoot", "tr"}), frozenset({"td", "th", "caption"})
 # Never words of the text. The head's title is read elsewhere.
 _SILENT = frozenset(re.findall(r"\w+", "head script style template link meta base param col colgroup"))
 _UNREADABLE = frozenset(
@@ -42,7 +43,7 @@ _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1", re.IGNORECASE)
 _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.IGNORECASE)
 _LONGEST_ADDRESS = 2_000
-_CAPTION_NAME = re.compile(r"(?:\w+[-_])*caption(?:[-_]text)?", re.IGNORECASE)
+_CAPTION_NAME = re.compile(r"(?:(?:\w|(?<=\w)-){2,}(?<=\w[-_]))?caption(?:[-_]text)?", re.IGNORECASE)
 # Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
 # Stands where an inline element begins or ends.
@@ -238,6 +239,8 @@ class _Walk:
     def items(self, node: Element, *, ordered: bool) -> None:
         self.lists += 1
         own, number = self.lists, _integer(node.get("start"), 1)
+        self.words.append(node.text or "")
+        self.flush()
         for child in node:
             if child.tag == "li":
                 number = _integer(child.get("value"), number)
@@ -303,7 +306,7 @@ def _parted(words: str, pictures: list[PictureRef]) -> list[Block]:
     shown = [one for one in groups if _PICTURE in one]
     glued = len(shown) > 1 and all(collapse(one) and len(_BETWEEN.findall(one)) == 1 for one in shown)
     lines = _BETWEEN.sub(lambda found: f"\n\n{found[0].replace(' ', '')}\n\n", text)
-    read = read_plain((_BLANK.sub("\f", lines) if glued else lines).replace(_LINE, "\n"))
+    read = read_plain((_BLANK.sub("\f", lines) if glued else lines).replace(_LINE, "\n"), "HTML")
     blocks = [Block("heading", read.title, 2)] * bool(read.title) + read.blocks
     waiting, group, result = iter(pictures), 0, []
     for block in blocks:
@@ -401,10 +404,18 @@ def _hidden(node: Element) -> bool:
     return node.get("hidden") is not None or "display:none" in style or "visibility:hidden" in style
 
 
+def _has_words_outside_cells(row: Element) -> bool:
+    """Whether a table, a part of it or a row holds words that are in no cell and no caption."""
+    outside = (child.text for child in row if child.tag not in _ROWS | _CELLS)
+    return any(map(str.strip, filter(None, (row.text, *outside, *(child.tail for child in row)))))
+
+
 def _is_layout(table: Element) -> bool:
     """Old pages place whole articles in tables: such a table is only a container."""
     tags = [node.tag for node in table.iterdescendants()]
     inner = _BLOCK_LEVEL - {"td", "th", "tr", "tbody", "thead", "tfoot", "p", "div"}
     if table.get("role") == "presentation" or not inner.isdisjoint(tags) or tags.count("p") > 3:
+        return True
+    if any(_has_words_outside_cells(row) for row in table.iter(*_ROWS)):
         return True
     return any(sum(1 for _ in cell.iter(*PICTURES)) > 1 for cell in table.iter("td"))

@@ -1,6 +1,8 @@
 """Where on a page its declared steps stand: what the author wrote around them stays in its place."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
 
 from limner.records import Between, Part, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, with_parts
@@ -37,7 +39,7 @@ def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
         first, *more = with_parts(block).parts or (Part(),)
         shown = first.model_copy(update={"pictures": block.pictures})
         found += (Between(**dict(part), before=before) for part in (shown, *more))
-    written = [_letters(part.text) for part in found]
+    written = dict.fromkeys(_letters(part.text) for part in found)
     document.between = (*_unwritten(document.between, written), *found)
     own = [pictures_of(blocks[place] for place in span) for span in places]
     others = [
@@ -62,11 +64,11 @@ def _letters(text: str) -> str:
 def _places(steps: Sequence[Step], words: Sequence[str]) -> list[range] | None:
     """The blocks of each step, with a heading just above that is its title."""
     places: list[range] = []
-    begin = 0
+    begin, starts, written = 0, [0, *accumulate(map(len, words))], "".join(words)
     for step in steps:
         wanted, title = _letters(step.text), _letters(step.title)
-        spans = (span for first in range(begin, len(words)) if (span := _span(wanted, words, first)))
-        own = next(spans, None)
+        found = (_span(wanted, written, starts, first) for first in range(begin, len(words)))
+        own = next(filter(None, found), None)
         if own is None:
             return None
         above = own.start - 1
@@ -76,16 +78,24 @@ def _places(steps: Sequence[Step], words: Sequence[str]) -> list[range] | None:
     return places
 
 
-def _span(wanted: str, words: Sequence[str], first: int) -> range | None:
-    """The blocks from `first` whose words together are those of a step."""
-    rest, last = wanted, first
-    while rest and last < len(words) and rest.startswith(words[last]) and (words[last] or last > first):
-        rest = rest[len(words[last]) :]
-        last += 1
-    return range(first, last) if not rest and last > first else None
+def _span(wanted: str, written: str, starts: Sequence[int], first: int) -> range | None:
+    """The blocks from `first` whose words together are those of a step.
+
+    Args:
+        wanted: letters of the step.
+        written: letters of all blocks.
+        starts: where in them each block begins, and where the last one ends.
+        first: number of a block.
+    """
+    start = starts[first]
+    end = start + len(wanted)
+    if not wanted or starts[first + 1] == start or not written.startswith(wanted, start):
+        return None
+    last = bisect_left(starts, end)
+    return range(first, last) if starts[last] == end else None
 
 
-def _unwritten(declared: Sequence[Between], written: Sequence[str]) -> Iterator[Between]:
+def _unwritten(declared: Sequence[Between], written: Collection[str]) -> Iterator[Between]:
     """What is declared and not written on the page; a heading only with something below it."""
     heading: Between | None = None
     inside = "\n".join(written)

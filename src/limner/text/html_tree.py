@@ -41,6 +41,11 @@ def parse_tree(text: str, where: str) -> Element:
         root = html.document_fromstring(text.encode("utf-8"), parser=parser)
     except etree.ParserError:
         raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
+    except etree.XMLSyntaxError as error:
+        raise DataError(
+            f"{where}: HTML that the parser gave up ({str(error)[:120]}); expected a page that fits the"
+            " memory; save it as plain text"
+        ) from None
     if any(entry.level_name == "FATAL" for entry in parser.error_log):
         raise DataError(
             f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "

@@ -5,6 +5,7 @@ No dialect extensions: footnotes, admonitions and shortcodes stay as the words t
 """
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -13,14 +14,18 @@ from markdown_it import MarkdownIt
 from limner.errors import DataError
 from limner.text.document import CREDITS, Document, LeftOut
 from limner.text.html_blocks import blocks_of
-from limner.text.html_tree import parse_tree
+from limner.text.html_tree import MAX_ELEMENTS, parse_tree
 
 # Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
 _MAX_NESTING = 60
-# Looking for the end of a link takes time quadratic in these.
-_MAX_BRACKETS = 20_000
-# Each may begin or end an emphasis; each line a list, quotation or heading.
-_MAX_SIGNS, _MAX_LINES = 100_000, 80_000
+# Each may begin or end an emphasis, or begin a link whose end is looked for.
+_MOST = {"signs of emphasis": ("*_~", 100_000), "opening brackets": ("[", 20_000)}
+_PARAGRAPHS = 5
+"""How many paragraphs may have the most of each."""
+_MAX_LINES, _MAX_REPEATED, _MAX_FRONT = 80_000, 2_000_000, 50_000
+# What stands before the words of a line, and the marks of lists in it.
+_BEFORE = re.compile(r"^[ \t>*+\-.)\d]++", re.MULTILINE)
+_ITEM = re.compile(r"(?:[-+*]|\d[.)])(?=[ \t])")
 _KEY = re.compile(r"[A-Za-z_][\w-]*\s*:(\s|$)")
 _FENCES = ("---", "...")
 _OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "dir": "direction"}
@@ -35,8 +40,8 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
         base: folder that relative picture paths start from, or None.
 
     Raises:
-        DataError: front matter that is not YAML; lists or quotes nested too deeply; more brackets in one
-            paragraph than can be links.
+        DataError: front matter that is not YAML; lists or quotes nested too deeply; more signs of
+            emphasis or brackets than anybody writes.
     """
     document = Document()
     body = _front_matter(text, where, document)
@@ -44,15 +49,17 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
         raise DataError(
             f"{where}: holds more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
         )
-    if any(sum(map(part.count, "*_~")) > _MAX_SIGNS for part in re.split(r"\n[ \t]*\n", body)):
+    paragraphs = re.split(r"\n[ \t]*+\n", body)
+    for name, (signs, most) in _MOST.items():
+        counts = [sum(map(part.count, signs)) for part in paragraphs]
+        if max(counts) > most or sum(counts) > most * _PARAGRAPHS:
+            raise DataError(
+                f"{where}: holds more than {most:,} {name} in one paragraph, or {most * _PARAGRAPHS:,} in"
+                " all; expected a readable text; read it as plain text"
+            )
+    if sum(len(_ITEM.findall(line[0])) for line in _BEFORE.finditer(body)) > MAX_ELEMENTS:
         raise DataError(
-            f"{where}: one paragraph holds more than {_MAX_SIGNS:,} signs of emphasis; expected a readable"
-            " text; read it as plain text"
-        )
-    if any(part.count("[") > _MAX_BRACKETS for part in re.split(r"\n[ \t]*\n", body)):
-        raise DataError(
-            f"{where}: one paragraph holds more than {_MAX_BRACKETS} opening brackets; expected a readable "
-            "text; read it as plain text"
+            f"{where}: holds more than {MAX_ELEMENTS:,} items of lists; expected a readable text; split it"
         )
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
     # Nothing is followed, and a picture's address must stay exactly as written.
@@ -63,6 +70,14 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
         raise DataError(
             f"{where}: Markdown nested deeper than {_MAX_NESTING // 2} lists or quotes; expected a readable "
             "text; flatten it"
+        )
+    # a link that is defined once and used often is written as often
+    inner = chain.from_iterable(token.children or () for token in tokens)
+    stated = sum(len(str(value)) for token in inner for value in token.attrs.values())
+    if stated > len(body) + _MAX_REPEATED:
+        raise DataError(
+            f"{where}: repeats the addresses of its links over and over, {_MAX_REPEATED:,} letters of them;"
+            " expected a readable text; read it as plain text"
         )
     rendered = parser.renderer.render(tokens, parser.options, {})
     if rendered.strip():
@@ -81,6 +96,11 @@ def _front_matter(text: str, where: str, document: Document) -> str:
     keys = [line for line in lines[:end] if line.strip() and not line.startswith("#")]
     if end is None or not keys or not _KEY.match(keys[0]):
         return text
+    if sum(map(len, lines[:end])) > _MAX_FRONT:
+        raise DataError(
+            f"{where}: its front matter has more than {_MAX_FRONT:,} letters; expected a few 'title: ...'"
+            " lines; move the rest below it"
+        )
     try:
         # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
         data = yaml.load("\n".join(lines[:end]), Loader=yaml.BaseLoader)  # noqa: S506

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from limner.errors import DataError
 from limner.records import Part
 from limner.text.document import Block, Document
 
@@ -20,7 +21,7 @@ _STEP_WORDS = (
 _HAN = {letter: value for value, letter in enumerate("一二三四五六七八九", start=1)}
 _HAN_NUMBER = "[一二三四五六七八九十]{1,3}"
 _WORDED = re.compile(
-    rf"(?:(?:{_STEP_WORDS})[ \t\u00a0]*(?:no\.?|nr\.?|#|№)?[ \t\u00a0]*(?P<a>\d{{1,3}}|{_HAN_NUMBER})"
+    rf"(?:(?:{_STEP_WORDS})[ \t\u00a0]*+(?:(?:no\.?|nr\.?|#|№)[ \t\u00a0]*+)?(?P<a>\d{{1,3}}|{_HAN_NUMBER})"
     rf"|第[ ]?(?P<b>\d{{1,3}}|{_HAN_NUMBER})[ ]?[步页頁])(?!\w)"
     r"[ \t\u00a0]*[:：.．)）、,–—-]*[ \t\u00a0]*(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
@@ -101,8 +102,8 @@ def markers_in(texts: Sequence[str]) -> dict[int, Marker]:
             run[place] = marker
         elif marker.number in {0, 1}:
             run = {place: marker}
-        if len(run) >= 2:
-            kept |= run
+        if place in run and len(run) >= 2:
+            kept |= run if len(run) == 2 else {place: marker}
     return kept
 
 
@@ -131,9 +132,11 @@ _BULLET = re.compile(r"[*•‣◦▪●·-][ \t]+(?=\S)")
 _RULE = re.compile(r"([-=_*~#])(?:[ \t]*\1){2,}|[⁂❦]")
 _SENTENCE_END = re.compile(r"[.!?…:;,。！？।؟۔։።៕။\"'”’»)）]$")
 _LONGEST_TITLE = 80
+_LINE_ENDS = "\n\r\f\v\x85\u2028\u2029"
+_MAX_LINES = 1_000_000
 
 
-def read_plain(text: str) -> Document:
+def read_plain(text: str, where: str) -> Document:
     """A plain text as a document.
 
     A first line that stands alone, is short and ends without punctuation is the title if the paragraph
@@ -142,7 +145,14 @@ def read_plain(text: str) -> Document:
 
     Args:
         text: the decoded file.
+        where: its name, for messages.
+    Raises:
+        DataError: more lines than can be read in a few seconds.
     """
+    if sum(map(text.count, _LINE_ENDS)) > _MAX_LINES:
+        raise DataError(
+            f"{where}: has more than {_MAX_LINES:,} lines; expected a text that one can read; split it"
+        )
     lines = re.split(r"\r\n|[\n\r\u2028\u2029\v\x85]", text.replace("\f", "\n\f\n"))
     marked = markers_in(lines)
     width = max((len(line.strip()) for line in lines), default=0)

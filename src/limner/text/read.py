@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
@@ -18,7 +19,7 @@ from limner.counts import counted
 from limner.encodings import MARKS
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.records import Segmentation, Step, Story
-from limner.text.document import CREDITS, Document, LeftOut, writing_direction
+from limner.text.document import CREDITS, Document, LeftOut, check_count, writing_direction
 from limner.text.html import read_html
 from limner.text.markdown import read_markdown
 from limner.text.named_files import Elsewhere, checked, nowhere
@@ -118,7 +119,8 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
 
 
 Format = Literal["markdown", "html", "plain", "json"]
-MAX_BYTES, MAX_BLOCKS = 20_000_000, 60_000
+MAX_BYTES = 20_000_000
+REASONS = 50
 # Control and format characters and white space: a text of these alone shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
@@ -148,14 +150,18 @@ class Reading:
 
     def summary(self) -> list[str]:
         """One line per note and per reason something is in no step, each with the name of the file."""
-        lines = list(self.notes)
-        for reason, kept in dict.fromkeys((item.reason, item.kept) for item in self.left_out):
-            items = [item for item in self.left_out if (item.reason, item.kept) == (reason, kept)]
+        lines, alike = list(self.notes), dict[tuple[str, bool], list[LeftOut]]()
+        for item in self.left_out:
+            alike.setdefault((item.reason, item.kept), []).append(item)
+        for (reason, kept), items in islice(alike.items(), REASONS):
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
             what = "no step, but kept in its place" if kept else "left out"
             lost = f"{counted(words, 'word')}, {counted(pictures, 'picture')}"
             lines.append(f"{what}: {reason}: {len(items)} ({lost})")
+        if len(alike) > REASONS:
+            others = sum(map(len, islice(alike.values(), REASONS, None)))
+            lines.append(f"left out or kept for {len(alike) - REASONS:,} further reasons: {others:,}")
         where = f"{self.file}: " if self.file else ""
         return [f"{where}{line}" for line in lines]
 
@@ -331,10 +337,7 @@ def _parse(
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
     document, stated = _document(text, kind, where, base)
-    if max(len(document.blocks), len(document.steps)) > MAX_BLOCKS:
-        raise DataError(
-            f"{where}: has more than {MAX_BLOCKS:,} paragraphs; expected a text that one can read; split it"
-        )
+    check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
         _take_title(document)
     own = stated.get("by", "step")
@@ -368,7 +371,7 @@ def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[D
     if kind == "json":
         return read_json(text, where, base)
     if kind == "plain":
-        return read_plain(text), {}
+        return read_plain(text, where), {}
     return (read_markdown if kind == "markdown" else read_html)(text, where, base), {}
 
 

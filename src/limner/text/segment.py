@@ -15,8 +15,11 @@ from operator import attrgetter, itemgetter
 
 from limner.errors import DataError
 from limner.records import Between, Part, Segmentation, Step
-from limner.text.document import Block, Document, LeftOut, pictures_of, with_parts
+from limner.text.document import Block, Document, LeftOut, check_count, pictures_of, with_parts
 from limner.text.plain import markers_in, names_method, names_supplies
+
+_MAX_TOLD = 5_000_000
+"""Letters of a text that is cut into sentences."""
 
 
 @dataclass
@@ -68,7 +71,10 @@ def mark_steps(blocks: Sequence[Block]) -> list[Block]:
     counted = markers_in([block.text if block.kind == "paragraph" else "" for block in blocks])
     result: list[Block] = []
     open_step = False
+    more: list[Block] = []  # of the open step, joined at its end
     for place, block in enumerate(blocks):
+        if more and (place in counted or block.kind in {"heading", "break"}):
+            result[-1], more = join_blocks(result[-1], more), []
         if mark := counted.get(place):
             item = Block("item", mark.rest, 0, block.pictures, ordered=True, number=mark.number, list_id=-1)
             words = (
@@ -82,10 +88,12 @@ def mark_steps(blocks: Sequence[Block]) -> list[Block]:
             )
             open_step = mark.worded
         elif open_step and block.kind not in {"heading", "break"}:
-            result[-1] = join_blocks(result[-1], [block])
+            more.append(block)
         else:
             open_step = False
             result.append(block)
+    if more:
+        result[-1] = join_blocks(result[-1], more)
     return [block for block in result if block.kind in {"break", "heading"} or block.text or block.pictures]
 
 
@@ -246,6 +254,12 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     Raises:
         DataError: nothing left to be a step, or no heading where headings were asked for.
     """
+    check_count(sum(step.text.count("\n\n") + 1 for step in document.steps), where)
+    if by == "sentence" and _letters_in(document) > _MAX_TOLD:
+        raise DataError(
+            f"{where}: longer than {_MAX_TOLD // 10**6} million letters; expected a text whose sentences can"
+            " be found in a few seconds; cut it by paragraph, or split it"
+        )
     blocks = document.blocks or _blocks_of_steps(document.steps)
     blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
     if by == "step":
@@ -254,7 +268,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     else:
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
             raise DataError(f"{where}: has no heading to cut by; expected headings; use --by paragraph")
-        result = _by_unit(split_sections(blocks), by)
+        result = _by_unit(split_sections(blocks), by, where)
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
@@ -271,6 +285,10 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         _between(blocks, result) if document.blocks else _around_all(document, len(result.drafts))
     )
     return result
+
+
+def _letters_in(document: Document) -> int:
+    return sum(len(one.text) for one in document.blocks) + sum(len(one.text) for one in document.steps)
 
 
 def _between(blocks: Sequence[Block], made: Cut) -> tuple[Between, ...]:
@@ -398,7 +416,7 @@ def _headed(sections: list[Section]) -> Cut:
     return replace(_by_unit(sections, "heading"), by="step")
 
 
-def _by_unit(sections: list[Section], by: Segmentation) -> Cut:
+def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> Cut:
     """Every heading with what is under it, every paragraph or every sentence a step."""
     made = Cut(by)
     for section, following in pairwise([*sections, Section()]):
@@ -411,6 +429,7 @@ def _by_unit(sections: list[Section], by: Segmentation) -> Cut:
             units = _units(blocks)
             if by == "sentence":
                 units = [piece for unit in units for piece in _sentences(unit)]
+                check_count(len(made.drafts) + len(units), where)
             made.drafts += _settled(units, section.title)
     return made
 

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from limner.errors import DataError
 from limner.files import first_fault
 from limner.records import Between, Part, PictureRef, Segmentation, Step
-from limner.text.document import CREDITS, Direction, Document, LeftOut, resolve_picture
+from limner.text.document import CREDITS, Direction, Document, LeftOut, check_count, resolve_picture
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 _KNOWN = frozenset(
@@ -49,6 +49,7 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         raise DataError(
             f'{where}: JSON without steps; expected {{"title": ..., "steps": ["...", ...]}}; add them'
         )
+    check_count(len(steps), where)
     document = Document()
     for name in CREDITS:
         setattr(document, name, _string(data, name, where))
