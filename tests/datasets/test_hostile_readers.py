@@ -24,7 +24,7 @@ from limner.datasets.sets.recipeqa import read_recipeqa
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.sets.vist import read_vist
 from limner.errors import DataError, LimnerError, MissingError
-from limner.pictures.find import list_rows
+from limner.pictures.tables import list_rows
 from limner.text.document import Document
 from limner.text.html import read_html
 from limner.text.read import read_story_report

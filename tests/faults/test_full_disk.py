@@ -14,7 +14,7 @@ import limner
 from limner import files
 from limner.errors import StorageError
 from limner.files import reserve, storage_error, write_bytes
-from limner.library import gallery
+from limner.library import blocks
 from limner.library.library import Library
 
 # None of them maps what it cuts: the journals of scenes and of features, and the manifest of pictures.
@@ -24,17 +24,16 @@ import sys
 from pathlib import Path
 import numpy as np
 from limner.errors import StorageError
-from limner.library.blocks import Blocks
-from limner.library.gallery import write_array
+from limner.library.blocks import Blocks, extend
 place = Path(sys.argv[1])
 def fill(array):
     array[:] = 1
-write_array(place / "small.npy", (100, 100), np.float16, fill)
+extend(place / "small.rows", range(100), (100,), np.float16, fill)
 try:
-    write_array(place / "large.npy", (1000, 1000), np.float16, fill)
+    extend(place / "large.rows", range(1000), (1000,), np.float16, fill)
 except StorageError as error:
     print(error)
-small = Blocks.opened(place / "small.npy", (100, 100), np.float16, "r", None)
+small = Blocks.opened(place / "small.rows", 100, (100,), np.float16, "r", None)
 print(sorted(one.name for one in place.iterdir()), small.array.sum())
 """
 
@@ -43,9 +42,9 @@ def test_an_array_that_the_disk_has_no_room_for_is_one_line_and_no_signal(tmp_pa
     done = run_on_small_disk(WRITES_ARRAY, tmp_path, "1m")
     assert done.returncode == 0, (done.returncode, done.stderr)
     told, left = done.stdout.splitlines()
-    assert told.startswith(f"{tmp_path}/large.npy: No space left on device (2,000,000 bytes wanted, ")
+    assert told.startswith(f"{tmp_path}/large.rows: No space left on device (2,000,000 bytes wanted, ")
     assert told.endswith(" free); what was stored before is safe; free some space and do it again")
-    assert left == "['small.npy'] 1e+04"
+    assert left == "['small.rows', 'small.rows.sums'] 1e+04"
 
 
 WRITES_MEMORY = """
@@ -88,10 +87,11 @@ def test_what_is_reserved_is_zeros_and_on_the_disk(tmp_path, monkeypatch, suppor
 
 def test_every_map_for_writing_has_its_room_reserved(tmp_path, monkeypatch):
     order = []
-    monkeypatch.setattr(gallery, "reserve", lambda file, size: (order.append(size), reserve(file, size)))
-    gallery.write_array(tmp_path / "a.npy", (3, 5), np.float64, lambda array: order.append(array.shape))
-    gallery.write_array(tmp_path / "b.npy", (0, 5), np.float64, lambda array: order.append(array.shape))
-    assert order == [120, (3, 5), 0, (0, 5)]
+    monkeypatch.setattr(blocks, "reserve", lambda file, size: (order.append(size), reserve(file, size)))
+    path = tmp_path / "a.rows"
+    blocks.extend(path, range(3), (5,), np.float64, lambda array: order.append(array.shape))
+    blocks.extend(path, range(3, 7), (5,), np.float64, lambda array: order.append(array.shape))
+    assert order == [120, (3, 5), 160, (4, 5)]
 
 
 def test_no_module_maps_a_file_for_writing_in_another_way():

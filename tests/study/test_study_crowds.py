@@ -19,12 +19,8 @@ from limner.study.records import read_study
 from limner.study.report import report_text, standing_lines
 from limner.study.votes import VoteBase
 
-
-def few_files():
-    """As on a Mac, where a program may have 256 files and sockets open."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+FEW_FILES = "ulimit -n 256"
+"""As on a Mac, where a program may have 256 files and sockets open."""
 
 
 @pytest.mark.parametrize(
@@ -37,7 +33,7 @@ def few_files():
 )
 def test_400_half_open_connections_do_not_silence_it(tmp_path, pairwise_study, sent):
     folder = pairwise_study(tmp_path / "s", 2, checks=0)
-    with serving(folder, "--port", "0", preexec_fn=few_files) as (_, address), ExitStack() as sockets:
+    with serving(folder, "--port", "0", first=FEW_FILES) as (_, address), ExitStack() as sockets:
         host, port = address.removeprefix("http://").split(":")
         for _ in range(400):
             one = sockets.enter_context(socket.create_connection((host, int(port)), timeout=20))

@@ -155,6 +155,7 @@ def test_a_database_of_an_earlier_version_opens(tmp_path, pairwise_study):
     assert set(METADATA.tables) - set(names) == {
         "limner_crowds",
         "limner_panelists",
+        "limner_vote_checksums",
         "limner_withdrawals",
         "limner_withdrawn_votes",
     }

@@ -1,19 +1,18 @@
 """A disk that fails, a process that dies and a power cut, for programs that run in this process.
 
-Every change that Python code makes below a folder is counted, and the writes of safetensors, the commits of
-SQLite and the changes of Lance's tables as one each. What those libraries do inside of one is not covered
-here: `small_disk` is for that.
+Every change that Python code and SQLite make below a folder is counted, and the writes of safetensors and
+the changes of Lance's tables as one each. What those two do inside of one is not covered here: `small_disk`
+is for that. What is synced is noted, not waited for.
 """
 
 import errno
 import io
 import os
-import sqlite3
-import sqlite3.dbapi2
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from sqlite_faults import sqlite_on
 
 _OPEN, _IO = open, io.FileIO
 _CHANGES = ("replace", "rename", "unlink", "remove", "mkdir", "rmdir", "link", "symlink", "truncate")
@@ -39,11 +38,11 @@ class Disk:
     def __init__(self, folder, *, fail_at=0, number=errno.ENOSPC, kill_at=0):
         """Take what goes wrong.
 
-        Args:
-            folder: below which changes count.
-            fail_at: the change, from 1, that is refused, and all writes after it; 0 for none.
-            number: of the system's refusal.
-            kill_at: the change before which the process ends; 0 for none.
+            Args:
+                folder: below which changes count.
+        XX
+                number: of the system's refusal.
+                kill_at: the change before which the process ends; 0 for none.
         """
         self.folder, self.fail_at, self.number, self.kill_at = (
             Path(folder).resolve(),
@@ -74,9 +73,18 @@ class Disk:
             place = _path_of(place)
         return Path.cwd().joinpath(os.fsdecode(place)).is_relative_to(self.folder)
 
-    def synced(self, handle):
+    def keep(self, place):
         """Content of a file, or names in a folder, as they are now, survive a power cut."""
-        self._keep(_path_of(handle))
+        place = Path(place)
+        self._hold(place)
+        status = place.stat()
+        if place.is_dir():
+            self._entries[status.st_ino] = {
+                one.name: (one.is_dir(), one.stat().st_ino) for one in place.iterdir() if self._hold(one)
+            }
+        else:
+            with io.FileIO(place) as file:
+                self._contents[status.st_ino] = file.readall()
 
     def after_power_cut(self, target):
         """A new folder with what was synced alone."""
@@ -89,24 +97,12 @@ class Disk:
         self._held.clear()
 
     def _remember(self, folder):
-        self._keep(folder)
+        self.keep(folder)
         for one in folder.iterdir():
             if one.is_dir() and not one.is_symlink():
                 self._remember(one)
             elif one.is_file():
-                self._keep(one)
-
-    def _keep(self, place):
-        place = Path(place)
-        self._hold(place)
-        status = place.stat()
-        if place.is_dir():
-            self._entries[status.st_ino] = {
-                one.name: (one.is_dir(), one.stat().st_ino) for one in place.iterdir() if self._hold(one)
-            }
-        else:
-            with io.FileIO(place) as file:
-                self._contents[status.st_ino] = file.readall()
+                self.keep(one)
 
     def _hold(self, place):
         with suppress(FileNotFoundError):
@@ -144,13 +140,6 @@ class _File(io.FileIO):
         return super().truncate(size)
 
 
-def _sqlite_refuses(number):
-    code, line = {errno.ENOSPC: (13, "database or disk is full"), errno.EIO: (10, "disk I/O error")}[number]
-    error = sqlite3.OperationalError(line)
-    error.sqlite_errorcode = code
-    return error
-
-
 def _rust_refuses(kind):
     return lambda number: kind(f"LanceError(IO): {os.strerror(number)} (os error {number}), src/io.rs:1")
 
@@ -163,7 +152,8 @@ def watching(folder, **faults):
         _watch_files(disk, patch)
         _watch_libraries(disk, patch)
         try:
-            yield disk
+            with sqlite_on(disk):
+                yield disk
         except BaseException:
             if not disk.dead:
                 raise
@@ -205,10 +195,7 @@ def _watch_files(disk, patch):
             if not disk.below(handle):
                 return REAL[name](handle, *rest, **more)
             disk.change(name, _path_of(handle))
-            result = REAL[name](handle, *rest, **more)
-            if name == "fsync":
-                disk.synced(handle)
-            return result
+            return disk.keep(_path_of(handle)) if name == "fsync" else REAL[name](handle, *rest, **more)
 
         return act
 
@@ -222,9 +209,8 @@ def _watch_files(disk, patch):
 
 
 def _watch_libraries(disk, patch):
-    from lancedb.db import LanceDBConnection
-    from lancedb.merge import LanceMergeInsertBuilder
-    from lancedb.table import LanceTable
+    import lance
+    from lance.dataset import DatasetOptimizer, LanceDataset, MergeInsertBuilder
     from safetensors import SafetensorError
 
     from limner.training import checkpoint
@@ -241,14 +227,22 @@ def _watch_libraries(disk, patch):
         patch.setattr(owner, method, act)
 
     for owner, method in (
-        (LanceDBConnection, "create_table"),
-        (LanceDBConnection, "drop_table"),
-        (LanceMergeInsertBuilder, "execute"),
-        (LanceTable, "delete"),
-        (LanceTable, "optimize"),
-        (LanceTable, "create_index"),
+        (MergeInsertBuilder, "execute"),
+        (LanceDataset, "insert"),
+        (LanceDataset, "delete"),
+        (LanceDataset, "create_scalar_index"),
+        (LanceDataset, "cleanup_old_versions"),
+        (DatasetOptimizer, "compact_files"),
+        (DatasetOptimizer, "optimize_indices"),
     ):
-        counted(owner, method, f"lance {method}", RuntimeError)
+        counted(owner, method, f"lance {method}", OSError)
+    create = lance.write_dataset
+
+    def write_dataset(data, place, **more):
+        disk.change("lance write_dataset", str(place), _rust_refuses(OSError))
+        return create(data, place, **more)
+
+    patch.setattr(lance, "write_dataset", write_dataset)
     save = checkpoint.save_file
 
     def save_file(tensors, name, metadata):
@@ -256,12 +250,3 @@ def _watch_libraries(disk, patch):
         save(tensors, name, metadata)
 
     patch.setattr(checkpoint, "save_file", save_file)
-
-    class Connection(sqlite3.Connection):
-        def commit(self):
-            if self.in_transaction:
-                disk.change("commit", "votes.sqlite", _sqlite_refuses)
-            super().commit()
-
-    connect = sqlite3.dbapi2.connect
-    patch.setattr(sqlite3.dbapi2, "connect", lambda *a, **k: connect(*a, **{"factory": Connection, **k}))

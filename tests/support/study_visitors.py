@@ -44,9 +44,14 @@ def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0, recr
 
 
 @contextmanager
-def serving(folder, *options, **started):
-    """A study served by a process of its own, and its address; `started` is passed on to that process."""
+def serving(folder, *options, first="", **started):
+    """A study served by a process of its own, and its address.
+
+    `first` is a command of the shell in that process; `started` is passed on to `subprocess.Popen`.
+    """
     command = [sys.executable, "-m", "limner", "study", "serve", str(folder), *options]
+    if first:
+        command = ["sh", "-c", f'{first} && exec "$0" "$@"', *command]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **started)
     try:
         line = process.stdout.readline()

@@ -7,8 +7,8 @@ byte for byte.
 
 import hashlib
 import json
+import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -27,6 +27,7 @@ from limner.export.wording import (
 )
 from limner.files import sha256_of, write_text
 from limner.language import ENGLISH
+from limner.pictures.decode import read_file
 from limner.pictures.thumbnails import Copy, changed, locate
 from limner.records import BoardStep, Part, Passage, PictureRef, Story, Storyboard
 from limner.templates import carried, forbidden
@@ -101,7 +102,8 @@ def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: St
 
     The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
     """
-    content = sha256_of(source) if copy is None else hashlib.sha256(copy.data).hexdigest()
+    data = read_file(os.fsencode(source)).data if copy is None else copy.data
+    content = hashlib.sha256(data).hexdigest()
     stem = re.sub(r"[^A-Za-z0-9]+", "-", source.stem).strip("-")[:48] or "picture"
     suffix = source.suffix.lower() if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
     target = folder / f"{prefix}-{stem}-{content[:8]}{suffix if copy is None else '.jpg'}"
@@ -112,12 +114,7 @@ def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: St
     if is_picture(target, board) is not None:
         raise DataError(f"export: {target} is a picture of the collection; name another output")
     with whole(target) as draft:
-        if copy is None:
-            shutil.copyfile(source, draft)
-        else:
-            draft.write_bytes(copy.data)
-        if sha256_of(draft) != content:
-            raise DataError(f"export: {source} changed while it was copied; try again")
+        draft.write_bytes(data)
     return target, content
 
 

@@ -10,11 +10,12 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from limner.checksums import checksum
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.files import storage_error
 
@@ -114,6 +115,15 @@ WITHDRAWN = sql.Table(  # votes without what they said, so that they can be coun
     sql.Column("unit", sql.String(128), nullable=False),
     sql.Column("time", sql.Float, nullable=False),
 )
+# Of every vote, withdrawn ones among them, so that one which the disk changed or lost is found.
+CHECKSUMS = sql.Table(
+    "limner_vote_checksums",
+    METADATA,
+    sql.Column("study", sql.String(64), primary_key=True),
+    sql.Column("item", sql.String(64), primary_key=True),
+    sql.Column("rater", sql.String(64), primary_key=True),
+    sql.Column("checksum", sql.String(32), nullable=False),  # see `checksum_of`
+)
 
 
 VOTES_FILE = "votes.sqlite"
@@ -131,32 +141,52 @@ class Connections:
         url: see `votes_url`.
         study: hash of the study, by which its rows are known.
         title: kept beside it for whoever reads the database by hand.
+        reading_only: change nothing, also where a table is absent.
     Raises:
         ConfigError: no such kind of database.
         MissingError: its driver is not installed.
         DataError: it cannot be reached, or is no such database.
     """
 
-    def __init__(self, url: sql.URL, study: str, title: str) -> None:
+    def __init__(self, url: sql.URL, study: str, title: str, *, reading_only: bool = False) -> None:
         self.name = url.render_as_string(hide_password=True)
         self._place = url.database if url.get_backend_name() == "sqlite" and url.database else self.name
         self._study = study
-        self._engine = _engine(url)
+        self._engine = _engine(url, reading_only=reading_only)
         # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
         # connection while they wait. Other servers are kept apart by the database alone.
         self._writer = threading.Lock()
         self._registered = sql.select(STUDIES.c.sha256).where(STUDIES.c.sha256 == study)
+        self._reading_only = reading_only
+        if reading_only:
+            return
         self._patiently(lambda: METADATA.create_all(self._engine))
 
         def register(connection: sql.Connection) -> None:
             if connection.scalar(self._registered) is None:
                 connection.execute(STUDIES.insert().values(sha256=study, title=title))
+            self._sum_older(connection)
 
         self.write(register)
+
+    def _sum_older(self, connection: sql.Connection) -> None:
+        """Give checksums to votes of an earlier version, which are taken as they are."""
+        if connection.scalar(sql.select(CHECKSUMS.c.item).where(CHECKSUMS.c.study == self._study).limit(1)):
+            return
+        for table in (VOTES, WITHDRAWN):
+            rows = connection.execute(sql.select(table).where(table.c.study == self._study)).mappings().all()
+            if rows:
+                connection.execute(sql.insert(CHECKSUMS), checksums_of(rows))
 
     def close(self) -> None:
         """Let go of all connections."""
         self._engine.dispose()
+
+    def unsound(self) -> list[str]:
+        """What SQLite finds wrong with the whole file; nothing where it is sound."""
+        with self.reading() as connection:
+            said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        return [] if said == ["ok"] else [f"{line}; put the database back from a copy" for line in said]
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
@@ -164,7 +194,7 @@ class Connections:
         try:
             with self._engine.connect() as connection:
                 yield connection
-        except sql.exc.DBAPIError as error:
+        except (sql.exc.DBAPIError, UnicodeDecodeError) as error:
             raise self._refused(error) from error
 
     def write(self, work: Callable[[sql.Connection], Made], *, lasting: bool = True) -> Made:
@@ -196,18 +226,21 @@ class Connections:
         for turn in range(TRIES):
             try:
                 return work()
-            except sql.exc.DBAPIError as error:
+            except (sql.exc.DBAPIError, UnicodeDecodeError) as error:
                 if turn == TRIES - 1 or not _passing(error, turn):
                     raise self._refused(error) from error
             # Spread out, so that those who collided do not collide again.
             time.sleep(FIRST_WAIT_S * 2**turn * random.uniform(0.5, 1))  # noqa: S311
         raise AssertionError("unreachable")
 
-    def _refused(self, error: sql.exc.DBAPIError) -> LimnerError:
-        refused = storage_error(error.orig or error, self._place)
+    def _refused(self, error: sql.exc.DBAPIError | UnicodeDecodeError) -> LimnerError:
+        said = (isinstance(error, sql.exc.DBAPIError) and error.orig) or error
+        refused = storage_error(said, self._place)
         if refused is not None:
             return refused
-        reason = " ".join(str(error.orig).split())[:200]
+        reason = " ".join(str(said).split())[:200]
+        if any(word in reason for word in ("malformed", "not a database", "decode")):
+            return DataError(f"votes {self.name}: damaged ({reason}); put the database back from a copy")
         return DataError(f"votes {self.name}: {reason}; is the database there, and may it be written?")
 
 
@@ -236,7 +269,7 @@ def votes_url(folder: Path, votes: str | None = None) -> sql.URL:
     return url
 
 
-def _engine(url: sql.URL) -> sql.Engine:
+def _engine(url: sql.URL, *, reading_only: bool) -> sql.Engine:
     pool: dict[str, Any] = {
         "poolclass": sql.QueuePool,
         "pool_size": 10,
@@ -247,8 +280,11 @@ def _engine(url: sql.URL) -> sql.Engine:
     if url.get_backend_name() == "sqlite":
         if not Path(url.database or "").absolute().parent.is_dir():
             raise DataError(f"votes {url.database}: its folder is not there")
+        if reading_only:
+            place = Path(url.database or "").absolute().as_uri()
+            url = url.set(database=place, query={"mode": "ro", "uri": "true"})
         engine = sql.create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, **pool)
-        sql.event.listen(engine, "connect", _prepare)
+        sql.event.listen(engine, "connect", _prepare_reading if reading_only else _prepare)
         sql.event.listen(engine, "begin", _begin)
         return engine
     try:
@@ -265,6 +301,23 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA secure_delete=ON")  # what a rater withdraws is overwritten
 
 
+def _prepare_reading(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+
+
+def checksum_of(vote: sql.RowMapping | Mapping[str, object]) -> str:
+    """Of a row of `VOTES` or `WITHDRAWN`: the names and values of its columns, as they are stored."""
+    return checksum(repr(sorted(vote.items())).encode("utf-8", "surrogatepass"))
+
+
+def checksums_of(votes: Sequence[sql.RowMapping | Mapping[str, object]]) -> list[dict[str, object]]:
+    """Rows of `CHECKSUMS` for such rows."""
+    return [
+        {name: one[name] for name in ("study", "item", "rater")} | {"checksum": checksum_of(one)}
+        for one in votes
+    ]
+
+
 def _begin(connection: sql.Connection) -> None:
     # A transaction that reads first and writes later may find that another has written meanwhile, and fails.
     options = connection.get_execution_options()
@@ -272,8 +325,10 @@ def _begin(connection: sql.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITING) else "BEGIN")
 
 
-def _passing(error: sql.exc.DBAPIError, turn: int) -> bool:
+def _passing(error: sql.exc.DBAPIError | UnicodeDecodeError, turn: int) -> bool:
     """Whether doing it again may help: a lock, a race, a deadlock, a connection that broke."""
+    if isinstance(error, UnicodeDecodeError):  # of a damaged file
+        return False
     said = str(error.orig)
     if error.connection_invalidated:
         return True

@@ -10,16 +10,18 @@ import secrets
 import sys
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from limner.errors import ConfigError, DataError
 from limner.records import Record
 from limner.study.connection import (
+    CHECKSUMS,
     CROWDS,
+    METADATA,
     PANELISTS,
     PLACES,
     RATERS,
@@ -27,6 +29,8 @@ from limner.study.connection import (
     WITHDRAWALS,
     WITHDRAWN,
     Connections,
+    checksum_of,
+    checksums_of,
     votes_url,
 )
 from limner.study.records import Study, Vote
@@ -79,6 +83,20 @@ def steady_clock() -> Callable[[], float]:
     return lambda: start + passed()
 
 
+class Checked(NamedTuple):
+    """Votes as they are stored, and what is wrong with them.
+
+    Attributes:
+        rows: table → its rows.
+        damaged: a line for each vote that is not as it was written.
+        unchecked: votes without a checksum, which were all written by an earlier version.
+    """
+
+    rows: Mapping[sql.Table, Sequence[sql.RowMapping]]
+    damaged: list[str]
+    unchecked: int
+
+
 class TakenError(DataError):
     """A worker of a panel who takes part already, by another submission."""
 
@@ -93,6 +111,7 @@ class Raters(Connections):
         votes: str | None = None,
         *,
         clock: Callable[[], float] | None = None,
+        reading_only: bool = False,
     ) -> None:
         """Connect, and make the tables where there are none.
 
@@ -102,10 +121,11 @@ class Raters(Connections):
             votes: see `votes_url`.
             clock: seconds, by which places are held and answers take time; a `steady_clock` unless given.
                 Dates are those of the machine.
+            reading_only: as of `Connections`.
         Raises:
             LimnerError: as `Connections`.
         """
-        super().__init__(votes_url(folder, votes), study.sha256, study.title)
+        super().__init__(votes_url(folder, votes), study.sha256, study.title, reading_only=reading_only)
         self._clock = clock or steady_clock()
         self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
 
@@ -177,28 +197,80 @@ class Raters(Connections):
             connection.execute(sql.insert(WITHDRAWN).from_select(names, kept))
             count, *_ = [
                 connection.execute(sql.delete(table).where(*self._of(table, rater=rater))).rowcount
-                for table in (VOTES, PLACES, PANELISTS, CROWDS)
+                for table in (VOTES, PLACES, PANELISTS, CROWDS, CHECKSUMS)
             ]
+            left = connection.execute(sql.select(WITHDRAWN).where(*self._of(WITHDRAWN, rater=rater)))
+            sums = checksums_of(left.mappings().all())
+            if sums:
+                connection.execute(sql.insert(CHECKSUMS), sums)
             return count
 
         return self.write(work)
 
     def withdrawn(self) -> list[Vote]:
-        """Votes that were withdrawn, without what they said, by time."""
-        order = (WITHDRAWN.c.time, WITHDRAWN.c.rater, WITHDRAWN.c.item)
-        query = sql.select(WITHDRAWN).where(*self._of(WITHDRAWN)).order_by(*order)
-        with self.reading() as connection:
-            rows = connection.execute(query).all()
+        """Votes that were withdrawn, without what they said, by time.
+
+        Raises:
+            DataError: a vote is damaged.
+        """
         return [
             Vote(
-                item=row.item,
-                rater=row.rater,
+                item=row["item"],
+                rater=row["rater"],
                 answer=None,
                 seconds=0,
-                time=datetime.fromtimestamp(row.time, UTC),
+                time=datetime.fromtimestamp(row["time"], UTC),
             )
-            for row in rows
+            for row in self._sound(WITHDRAWN)
         ]
+
+    def checked(self, rater: str | None = None, items: Collection[str] = ()) -> Checked:
+        """Hold votes, withdrawn ones among them, against their checksums.
+
+        Args:
+            rater: whose; None for all votes.
+            items: of the rater, on which.
+        """
+        with self.reading() as connection:
+            if connection.dialect.name == "postgresql":  # else each query would have a view of its own
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            names = sql.inspect(connection).get_table_names() if self._reading_only else METADATA.tables
+            rows: dict[sql.Table, Sequence[sql.RowMapping]] = dict.fromkeys((VOTES, WITHDRAWN, CHECKSUMS), ())
+            for table in rows:
+                if table.name in names:  # those of earlier versions have fewer
+                    query = sql.select(table).where(*self._of(table))
+                    if rater is not None:
+                        query = query.where(table.c.rater == rater, table.c.item.in_(items))
+                    rows[table] = connection.execute(query).mappings().all()
+        due = {(row["item"], row["rater"]): row["checksum"] for row in rows.pop(CHECKSUMS)}
+        found = [row for own in rows.values() for row in own]
+        if not due and rater is None:
+            return Checked(rows, [], len(found))
+        wrong = [
+            (row["item"], row["rater"], "differs from its checksum")
+            for row in found
+            if due.pop((row["item"], row["rater"]), None) != checksum_of(row)
+        ]
+        wrong += [(*lost, "is lost") for lost in due]
+        told = [
+            f"votes {self.name}: the vote of rater {str(rater)[:12]!r} on {item!r} {what}; put the database"
+            " back from a copy, or leave that rater out: 'limner study withdraw'"
+            for item, rater, what in wrong
+        ]
+        return Checked(rows, told, 0)
+
+    def _sound(
+        self, table: sql.Table, rater: str | None = None, items: Collection[str] = ()
+    ) -> list[sql.RowMapping]:
+        """Rows of votes by time; see `checked`.
+
+        Raises:
+            DataError: a vote is damaged.
+        """
+        found = self.checked(rater, items)
+        if found.damaged:
+            raise DataError(found.damaged[0])
+        return sorted(found.rows[table], key=lambda row: (row["time"], row["rater"], row["item"]))
 
     def panelists(self) -> Mapping[str, Panelist]:
         """Public id → how a panel knows the rater."""

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from limner.errors import DataError, MissingError
 from limner.study.assignment import Plan, Unit
-from limner.study.connection import PLACES, VOTES, WITHDRAWALS, votes_url
+from limner.study.connection import CHECKSUMS, PLACES, VOTES, WITHDRAWALS, checksums_of, votes_url
 from limner.study.raters import Raters
 from limner.study.records import Answer, Vote, read_study
 
@@ -133,32 +133,35 @@ class VoteBase(Raters):
                 for item, answer, shown in answers
             ]
             connection.execute(sql.insert(VOTES), rows)
+            connection.execute(sql.insert(CHECKSUMS), checksums_of(rows))
             return "stored"
 
         return self.write(work)
 
     def answers(self, rater: str, items: Collection[str]) -> dict[str, Answer]:
-        """What a rater answered on some items."""
-        query = sql.select(VOTES.c.item, VOTES.c.answer).where(*self._of(VOTES, rater=rater))
-        with self.reading() as connection:
-            rows = connection.execute(query.where(VOTES.c.item.in_(items))).all()
-        return {row.item: _answer(row.answer) for row in rows}
+        """What a rater answered on some items.
+
+        Raises:
+            DataError: a vote of theirs is damaged.
+        """
+        return {row["item"]: _answer(row["answer"]) for row in self._sound(VOTES, rater, items)}
 
     def votes(self) -> list[Vote]:
-        """All votes that stand, by time."""
-        query = sql.select(VOTES).where(*self._of(VOTES)).order_by(VOTES.c.time, VOTES.c.rater, VOTES.c.item)
-        with self.reading() as connection:
-            rows = connection.execute(query).all()
+        """All votes that stand, by time.
+
+        Raises:
+            DataError: a vote is damaged.
+        """
         return [
             Vote(
-                item=row.item,
-                rater=row.rater,
-                answer=_answer(row.answer),
-                shown_order=json.loads(row.shown_order),
-                seconds=row.seconds,
-                time=datetime.fromtimestamp(row.time, UTC),
+                item=row["item"],
+                rater=row["rater"],
+                answer=_answer(row["answer"]),
+                shown_order=json.loads(row["shown_order"]),
+                seconds=row["seconds"],
+                time=datetime.fromtimestamp(row["time"], UTC),
             )
-            for row in rows
+            for row in self._sound(VOTES)
         ]
 
     def _mine(self, connection: sql.Connection, rater: str) -> dict[str, sql.Row[Any]]:

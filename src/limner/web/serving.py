@@ -202,8 +202,10 @@ def serve(
         bound: where.
         guard: the rules around it.
         browse: address to open in the user's browser once the server answers; None opens none.
-        ready: called once the server answers.
+        ready: called once the server answers; where it cannot say so, as on a full disk, nothing is served.
         limits: on connections, of a server that is open to many; those of uvicorn alone unless given.
+    Raises:
+        OSError: as `ready`.
     """
     settings: dict[str, Any] = {
         "log_level": "warning",
@@ -216,6 +218,7 @@ def serve(
     guarded = Guarded(app, guard)
     config = LimitedConfig(guarded, limits, **settings) if limits else uvicorn.Config(guarded, **settings)
     server = uvicorn.Server(config)
+    unsaid: list[OSError] = []
 
     def announce() -> None:
         while not server.started and not server.should_exit:
@@ -223,8 +226,13 @@ def serve(
         if server.started:
             if limits is not None:
                 bound.listener.listen(QUEUE)
-            if ready is not None:
-                ready()
+            try:
+                if ready is not None:
+                    ready()
+            except OSError as error:
+                unsaid.append(error)
+                server.should_exit = True
+                return
             if browse is not None:
                 # Without a browser there is still the printed address.
                 with contextlib.suppress(webbrowser.Error):
@@ -234,6 +242,8 @@ def serve(
     # uvicorn raises a signal again once it has served all: one that kills would leave files behind.
     with contextlib.suppress(KeyboardInterrupt), _ended_by(signal.SIGTERM):
         server.run(sockets=[bound.listener])
+    if unsaid:
+        raise unsaid[0]
 
 
 @contextlib.contextmanager
