@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-pytest_plugins = ["trained_runs"]
+pytest_plugins = ["object_store", "trained_runs"]
 
 # For `make mutants`: a test that fails need not fail by its smallest example, and must fail each time.
 settings.register_profile(
@@ -22,6 +22,9 @@ settings.register_profile(
 # Machines are noisy: how long an example takes says nothing of whether it is right.
 settings.register_profile("timeless", deadline=None)
 settings.load_profile("timeless")
+
+# Tests that load OpenVINO themselves report that to nobody, see `limner.devices.openvino`.
+sys.modules.setdefault("openvino_telemetry", None)
 
 # A shell's job in the background begins with Ctrl-C ignored, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -134,7 +134,8 @@ class Rater:
             if await page.get_by_role("heading", name="Nothing to answer just now").count():
                 # the others have the rest before them
                 await asyncio.sleep(0.2)
-                await page.get_by_role("link", name="Look again").click()
+                async with page.expect_navigation():
+                    await page.get_by_role("link", name="Look again").click()
                 continue
             pair = await page.locator(".choice").count()
             await (self.pair(page) if pair else self.ticks(page))
@@ -157,11 +158,8 @@ class Rater:
         """Press the button twice, as people do."""
         before = await page.locator("input[name=unit]").get_attribute("value")
         await page.get_by_role("button", name="Next page").dblclick(no_wait_after=True)
-        changed = (
-            "unit => document.querySelector('input[name=unit]')?.value !== unit"
-            " && document.readyState === 'complete'"
-        )
-        await page.wait_for_function(changed, arg=before)
+        await page.locator(f"input[name=unit][value='{before}']").wait_for(state="detached")
+        await page.wait_for_load_state()
 
     async def shown(self, scope) -> list[str]:
         return [
