@@ -26,7 +26,7 @@ from torchvision.models import detection
 
 from limner.devices import Precision, autocast, device_of
 from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
-from limner.encoders.base_network import SIDE_PX
+from limner.encoders.base_file import SIDE_PX
 from limner.encoders.catalogue import SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
 from limner.losses.checks import product

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+import sys
+from typing import TYPE_CHECKING, Any, Literal
 
-from limner.errors import ConfigError
+from limner.errors import ConfigError, installed
 
 if TYPE_CHECKING:
     import torch
 
 Precision = Literal["float32", "bfloat16", "float16"]
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
+
+
+def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
+    """OpenVINO, which reports its use to nobody here.
+
+    Raises:
+        MissingError: it is not installed.
+    """
+    # It reports by this package, which asks nobody.
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+    with installed("OpenVINO", "'limner[fast]'"):
+        import openvino
+        import openvino.preprocess
+    return openvino
 
 
 def device_of(name: str) -> str:
@@ -37,6 +52,26 @@ def device_of(name: str) -> str:
     if kind == "mps" and not torch.backends.mps.is_available():
         raise ConfigError("device 'mps': torch finds no Apple GPU on this machine; use cpu or auto")
     return name
+
+
+def checked_device(name: str) -> str:
+    """A device that a person named, refused at once if it is not there; "auto" stays open.
+
+    To look for a card takes as long as importing torch, which nobody needs until something computes with it.
+
+    Args:
+        name: as of `device_of`.
+    Raises:
+        ConfigError: as `device_of`.
+    """
+    return name if name in ("auto", "cpu") else device_of(name)
+
+
+def multiplies_halves() -> bool:
+    """Whether the processor multiplies in bfloat16; elsewhere torch imitates it, far slower than float32."""
+    import torch
+
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:

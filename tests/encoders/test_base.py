@@ -2,22 +2,20 @@
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from limner.encoders.base_network import (
+from limner.encoders.base_file import (
     BACKBONE_SHA256,
     BLOCKS,
     FEATURES,
     WIDTHS,
     BaseCard,
-    BaseNet,
     BaseShape,
-    fused,
-    load_base,
-    published_backbone,
+    TextSide,
     read_card,
-    save_base,
 )
+from limner.encoders.base_network import BaseNet, fused, load_base, published_backbone, save_base
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
 
 CARD = BaseCard(name="drawn", command="none", data=("nothing",), terms="any", figures={"R@1": 0.5})
@@ -125,6 +123,23 @@ def test_looks_are_the_half_whitened_components_of_the_pictures_measured():
     close(spread, torch.diag(strengths**0.5), 1e-2)
     with pytest.raises(ConfigError, match="at least 5"):
         net.measure(features[:4])
+
+
+@pytest.mark.parametrize(("side", "inputs"), [("sentence", 384), ("foreign", 512)])
+def test_a_text_side_without_torch_is_that_of_the_network(kept, side, inputs):
+    rows = torch.randn(5, inputs, generator=torch.Generator().manual_seed(4))
+    due = getattr(load_base(kept), side)(rows)
+    close(torch.from_numpy(TextSide(kept, side)(rows.numpy())), due, 2e-6)
+
+
+def test_a_text_side_of_another_shape_is_refused(kept, tmp_path):
+    with safe_open(kept, "pt") as file:
+        metadata = file.metadata()
+    state = load_file(kept)
+    state["sentence.straight.bias"] = torch.zeros(3)
+    save_file(state, tmp_path / "other.safetensors", metadata)
+    with pytest.raises(CheckpointError, match="sentence: not the tensors of its shape"):
+        TextSide(tmp_path / "other.safetensors", "sentence")
 
 
 def test_a_file_gives_back_the_network_but_for_rounding(net, kept, pictures):

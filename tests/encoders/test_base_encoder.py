@@ -11,7 +11,8 @@ from limner.encoders.base_encoder import (
     image_fingerprints,
     shipped_file,
 )
-from limner.encoders.base_network import BaseCard, load_base, read_card, save_base
+from limner.encoders.base_file import BaseCard, read_card
+from limner.encoders.base_network import load_base, save_base
 from limner.encoders.catalogue import SHIPPED, text_encoder
 from limner.encoders.weight_files import WeightFile
 from limner.errors import ConfigError, DataError, MissingError, ShapeError
@@ -121,6 +122,12 @@ def test_unknown_and_absent_files_are_one_line(tmp_path):
         shipped_file("bass")
     with pytest.raises(MissingError, match="cannot be read"):
         BaseImageEncoder("base", WeightFile(tmp_path / "gone.safetensors"))
+
+
+def test_a_missing_package_is_told_before_a_picture_is_encoded(monkeypatch):
+    monkeypatch.setattr("limner.encoders.base_encoder.find_spec", lambda name: None)
+    with pytest.raises(MissingError, match="pip install efficientnet_lite_pytorch"):
+        BaseImageEncoder("base", shipped_file("base"))
 
 
 @pytest.mark.shared

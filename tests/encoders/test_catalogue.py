@@ -135,10 +135,12 @@ def test_fetch_goes_to_the_hub_cache_where_find_looks(monkeypatch, tmp_path):
     ]
 
 
-def test_base_needs_nothing_and_is_run_by_torch_alone():
-    assert catalogue.image_encoder("base").spaces.keys() == {"base", "looks"}
-    with pytest.raises(ConfigError, match="base is run by torch alone"):
-        catalogue.image_encoder("base", engine="openvino")
+def test_base_needs_nothing_whatever_runs_it():
+    made = [catalogue.image_encoder("base", engine=engine) for engine in ("torch", "auto", "openvino")]
+    assert made[0].spaces.keys() == {"base", "looks"}
+    assert len({one.fingerprint for one in made}) == 1
+    with pytest.raises(ConfigError, match="openvino computes on the CPU, not on cuda"):
+        catalogue.image_encoder("base", engine="openvino", device="cuda")
 
 
 @pytest.mark.parametrize(

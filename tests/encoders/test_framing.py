@@ -3,7 +3,7 @@
 import numpy as np
 from PIL import Image
 
-from limner.encoders.pixels import frame, shorter_side_px
+from limner.encoders.framing import frame, shorter_side_px
 
 
 def wide():

@@ -1,13 +1,14 @@
 """The sentence encoder against the library it was published for, and its own promises."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from limner.encoders.sentences import MiniLM
+from limner.encoders.minilm import MiniLM, gelu
 from limner.encoders.weight_files import read_sentence_files
 from limner.errors import CheckpointError, DataError
 
@@ -86,7 +87,7 @@ def test_a_row_depends_on_its_text_alone(encoder):
 def test_what_stands_in_the_padding_does_not_matter(files):
     """The word piece used as padding gets another vector; only texts that hold it may change."""
     state = dict(files.state)
-    words = state["embeddings.word_embeddings.weight"].clone()
+    words = state["embeddings.word_embeddings.weight"].copy()
     words[0] = 7.0
     changed = MiniLM(
         dataclasses.replace(files, state=state | {"embeddings.word_embeddings.weight": words})
@@ -147,3 +148,25 @@ def test_weights_of_another_architecture_are_refused(files):
     state = {key: value for key, value in files.state.items() if "layer.3.output.dense.bias" not in key}
     with pytest.raises(CheckpointError, match=r"layer\.3\.output\.dense\.bias"):
         MiniLM(dataclasses.replace(files, state=state))
+
+
+def test_gelu_is_that_of_the_normal_distribution():
+    values = np.concatenate([np.linspace(-9, 9, 2001), [-80, -1e-30, 0, 80]]).astype(np.float32)
+    due = [x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in values.tolist()]
+    np.testing.assert_allclose(gelu(values), due, rtol=0, atol=5e-7)
+
+
+def test_the_weights_are_read_when_something_is_encoded(files):
+    class Counted(dict):
+        read = 0
+
+        def __getitem__(self, name):
+            Counted.read += 1
+            return super().__getitem__(name)
+
+    late = MiniLM(dataclasses.replace(files, state=Counted(files.state)))
+    assert (late.dim, len(late.fingerprint), Counted.read) == (384, 64, 0)
+    late.encode_text(["a dog"])
+    assert Counted.read == len(
+        [name for name in files.state if "position_ids" not in name and "pooler" not in name]
+    )

@@ -7,7 +7,8 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
 
-from limner.encoders.pixels import ConSE, PixelEncoder, build, checked, normalised, transform_of
+from limner.encoders.framing import checked
+from limner.encoders.pixels import ConSE, PixelEncoder, build, normalised, transform_of
 from limner.encoders.weight_files import WeightFile, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, NumericsError, ShapeError
 

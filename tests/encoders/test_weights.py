@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from limner.encoders.weight_files import (
+    Arrays,
     WeightFile,
     belongs_to,
     find,
@@ -204,3 +205,27 @@ def test_sentence_files_are_checked(tmp_path):
     files = read_sentence_files(tmp_path)
     assert (files.heads, list(files.state)) == (12, ["a"])
     np.testing.assert_array_equal(files.state["a"], [1])
+
+
+def test_a_parameter_is_read_and_checked_when_it_is_asked_for(tmp_path):
+    path = tmp_path / "net.safetensors"
+    save_file({"a": torch.ones(2, 3), "b": torch.tensor([1.0, torch.nan])}, path, {"told": "this"})
+    found = Arrays(path)
+    assert (list(found), len(found), found.metadata) == (["a", "b"], 2, {"told": "this"})
+    assert "b" in found  # without reading it
+    assert "c" not in found
+    np.testing.assert_array_equal(found["a"], np.ones((2, 3), np.float32))
+    with pytest.raises(CheckpointError, match=r"net\.safetensors: parameter b is not finite"):
+        _ = found["b"]
+    with pytest.raises(KeyError):
+        _ = found["c"]
+
+
+def test_a_damaged_file_is_told_before_a_parameter_is_asked_for(tmp_path):
+    path = tmp_path / "net.safetensors"
+    save_file({"a": torch.ones(2, 3)}, path)
+    put(tmp_path, "net.safetensors", path.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="damaged or no weight file"):
+        Arrays(path)
+    with pytest.raises(MissingError, match="cannot be read"):
+        Arrays(tmp_path / "gone.safetensors")

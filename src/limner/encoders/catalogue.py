@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-from limner.devices import Precision
+from limner.devices import Precision, device_of
+from limner.encoders.openvino import Engine
 from limner.encoders.weight_files import (
     FOOD,
     PREFIX,
@@ -55,7 +56,6 @@ BACKBONES = (*TORCHVISION, FOOD)
 SHIPPED = ("base", "base-free")
 CLIP = "clip:"
 TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on ImageNet, whose own terms may apply"
-Engine = Literal["torch", "openvino"]
 
 
 def image_encoders() -> list[str]:
@@ -86,13 +86,13 @@ def text_encoder(
         multilingual: takes part in the shipped files' text side, for what is not English.
         foreign: texts → which of them it reads.
         weights: of a CLIP model, as in `image_encoder`.
-        device: torch device of a CLIP model; all others compute on the CPU.
+        device: of a CLIP model, as `limner.devices.device_of` takes it; all others compute on the CPU.
     Raises:
         ConfigError: unknown name.
         MissingError: its package or weights are not there.
     """
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, device=device)
+        return clip_encoder(name, weights=weights, device=device_of(device))
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
 
@@ -127,7 +127,8 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
 @lru_cache(maxsize=4)
 def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
     """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
-    from limner.encoders.sentences import MiniLM, MultilingualUSE
+    from limner.encoders.minilm import MiniLM
+    from limner.encoders.sentences import MultilingualUSE
 
     return MultilingualUSE() if name == MULTILINGUAL else MiniLM(read_sentence_files())
 
@@ -148,8 +149,8 @@ def image_encoder(
         weights: a file, or a folder to look in; None looks in the usual places.
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
         precision: of the backbone; ``colour`` has none.
-        engine: ``openvino`` runs a torchvision backbone faster on a CPU (extra ``fast``).
-        device: torch device that computes, see `limner.devices.device_of`; ``colour`` needs none.
+        engine: what runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`.
+        device: what computes, as `limner.devices.device_of` takes it; openvino takes the CPU for auto.
     Raises:
         ConfigError: unknown name or precision, or an engine that does not run it there.
         MissingError: no weights; the message says what to run.
@@ -159,36 +160,34 @@ def image_encoder(
         from limner.encoders.colour import ColourEncoder
 
         return ColourEncoder()
-    from limner.encoders.pixels import ConSE, PixelEncoder, build
-
     for what, value, choices in (
         ("precision", precision, get_args(Precision)),
         ("engine", engine, get_args(Engine)),
     ):
         if value not in choices:
             raise ConfigError("encoder: " + unknown(what, value, choices))
-    if engine == "openvino" and device != "cpu":
+    if engine == "openvino" and device not in ("cpu", "auto"):
         raise ConfigError(f"encoder: openvino computes on the CPU, not on {device}; leave one of the two out")
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 
-        if engine != "torch":
-            raise ConfigError(f"encoder: {name} is run by torch alone; name another encoder or no engine")
-        return BaseImageEncoder(name, shipped_file(name), precision=precision, device=device)
+        computes = "cpu" if engine == "openvino" else device
+        return BaseImageEncoder(name, shipped_file(name), precision=precision, device=computes, engine=engine)
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, precision=precision, device=device)
+        return clip_encoder(name, weights=weights, precision=precision, device=device_of(device))
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
+    from limner.encoders.pixels import ConSE, PixelEncoder, build
+
     file = weight_file(name, weights)
     backbone = build(name, read_state(file), str(file.path))
     conse, classes = None, class_names(name)
     if backbone.head is not None and len(backbone.head[0]) == len(classes):
         conse = ConSE(classes, sentences or text_encoder())
-    if engine == "openvino":
-        from limner.encoders.openvino import OpenVinoEncoder
-
-        return OpenVinoEncoder(name, backbone, file.sha256, conse=conse, precision=precision)
-    return PixelEncoder(name, backbone, file.sha256, conse=conse, precision=precision, device=device)
+    computes = "cpu" if engine == "openvino" else device_of(device)
+    return PixelEncoder(
+        name, backbone, file.sha256, conse=conse, precision=precision, device=computes, engine=engine
+    )
 
 
 def clip_encoder(

@@ -22,6 +22,7 @@ from torch import Tensor
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
 from limner.devices import Precision, autocast
 from limner.encoders import pixels
+from limner.encoders.framing import Framing, checked, frame, shorter_side_px
 from limner.encoders.sentences import by_windows
 from limner.encoders.weight_files import load_strictly, of_clip
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
@@ -264,7 +265,7 @@ class ClipEncoder:
             )
         published = _published(architecture)
         # A crop for CLIP, the whole squeezed for SigLIP.
-        framing: pixels.Framing = "squash" if published.get("resize_mode") == "squash" else "crop"
+        framing: Framing = "squash" if published.get("resize_mode") == "squash" else "crop"
         own = text.get("hf_tokenizer_name")
         cleaned = text.get("tokenizer_kwargs", {}).get("clean", "whitespace")
         tokens = _own_tokens(architecture, tokenizer, cleaned) if own else _clip_tokens(architecture)
@@ -282,13 +283,13 @@ class ClipEncoder:
         self.name = f"clip:{architecture}"
         self.dim = int(open_clip.get_model_config(architecture)["embed_dim"])
         self.spaces = {"clip": self.dim}
-        self.side_px = pixels.shorter_side_px(self._size_px, framing)
+        self.side_px = shorter_side_px(self._size_px, framing)
         settings = f"{_METHOD} {architecture} {sha256} {precision} {framing}{tokens.described}"
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (H, H, 3) bytes, H being the model's."""
-        return pixels.frame(image, self._size_px, self._framing)
+        return frame(image, self._size_px, self._framing)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
         """(B, H, H, 3) bytes → vectors; no labels.
@@ -297,7 +298,7 @@ class ClipEncoder:
             ShapeError: not B such squares.
             NumericsError: a value is not finite.
         """
-        pixels.checked(self.name, batch, self._size_px)
+        checked(self.name, batch, self._size_px)
         values = pixels.normalised(pixels.to_device(batch, self._device), self._mean, self._std)
         with torch.inference_mode(), autocast(self._device, self._precision):
             features = self._model.encode_image(values).float().cpu().numpy()

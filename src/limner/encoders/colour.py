@@ -10,12 +10,9 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
-from limner.encoders.pixels import checked, frame
-from limner.errors import ShapeError
+from limner.encoders.framing import checked, frame
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -147,26 +144,3 @@ def _edges(lightness: FloatArray) -> FloatArray:
     after = ((floor + 1) % _DIRECTIONS)[..., None]
     np.put_along_axis(spread, after, (strength * part)[..., None], axis=-1)
     return np.sqrt(_cell_sums(spread)).reshape(len(lightness), -1).astype(np.float32)
-
-
-CELLS = 4
-WIDTH = CELLS * CELLS * 3
-
-
-class CellColours(nn.Module):
-    """Bytes (B, H, W, 3) → (B, 48) mean colours of 4 × 4 cells, each in [−1, 1]; no weights."""
-
-    width = WIDTH
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        """Describe B pictures.
-
-        Raises:
-            ShapeError: not bytes of B pictures.
-        """
-        if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
-            raise ShapeError(
-                f"cells: pictures are {pictures.dtype} {tuple(pictures.shape)}, expected uint8 (B, H, W, 3)"
-            )
-        scaled = pictures.permute(0, 3, 1, 2).float() / 127.5 - 1
-        return nn.functional.adaptive_avg_pool2d(scaled, CELLS).flatten(1)

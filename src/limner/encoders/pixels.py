@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,8 +20,10 @@ from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
 from limner.devices import Precision, autocast
+from limner.encoders.framing import SIDE_PX, checked, frame
+from limner.encoders.openvino import Engine, Quickest
 from limner.encoders.weight_files import FOOD, load_strictly
-from limner.errors import ConfigError, DataError, ShapeError, unknown
+from limner.errors import ConfigError, ShapeError, unknown
 from limner.threads import one_core_each
 
 if TYPE_CHECKING:
@@ -160,47 +162,8 @@ def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray, device: 
     return np.concatenate(list(one_core_each(np.array_split(batch, count), work, workers=count)))
 
 
-Framing = Literal["squash", "crop"]
-_CROP_MARGIN = 256 / 224
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-
-
-def shorter_side_px(side_px: int, framing: Framing) -> int:
-    """Pixels of the shorter side that `frame` makes use of."""
-    return round(side_px * _CROP_MARGIN) if framing == "crop" else side_px
-
-
-def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: bool = False) -> ByteArray:
-    """One upright RGB picture → (side, side, 3) bytes.
-
-    Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP squash .783 / .540,
-    crop .757 / .521, padded .761 / .547; text → picture is best with squash too.
-
-    Args:
-        image: mode RGB.
-        side_px: side of the square.
-        framing: ``squash`` scales width and height apart, so all of the picture is seen; ``crop``
-            scales the shorter side to 8/7 of the square and cuts out its centre, as ImageNet
-            classifiers are tested.
-        bicubic: how pixels in between are found; bilinear unless given.
-    Raises:
-        DataError: the picture is not RGB.
-    """
-    from PIL.Image import Resampling
-
-    if image.mode != "RGB":
-        raise DataError(f"encoder: picture has mode {image.mode}, expected RGB; convert it first")
-    box = None
-    if framing == "crop":
-        width, height = image.size
-        part = min(width, height) / _CROP_MARGIN
-        left, top = (width - part) / 2, (height - part) / 2
-        box = (left, top, left + part, top + part)
-    between = Resampling.BICUBIC if bicubic else Resampling.BILINEAR
-    # A gap of 2 halves large pictures by box filter first: same look, far less work.
-    shown = image.resize((side_px, side_px), between, box=box, reducing_gap=2.0)
-    return np.array(shown, dtype=np.uint8)
 
 
 class FromBytes(nn.Module):
@@ -247,6 +210,26 @@ class DrawingNet(nn.Module):
         """(B, 3, H, W) normalised → (B, F)."""
         grid = self.layers(values)  # (B, F/2, H/16, W/16)
         return torch.cat([grid.mean(dim=(2, 3)), grid.amax(dim=(2, 3))], dim=1)
+
+
+class CellColours(nn.Module):
+    """Bytes (B, H, W, 3) → (B, 48) mean colours of 4 × 4 cells, each in [−1, 1]; no weights."""
+
+    cells = 4
+    width = cells * cells * 3
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """Describe B pictures.
+
+        Raises:
+            ShapeError: not bytes of B pictures.
+        """
+        if pictures.dtype != torch.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
+            raise ShapeError(
+                f"cells: pictures are {pictures.dtype} {tuple(pictures.shape)}, expected uint8 (B, H, W, 3)"
+            )
+        scaled = pictures.permute(0, 3, 1, 2).float() / 127.5 - 1
+        return nn.functional.adaptive_avg_pool2d(scaled, self.cells).flatten(1)
 
 
 class Grid(nn.Module):
@@ -340,7 +323,6 @@ def classifier(name: str) -> nn.Module:
 
 
 _METHOD = "pixels/1"
-SIDE_PX = 224
 
 
 def transform_of(precision: Precision) -> str:
@@ -468,6 +450,7 @@ class PixelEncoder:
         conse: ConSE | None = None,
         precision: Precision = "bfloat16",
         device: str = "cpu",
+        engine: Engine = "torch",
     ) -> None:
         """Take a loaded backbone.
 
@@ -479,6 +462,7 @@ class PixelEncoder:
                 ``labels`` out.
             precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
             device: torch device that computes.
+            engine: what makes pooled features on a CPU.
         """
         self.name = name
         self._precision, self._device = precision, device
@@ -489,6 +473,14 @@ class PixelEncoder:
         self.spaces = {"visual": backbone.width} | ({"labels": conse.dim} if conse else {})
         self.side_px = SIDE_PX
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
+        self._pooled = Quickest(
+            name,
+            SIDE_PX,
+            precision,
+            engine=engine if device == "cpu" else "torch",
+            network=lambda: FromBytes(self._network).eval(),
+            by_torch=lambda batch, precision: self._run(batch, self._network, precision),
+        )
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (224, 224, 3) bytes."""
@@ -519,7 +511,7 @@ class PixelEncoder:
         Raises:
             ShapeError: not B such squares.
         """
-        return self._run(batch, self._network)
+        return self._pooled(checked(self.name, batch))
 
     def grid(self, batch: ByteArray) -> FloatArray:
         """(B, 224, 224, 3) bytes → (B, P, F) features of every place of the last map, in reading order.
@@ -528,7 +520,7 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such map.
         """
-        return self._run(batch, grid_of(self._network, self.name))
+        return self._run(batch, grid_of(self._network, self.name), self._precision)
 
     def stages(self, batch: ByteArray) -> FloatArray:
         """(B, 224, 224, 3) bytes → (B, F) means and deviations of the maps of all stages.
@@ -537,28 +529,15 @@ class PixelEncoder:
             ShapeError: not B such squares.
             ConfigError: the backbone has no such maps.
         """
-        return self._run(batch, stages(self._network, self.name))
+        return self._run(batch, stages(self._network, self.name), self._precision)
 
-    def _run(self, batch: ByteArray, network: nn.Module) -> FloatArray:
+    def _run(self, batch: ByteArray, network: nn.Module, precision: Precision) -> FloatArray:
         def compute(part: ByteArray) -> FloatArray:
-            with torch.inference_mode(), autocast(self._device, self._precision):
+            with torch.inference_mode(), autocast(self._device, precision):
                 made: FloatArray = network(normalised(to_device(part, self._device))).float().cpu().numpy()
             return made
 
         return in_parts(compute, checked(self.name, batch), self._device)
-
-
-def checked(name: str, batch: ByteArray, side_px: int = SIDE_PX) -> ByteArray:
-    """The batch itself when it is (B, side, side, 3) bytes.
-
-    Raises:
-        ShapeError: it is not.
-    """
-    if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (side_px, side_px, 3):
-        raise ShapeError(
-            f"{name}: batch is {batch.dtype} {batch.shape}, expected uint8 (B, {side_px}, {side_px}, 3)"
-        )
-    return batch
 
 
 def to_device(batch: ByteArray, device: str) -> Tensor:

@@ -11,11 +11,16 @@ import json
 import os
 import textwrap
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
 
 from limner.errors import CheckpointError, MissingError
 from limner.files import sha256_of
@@ -63,13 +68,13 @@ class SentenceFiles:
 
     Attributes:
         tokenizer: text of ``tokenizer.json``.
-        state: parameter name → tensor.
+        state: parameter name → array.
         heads: attention heads.
         sha256: of the tokenizer and the tensors together.
     """
 
     tokenizer: str
-    state: dict[str, Tensor]
+    state: Mapping[str, NDArray[Any]]
     heads: int
     sha256: str
 
@@ -253,7 +258,7 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
 
     path = file.path
     safe = path.suffix.lower() == ".safetensors"
-    try:
+    with _reading(path, safe=safe):
         if safe:
             content: object = load_file(path)
         else:
@@ -261,19 +266,6 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
                 # A newer pickle protocol either reads or is refused below; no second message.
                 warnings.filterwarnings("ignore", message="Detected pickle protocol")
                 content = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-    except MemoryError:
-        raise
-    # A hostile or torn file can make its reader fail in any way; whatever it is, nothing was loaded.
-    except Exception as error:
-        if not safe:
-            raise CheckpointError(
-                f"{path}: refused, it holds more than tensors or is damaged; "
-                "save a plain state dict as safetensors"
-            ) from error
-        detail = " ".join(str(error).split())[:120]
-        raise CheckpointError(f"{path}: damaged or no weight file ({detail}); get it again") from error
     if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
         content = content["state_dict"]
     if not isinstance(content, Mapping) or not content:
@@ -288,6 +280,74 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
             raise CheckpointError(f"{path}: parameter {key} is not finite; get the file again")
     whole = all(name.startswith(_PARALLEL) for name in content)
     return {name.removeprefix(_PARALLEL) if whole else name: tensor for name, tensor in content.items()}
+
+
+@contextmanager
+def _reading(path: Path, *, safe: bool = True) -> Iterator[None]:
+    """Say in one line what keeps a file of weights from being read."""
+    try:
+        yield
+    except OSError as error:
+        raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    except MemoryError:
+        raise
+    # A hostile or torn file can make its reader fail in any way; whatever it is, nothing was loaded.
+    except Exception as error:
+        if not safe:
+            raise CheckpointError(
+                f"{path}: refused, it holds more than tensors or is damaged; "
+                "save a plain state dict as safetensors"
+            ) from error
+        detail = " ".join(str(error).split())[:120]
+        raise CheckpointError(f"{path}: damaged or no weight file ({detail}); get it again") from error
+
+
+class Arrays(Mapping[str, NDArray[Any]]):
+    """Parameter name → array of a safetensors file, each read when it is asked for; torch plays no part.
+
+    Attributes:
+        metadata: what the file says of itself.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the names.
+
+        Raises:
+            MissingError: the file cannot be opened.
+            CheckpointError: it is cut short or none of safetensors.
+        """
+        self._path = path
+        with _reading(path), safe_open(path, "np") as file:
+            self._names = frozenset(file.keys())
+            self.metadata: dict[str, str] = file.metadata() or {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """A copy of one parameter.
+
+        Raises:
+            KeyError: there is none of this name.
+            CheckpointError: a value is not finite.
+        """
+        if name not in self._names:
+            raise KeyError(name)
+        with _reading(self._path), safe_open(self._path, "np") as file:
+            found: NDArray[Any] = file.get_tensor(name)
+        # A sum takes a third of the time, and is finite only where all of it is.
+        if not np.isfinite(found.sum()) and not np.isfinite(found).all():
+            raise CheckpointError(f"{self._path}: parameter {name} is not finite; get the file again")
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a parameter; it is not read."""
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        """All names."""
+        return iter(sorted(self._names))
+
+    def __len__(self) -> int:
+        """How many parameters."""
+        return len(self._names)
 
 
 def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
@@ -347,4 +407,4 @@ def read_sentence_files(folder: Path | None = None) -> SentenceFiles:
         raise CheckpointError(f"{folder}/config.json: damaged ({error}); reinstall it") from error
     tensors = WeightFile(folder / "model.safetensors", "package")
     joined = hashlib.sha256(tokenizer.encode() + tensors.sha256.encode()).hexdigest()
-    return SentenceFiles(tokenizer, read_state(tensors), int(heads), joined)
+    return SentenceFiles(tokenizer, Arrays(tensors.path), int(heads), joined)

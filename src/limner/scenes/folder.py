@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,9 +16,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from limner.checksums import seal, unseal
 from limner.counts import counted
 from limner.encoders.weight_files import find, named_places, read_state
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError, unknown
 from limner.files import readable, strangers, write_text
 from limner.pictures.decode import display
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
@@ -97,7 +99,7 @@ class SceneFolder:
         self._known: dict[str, tuple[int, int, int]] = {}
         if again or not (folder / ABOUT).exists():
             (folder / JOURNAL).unlink(missing_ok=True)
-            write_text(folder / ABOUT, looking.model_dump_json(indent=1) + "\n")
+            write_text(folder / ABOUT, seal(looking.model_dump_json(indent=1) + "\n"))
         else:
             _check_same(folder / ABOUT, looking)
             self._known = _index(folder / JOURNAL)
@@ -116,7 +118,8 @@ class SceneFolder:
     def add(self, looked: LookedAt) -> None:
         """Append a picture; a line is written whole or found torn and done again."""
         place = self._file.tell()
-        self._file.write((json.dumps(looked.model_dump(mode="json"), ensure_ascii=False) + "\n").encode())
+        line = seal(json.dumps(looked.model_dump(mode="json"), ensure_ascii=False) + "\n")
+        self._file.write(line.encode())
         self._file.flush()
         self._known[looked.image] = (place, looked.size, looked.mtime_ns)
 
@@ -135,7 +138,7 @@ class SceneFolder:
 def _check_same(path: Path, looking: Looking) -> None:
     """Refuse to add to what another detector found."""
     try:
-        there = Looking.model_validate_json(path.read_bytes())
+        there = Looking.model_validate_json(unseal(path.read_bytes(), path, "pass --again to begin anew"))
     except ValidationError as error:
         raise CheckpointError(f"{path}: damaged, or of another limner; pass --again to begin anew") from error
     for name in Looking.model_fields:
@@ -148,8 +151,9 @@ def _check_same(path: Path, looking: Looking) -> None:
 
 
 def _index(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Image → place of its last line, size and time; a torn last line is cut off."""
+    """Image → place of its last line, size and time; a torn last line is cut off, a damaged one left out."""
     found: dict[str, tuple[int, int, int]] = {}
+    wrong = []
     if not path.exists():
         return found
     place = 0
@@ -159,16 +163,27 @@ def _index(path: Path) -> dict[str, tuple[int, int, int]]:
                 # What a kill in the middle of a write leaves.
                 file.truncate(place)
                 break
-            looked = _parse(line, path)
-            found[looked.image] = (place, looked.size, looked.mtime_ns)
+            try:
+                looked = _parse(line, path)
+                found[looked.image] = (place, looked.size, looked.mtime_ns)
+            except CheckpointError as error:
+                wrong.append(error)
             place += len(line)
+    if wrong and not found:
+        raise wrong[0]
+    if wrong:
+        warnings.warn(
+            f"{path}: {counted(len(wrong), 'line')} damaged; their pictures are looked at again",
+            LimnerWarning,
+            stacklevel=2,
+        )
     return found
 
 
 def _parse(line: bytes, path: Path) -> LookedAt:
     try:
-        return LookedAt.model_validate_json(line)
-    except ValidationError as error:
+        return LookedAt.model_validate_json(unseal(line, path, ""))
+    except (DataError, ValidationError) as error:
         raise CheckpointError(f"{path}: a line is damaged; pass --again to begin anew") from error
 
 

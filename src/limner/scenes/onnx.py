@@ -16,6 +16,7 @@ from PIL.Image import Resampling
 from scipy.special import softmax
 
 from limner.arrays import FloatArray
+from limner.devices import openvino
 from limner.encoders.pixels import IMAGENET_MEAN, IMAGENET_STD
 from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, MissingError, installed
@@ -136,12 +137,11 @@ def _openvino(path: Path) -> _Compiled:
 
     Exported graphs often state a batch of 1 in their reshapes, and several requests use all cores as well.
     """
-    with installed("OpenVINO", "'limner[fast]'"):
-        import openvino
+    engine = openvino()
     try:
-        model = openvino.Core().read_model(path)
+        model = engine.Core().read_model(path)
         if model.input().partial_shape.rank.is_static and model.input().partial_shape[0].is_dynamic:
-            model.reshape(openvino.PartialShape([1, *list(model.input().partial_shape)[1:]]))
+            model.reshape(engine.PartialShape([1, *list(model.input().partial_shape)[1:]]))
         shape = tuple(model.input().partial_shape.to_shape())
         outputs = [tuple(one.partial_shape.to_shape()) for one in model.outputs]
     except RuntimeError as error:
@@ -150,7 +150,7 @@ def _openvino(path: Path) -> _Compiled:
             f"{path}: no detector of fixed size with one input ({reason}); export it with batch 1"
         ) from error
     hints = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "THROUGHPUT"}
-    queue: Any = openvino.AsyncInferQueue(openvino.Core().compile_model(model, "CPU", hints))
+    queue: Any = engine.AsyncInferQueue(engine.Core().compile_model(model, "CPU", hints))
 
     def run(pixels: FloatArray) -> list[list[FloatArray]]:
         found: dict[int, list[FloatArray]] = {}
@@ -164,7 +164,7 @@ def _openvino(path: Path) -> _Compiled:
         queue.wait_all()
         return [found[place] for place in range(len(pixels))]
 
-    return _Compiled(str(openvino.__version__).partition("-")[0], shape, outputs, run)
+    return _Compiled(str(engine.__version__).partition("-")[0], shape, outputs, run)
 
 
 def _onnxruntime(path: Path, device: str) -> _Compiled:

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
+from limner.checksums import arrays_file, read_arrays
 from limner.config import read_toml
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.files import write_bytes
@@ -106,7 +105,7 @@ def save_prior(prior: RelationPrior, path: Path | str) -> None:
         "predicates": json.dumps(prior.predicates),
         "source": prior.source,
     }
-    write_bytes(Path(path), save({"counts": np.ascontiguousarray(prior.counts)}, about))
+    write_bytes(Path(path), arrays_file({"counts": np.ascontiguousarray(prior.counts)}, about))
 
 
 def load_prior(path: Path | str) -> RelationPrior:
@@ -121,15 +120,14 @@ def load_prior(path: Path | str) -> RelationPrior:
             f"{path}: no such file; count one with 'limner data build-prior RELATIONS --to FILE'"
         )
     try:
-        with safe_open(str(path), framework="numpy") as file:
-            about = file.metadata() or {}
-            if about.get("kind") != KIND:
-                raise KeyError("kind")
-            classes, predicates = (_WORDS.validate_json(about[key]) for key in ("classes", "predicates"))
-            return RelationPrior(classes, predicates, file.get_tensor("counts"), about.get("source", ""))
+        arrays, about = read_arrays(Path(path))
+        if about.get("kind") != KIND:
+            raise KeyError("kind")
+        classes, predicates = (_WORDS.validate_json(about[key]) for key in ("classes", "predicates"))
+        return RelationPrior(classes, predicates, arrays["counts"], about.get("source", ""))
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}; count it again") from error
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError) as error:
         raise CheckpointError(
             f"{path}: not a relation prior ({' '.join(str(error).split())[:80]}); count one with"
             " 'limner data build-prior'"

@@ -1,0 +1,131 @@
+"""The last blocks of the encoder ``base`` by themselves, for training them.
+
+What the blocks before them make of a picture is stored once; the rest is written out to be quick on a CPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from limner.arrays import ByteArray, FloatArray
+from limner.devices import autocast
+from limner.encoders.base_file import BLOCKS, FEATURES, STAGES, WIDTHS
+from limner.encoders.base_network import BaseNet
+from limner.encoders.pixels import to_device
+
+FIRST = 16
+"""The first block that can be trained; what the blocks before it make is stored."""
+SIDE, CHANNELS = 9, 208
+"""Places along a side of the maps before block `FIRST`, and their channels."""
+MAPS = SIDE * SIDE * CHANNELS
+EARLY = FEATURES - 2 * WIDTHS[5] - 2 * WIDTHS[6] - WIDTHS[7]
+"""Features of the stages before block `FIRST`."""
+ROW = MAPS + FEATURES
+"""Numbers that are stored of a picture."""
+
+
+def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:
+    """(B, 260, 260, 3) bytes → (B, `ROW`) maps before block 16 by place, then the F features of `net`."""
+    with torch.inference_mode(), autocast(device, "bfloat16"):
+        maps, early = net.backbone_until(FIRST, to_device(batch, device))
+        features = net.after(FIRST, maps, early)
+    both = torch.cat([maps.float().permute(0, 2, 3, 1).flatten(1), features], dim=1)
+    return both.cpu().numpy()
+
+
+def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    """Rows of `rows_of` → (B, F) float32 features by the last blocks as they are now.
+
+    Gradients reach what `open_blocks` opened.
+
+    Args:
+        net: its backbone in evaluation mode.
+        rows: (B, `ROW`) float32; of their features the first stages' alone count.
+        dtype: of products and maps; sums over places are float32.
+    """
+    backbone: Any = net.backbone
+    maps = rows[:, :MAPS].view(-1, SIDE, SIDE, CHANNELS).to(dtype)
+    found = [rows[:, MAPS : MAPS + EARLY]]
+    for number in range(FIRST, BLOCKS + 1):
+        if number == BLOCKS:
+            maps = functional.relu6(_mixed(maps, backbone._conv_head, backbone._bn1), inplace=True)
+        else:
+            block = backbone._blocks[number]
+            wide = functional.relu6(_mixed(maps, block._expand_conv, block._bn0), inplace=True)
+            wide = functional.relu6(_spread(wide, block._depthwise_conv, block._bn1), inplace=True)
+            made = _mixed(wide, block._project_conv, block._bn2)
+            maps = maps + made if made.shape == maps.shape else made
+        if number in STAGES:
+            places = maps.flatten(1, 2).float()  # (B, h·w, C)
+            found.append(places.mean(dim=1))
+            if number < BLOCKS:
+                found.append(places.std(dim=1, correction=0))
+    return torch.cat(found, dim=1)
+
+
+def open_blocks(net: BaseNet, first: int) -> None:
+    """Let the channel-mixing convolutions of the last blocks, and the shifts behind them, take gradients.
+
+    The depthwise filters stay as published: they hold 4 % of the weights and half the work of a gradient.
+
+    Args:
+        net: whose backbone is trained.
+        first: `FIRST` to 22; 22 opens nothing.
+    """
+    backbone: Any = net.backbone
+    backbone.requires_grad_(requires_grad=False)
+    pairs = [(backbone._conv_head, backbone._bn1)] if first <= BLOCKS else []
+    for block in backbone._blocks[first:]:
+        pairs += [(block._expand_conv, block._bn0), (block._project_conv, block._bn2)]
+    for convolution, norm in pairs:
+        convolution.weight.requires_grad_(requires_grad=True)
+        norm.bias.requires_grad_(requires_grad=True)
+
+
+def _scale(norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """What a batch norm with fixed statistics multiplies by and adds."""
+    own: Any = norm
+    scale: Tensor = own.weight * torch.rsqrt(own.running_var + own.eps)
+    return scale, own.bias - own.running_mean * scale
+
+
+def _mixed(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
+    """A 1 × 1 convolution and its norm: (B, h, w, C) → (B, h, w, C')."""
+    own: Any = convolution
+    scale, shift = _scale(norm)
+    weight = own.weight.flatten(1) * scale[:, None]
+    return functional.linear(maps, weight.to(maps.dtype), shift.to(maps.dtype))
+
+
+def _spread(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
+    """A depthwise convolution of stride 1 and its norm: (B, h, w, C) → (B, h, w, C)."""
+    own: Any = convolution
+    scale, shift = _scale(norm)
+    weight = (own.weight * scale[:, None, None, None]).to(maps.dtype)
+    made: Tensor = _Depthwise.apply(maps.permute(0, 3, 1, 2), weight, shift.to(maps.dtype))
+    return made.permute(0, 2, 3, 1)
+
+
+class _Depthwise(torch.autograd.Function):
+    """A depthwise convolution whose filters are constants.
+
+    Its gradient is a depthwise convolution with the filters turned round, many times faster on a CPU than
+    torch's own.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, weight: Tensor, shift: Tensor) -> Tensor:  # noqa: ANN401
+        ctx.save_for_backward(weight)
+        padding = weight.shape[-1] // 2
+        return functional.conv2d(maps, weight, shift, padding=padding, groups=len(weight))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:  # noqa: ANN401
+        (weight,) = ctx.saved_tensors
+        (gradient,) = gradients
+        padding, turned = weight.shape[-1] // 2, weight.flip(2, 3)
+        return functional.conv2d(gradient, turned, padding=padding, groups=len(weight)), None, None

