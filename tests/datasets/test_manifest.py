@@ -2,6 +2,9 @@
 
 import hashlib
 import os
+import sqlite3
+import warnings
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from test_presence import picture
 
 from limner.datasets import manifest
 from limner.datasets.manifest import MANIFEST, Manifest
-from limner.errors import DataError
+from limner.errors import DataError, LimnerWarning
 from limner.training.corpus import open_corpus
 from limner.training.settings import DataConfig
 
@@ -56,7 +59,7 @@ def test_a_file_is_decoded_again_only_when_it_changed(tmp_path, decoded):
     assert decoded == []
     paths[0].write_bytes(picture())  # another content
     os.utime(paths[1], ns=(OLD_NS + 1, OLD_NS + 1))  # another time
-    paths[2].write_bytes(paths[3].read_bytes() + b" ")  # another size, the time put back
+    paths[2].write_bytes(paths[2].read_bytes() + b" ")  # another size, the time put back
     os.utime(paths[2], ns=(OLD_NS, OLD_NS))
     again = look(tmp_path / "features", paths)
     assert len(decoded) == 3
@@ -94,6 +97,37 @@ def test_two_at_a_time(tmp_path):
         assert [one.look(path) for path in paths] == [other.look(path) for path in paths]
     with Manifest(tmp_path) as third:
         assert third.look(paths[0]).fault == ""
+
+
+def test_a_flipped_bit_gives_no_picture_another_hash(tmp_path):
+    paths = files(tmp_path, 4)
+    due = look(tmp_path / "features", paths)
+    file = tmp_path / "features" / MANIFEST
+    whole, found = file.read_bytes(), []
+    for place in [place for place, byte in enumerate(whole) if byte][::11]:
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", LimnerWarning)
+            try:
+                assert look(tmp_path / "features", paths) == due
+            except DataError as error:
+                found.append(str(error))
+        found += [str(one.message) for one in said]
+    assert any("is damaged; the picture is read again" in line for line in found)
+
+
+def test_what_an_earlier_version_found_out_is_kept(tmp_path, decoded):
+    paths = files(tmp_path, 2)
+    due = look(tmp_path / "features", paths)
+    with closing(sqlite3.connect(tmp_path / "features" / MANIFEST)) as store:
+        columns = "path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT"
+        store.execute(f"CREATE TABLE pictures1 ({columns}) WITHOUT ROWID")
+        store.execute("INSERT INTO pictures1 SELECT path, size, mtime_ns, sha256 FROM pictures2")
+        store.execute("DROP TABLE pictures2")
+        store.commit()
+    decoded.clear()
+    assert look(tmp_path / "features", paths) == due
+    assert decoded == []
 
 
 def test_a_damaged_manifest_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from crews import together
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,6 +83,19 @@ def test_the_searched_graph_holds_nearly_all_and_no_duplicates():
         assert row not in near
         assert not (row < 30 and (near[near >= 0] < 30).any())
     assert counts(graph).min() == 20
+
+
+@pytest.mark.parametrize("method", ["exact", "hnsw"])
+def test_several_processes_find_the_neighbours_of_one(method):
+    """Each compares some rows with all, or searches all rows in a graph of some of them."""
+    vectors, text_ids, image_ids = clusters(n=600, copies=400 if method == "hnsw" else 0)
+    ids = {"text_ids": text_ids, "image_ids": image_ids}
+    graphs = together(3, lambda crew: build_graph(vectors, size=20, method=method, crew=crew, **ids))
+    for graph in graphs:
+        np.testing.assert_array_equal(graph, graphs[0])
+    assert counts(graphs[0]).tolist() == [20] * 600
+    # products of other sizes round otherwise, which may exchange the last of the nearest
+    assert recall(graphs[0], vectors, **ids) > (0.999 if method == "exact" else 0.95)
 
 
 def test_many_copies_take_no_neighbours_away():

@@ -37,6 +37,21 @@ def test_what_is_written_is_read(ids, epoch, tmp_path_factory):
     assert [path.name for path in run.iterdir()] == [SCORES_FILE]
 
 
+def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path):
+    given, found = scores(("a", "b", "c")), 0
+    whole = write_pair_scores(given, tmp_path).read_bytes()
+    for place in range(0, len(whole), 3):
+        data = whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        (tmp_path / SCORES_FILE).write_bytes(data)
+        try:
+            read = read_pair_scores(tmp_path)
+            assert (read.ids, read.epoch, sorted(read.scores)) == (given.ids, given.epoch, sorted(NAMES))
+            assert all(np.array_equal(read.scores[name], given.scores[name]) for name in NAMES)
+        except DataError:
+            found += 1
+    assert found > len(whole) / 4
+
+
 def test_measures_leave_out_what_is_no_score():
     found = scores(("a", "b")).measures()
     assert {name: list(part) for name, part in found.items()} == {

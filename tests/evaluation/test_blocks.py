@@ -80,6 +80,8 @@ def test_a_tensor_that_is_not_finite_is_named_by_its_query():
     table[2, 1] = torch.nan
     with pytest.raises(NumericsError, match="query 2 and picture 1 is nan"):
         rank_blocks(lambda start, stop: table[start:stop], (4, 3), [[0]] * 4, block=1)
+    with pytest.raises(NumericsError, match="query 2 and picture 1 is nan"):
+        rank_blocks(lambda start, stop: table[start:stop], (4, 3), [[0]] * 4)
     with pytest.raises(NumericsError, match="query 7 and picture 0 is inf"):
         rank(np.full((1, 2), np.inf), [[0]], first=7)
 

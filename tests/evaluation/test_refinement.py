@@ -236,16 +236,39 @@ def test_what_does_not_fit_is_refused():
     *_, scores, terms = made()
     with pytest.raises(ShapeError, match="do not fit"):
         refine(scores[:, :4], terms, Refinement())
-    with pytest.raises(NumericsError, match="score is not finite"):
+    with pytest.raises(NumericsError, match=r"^refinement: a score is not finite; check the embeddings$"):
         refine(np.full_like(scores, np.nan), terms, Refinement())
     with pytest.raises(NumericsError, match="picture term"):
         OuterSum(terms.text_terms, terms.image_terms * np.float32("nan"))
-    with pytest.raises(ShapeError):
+    with pytest.raises(NumericsError, match=r"^refinement: a text term is not finite; check the model$"):
+        OuterSum(terms.text_terms * np.float32("nan"), terms.image_terms)
+    with pytest.raises(ShapeError, match=r"^refinement: image_terms has shape"):
         OuterSum(terms.text_terms, terms.image_terms[:, :2])
-    with pytest.raises(ConfigError, match="did you mean 'add'"):
+    with pytest.raises(ShapeError, match=r"^refinement: scores has shape"):
+        gaps(scores[0])
+    with pytest.raises(ConfigError, match=r"^refinement: .*form.*did you mean 'add'"):
         Refinement(form="ad")
     with pytest.raises(ConfigError, match="at least 0"):
         Refinement(threshold=float("nan"))
+    with pytest.raises(ConfigError, match="expected a finite strength"):
+        Refinement(strength=np.inf)
     logits = Computed(lambda q, p: np.zeros((len(q), len(p), 2), np.float32), np.arange(6), np.arange(9), 3)
     with pytest.raises(ShapeError, match="logits have shape"):
         refine(scores, logits, Refinement(0.1, np.inf))
+    logits = Computed(lambda q, p: np.full((len(q), len(p), 3), np.nan), np.arange(6), np.arange(9), 3)
+    with pytest.raises(NumericsError, match=r"^refinement: a relation logit is not finite; check the model$"):
+        refine(scores, logits, Refinement(0.1, np.inf))
+
+
+def test_what_is_ranked_is_in_single_precision_refined_or_not():
+    *_, scores, terms = made()
+    assert refine(scores.astype(np.float64), terms, Refinement()).dtype == np.float32
+    assert terms.confidence(0, 2, 0.1, "multiply").dtype == np.float32
+    seen = set()
+
+    def noted(table, some):
+        seen.add(table.dtype)
+        return ranks(table, some)
+
+    choose(tabled(scores.astype(np.float64)), terms, noted)
+    assert seen == {np.dtype(np.float32)}

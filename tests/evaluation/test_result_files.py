@@ -36,7 +36,10 @@ def test_what_is_wrong_is_said_with_the_place(tmp_path):
     with pytest.raises(DataError, match=r"cannot be read .*expected a figure"):
         Figure.read(tmp_path)
     damaged = FIGURE.write(tmp_path)
-    damaged.write_text(damaged.read_text().replace("0.5", '"much"'))
+    damaged.write_text(damaged.read_text().replace("0.5", "0.7"))
+    with pytest.raises(DataError, match=r"damaged \(its checksum differs.*; measure one again"):
+        Figure.read(damaged)
+    damaged.write_text(FIGURE.model_dump_json().replace("0.5", '"much"'))  # without a checksum
     with pytest.raises(DataError, match=r"test\.json: value: .*; expected a figure of this version"):
         Figure.read(damaged)
     damaged.write_text("{")

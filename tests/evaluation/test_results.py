@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from made_up_scores import tabled
 
+from limner.checksums import unseal
 from limner.datasets.pairs import Pair
 from limner.errors import DataError, MissingError, ShapeError
 from limner.evaluation.results import About, Result
@@ -125,9 +126,26 @@ def test_a_result_round_trips(scene, tmp_path):
 def test_a_damaged_file_is_refused(scene, tmp_path, change):
     pairs, _, scores = scene
     path = measure(ABOUT, pairs, (), score=tabled(scores)).write(tmp_path)
-    path.write_text(path.read_text().replace(*change, 1))
+    written = unseal(path.read_bytes(), path, "").decode()
+    path.write_text(written.replace(*change, 1))  # as an earlier version wrote it, without a checksum
     with pytest.raises(DataError, match="expected a result file"):
         Result.read(path)
+
+
+def test_a_flipped_bit_is_found_or_changes_nothing(scene, tmp_path):
+    pairs, _, scores = scene
+    due = measure(ABOUT, pairs, (), score=tabled(scores))
+    path, found = due.write(tmp_path), 0
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        try:
+            assert Result.read(path) == due
+        except DataError:
+            found += 1
+    assert found > len(whole) / 7 - 8
+    path.write_text(due.model_dump_json())
+    assert Result.read(path) == due  # of an earlier version
 
 
 def test_what_does_not_fit_is_refused(scene, tmp_path):

@@ -12,7 +12,7 @@ from made_up_scores import tabled
 from limner.cli.main import run
 from limner.datasets.features import FeatureKey, Features
 from limner.datasets.pairs import Pair
-from limner.encoders.colour import CellColours
+from limner.encoders.pixels import CellColours
 from limner.errors import LimnerWarning
 from limner.evaluation.results import About, SequenceResult
 from limner.runs import measure as sequence_runs

@@ -87,6 +87,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
 def test_a_seed_is_a_result():
     values, groups = np.random.default_rng(2).random(20), list(range(20))
     assert interval(values, groups, seed=4) == interval(values, groups, seed=4)
+    assert interval(values, groups) == interval(values, groups, seed=0)
     assert interval(values, groups, seed=4).low != interval(values, groups, seed=5).low
     assert interval(values, groups).resamples == 10_000
 
@@ -98,27 +99,32 @@ def test_missed_queries_keep_a_median():
 
 
 @pytest.mark.parametrize(
-    ("call", "error"),
+    ("call", "error", "words"),
     [
-        (lambda: interval(np.zeros(2), ["a"]), ShapeError),
-        (lambda: interval(np.zeros(0), []), DataError),
-        (lambda: interval(np.array([np.nan, 1]), ["a", "b"], "median"), NumericsError),
-        (lambda: interval(np.array([np.inf, 1]), ["a", "b"]), NumericsError),
-        (lambda: interval(np.zeros(1), ["a"], resamples=0), ConfigError),
-        (lambda: interval(np.zeros(1), ["a"], level=1.0), ConfigError),
-        (lambda: difference(np.zeros(1), np.zeros(2), ["a"]), ShapeError),
+        (lambda: interval(np.zeros(2), ["a"]), ShapeError, r"values have shape \(2,\), groups \(1,\)$"),
+        (lambda: interval(np.zeros(0), []), DataError, "no values; an interval of nothing is not defined$"),
+        (lambda: interval(np.array([1, np.nan]), ["a", "b"], "median"), NumericsError, "value 1 is nan$"),
+        (lambda: interval(np.array([1, np.inf]), ["a", "b"]), NumericsError, "value 1 is inf$"),
+        (lambda: interval(np.zeros(1), ["a"], resamples=0), ConfigError, "0 resamples, expected at least 1$"),
+        (lambda: interval(np.zeros(1), ["a"], level=1.0), ConfigError, "level 1.0, expected more than 0 and"),
+        (lambda: difference(np.zeros(1), np.zeros(2), ["a"]), ShapeError, "values have shape"),
     ],
 )
-def test_what_cannot_be_resampled_is_refused(call, error):
-    with pytest.raises(error):
+def test_what_cannot_be_resampled_is_refused(call, error, words):
+    with pytest.raises(error, match="^bootstrap: " + words):
         call()
+
+
+def test_one_resample_is_enough():
+    found = interval(np.array([1.0, 3.0]), ["a", "a"], resamples=1)
+    assert (found.low, found.high, found.resamples) == (2.0, 2.0, 1)
 
 
 def test_undefined_resamples_are_left_out_counted_and_refused_when_most():
     drawn = np.array([1.0, np.nan, 2.0, 3.0])
     found = interval_of(2.0, drawn, 4)
     assert (found.resamples, found.low, found.high) == (3, 1.0, 3.0)
-    with pytest.raises(DataError, match="undefined in 3 of 4"):
+    with pytest.raises(DataError, match=r"undefined in 3 of 4 .* is counted; use more data or give no"):
         interval_of(2.0, np.array([1.0, np.nan, np.nan, np.nan]), 4)
 
 

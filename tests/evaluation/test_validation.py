@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from made_up_scores import tabled
 
 from limner.runs.validation import HINGE, maximise, mean_hinge, validation
@@ -54,6 +55,8 @@ def test_it_is_measured_where_it_is_asked_for():
     from limner.training.corpus import ArrayRows, corpus_of
 
     class Made:
+        device = torch.device("cpu")
+
         def encode_text(self, texts):
             return np.eye(4, dtype=np.float32)[: len(texts)]
 

@@ -188,6 +188,8 @@ def test_fewer_neighbours_are_drawn_by_seed_and_never_an_empty_place_before_a_ne
         assert len(set(few)) == len(few)
         assert set(few) <= set(near)
     assert torch.equal(drawn, fewer(table, 3, seed=0))
+    # The first row of a set is a neighbour like any other.
+    assert fewer(torch.tensor([[0, -1, 4, -1]]), 2, seed=0).sort().values.tolist() == [[0, 4]]
     assert not torch.equal(drawn, fewer(table, 3, seed=1))
 
 
@@ -214,12 +216,21 @@ def test_no_gradient_flows_and_rows_without_neighbours_are_zero():
 def test_what_does_not_fit_is_refused():
     table, vectors = made()
     matrix = neighbour_matrix(table)
+    assert matrix.indices.dtype == torch.int32
     with pytest.raises(ShapeError, match="neighbour 9 of 2 rows"):
         neighbour_matrix(torch.tensor([[9], [0]]))
     with pytest.raises(ShapeError, match="expected \\(17, H\\)"):
         means(matrix, vectors[:3])
-    with pytest.raises(NumericsError, match="not finite"):
+    with pytest.raises(NumericsError, match=r"^neighbourhoods: .* not finite; lower the learning rate$"):
         diversity(matrix, vectors * float("nan"))
+    with pytest.raises(ShapeError, match=r"^neighbourhoods: neighbours has shape"):
+        neighbour_matrix(table[0])
+    with pytest.raises(ShapeError, match=r"^best_heads: heads has shape"):
+        best_heads(table, vectors, diverse=True)
+    with pytest.raises(ShapeError, match=r"^best_heads: neighbours has shape"):
+        best_heads(table[0], vectors[:, None], diverse=True)
+    with pytest.raises(ShapeError, match=r"^best_heads: heads .* expected 17"):
+        best_heads(table, vectors[:3, None], diverse=True)
 
 
 def test_known_means_change_nothing():

@@ -103,9 +103,13 @@ def test_gradients_move_heads_apart_and_clouds_together():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ShapeError):
+    with pytest.raises(ShapeError, match=r"^diversity_loss: residuals has shape"):
         diversity_loss(torch.zeros(2, 3))
-    with pytest.raises(NumericsError, match="row 1"):
+    with pytest.raises(NumericsError, match=r"^diversity_loss: residual in row 1 of 2"):
         diversity_loss(torch.tensor([[[1.0]], [[math.nan]]]))
-    with pytest.raises(ShapeError):
+    with pytest.raises(ShapeError, match=r"^domain_loss: y has shape"):
         domain_loss(torch.zeros(2, 3), torch.zeros(2, 4))
+    fine, bad = torch.zeros(2, 3), torch.tensor([[0.0, 0, 0], [0, math.inf, 0]])
+    for clouds in ((fine, bad), (bad, fine)):
+        with pytest.raises(NumericsError, match=r"^domain_loss: vector in row 1 of 2"):
+            domain_loss(*clouds)

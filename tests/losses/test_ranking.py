@@ -128,13 +128,21 @@ def test_blocks_equal_naive(block):
 def test_a_query_with_nothing_to_find_is_refused():
     with pytest.raises(DataError, match=r"query 0 has no relevant picture \(1 of 2 queries\)"):
         rank(np.eye(2), [[], [1]])
+    with pytest.raises(
+        DataError,
+        match=r"^rank: query 12 has no relevant picture \(1 of 3 queries\); leave such queries out$",
+    ):
+        rank(np.eye(3), [[0], [1], []], first=10)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_score_that_is_no_number_names_its_row(bad):
     scores = np.zeros((5, 4))
     scores[3, 2] = bad
-    with pytest.raises(NumericsError, match="query 3 and picture 2"):
+    with pytest.raises(
+        NumericsError,
+        match=r"^rank: .*query 3 and picture 2 .*, expected a finite number; check the encoder's input for",
+    ):
         rank_blocks(lambda start, stop: scores[start:stop], (5, 4), [*diagonal(4), [0]], block=2)
 
 
@@ -153,12 +161,24 @@ def test_what_does_not_fit_is_refused(scores, relevant, error):
 
 
 def test_wrong_policies_and_blocks_are_refused():
-    with pytest.raises(ConfigError, match="did you mean 'mean'"):
+    with pytest.raises(ConfigError, match=r"^ranking: .*tie policy.*did you mean 'mean'"):
         rank(np.eye(2), diagonal(2)).ranks("meen")
+    with pytest.raises(ConfigError, match=r"^expected recall: cut-off 0, expected"):
+        rank(np.eye(2), diagonal(2)).expected_hits(0)
+    with pytest.raises(ConfigError, match=r"^metric: .*'Q'"):
+        Metric("Q", 1)
     with pytest.raises(ShapeError, match="rows 0:2"):
         rank_blocks(lambda start, stop: np.zeros((1, 2)), (2, 2), diagonal(2))
     with pytest.raises(DataError, match="no queries"):
         Metric("R", 1)(rank(np.zeros((0, 3)), []))
+
+
+@pytest.mark.parametrize(("name", "value"), [("MedR", 1.0), ("MRR", (1 + 1 + 1 / 3) / 3), ("R@2", 2 / 3)])
+def test_an_interval_is_of_the_metric_itself(name, value):
+    scores = np.array([[3.0, 2, 1], [3, 2, 1], [3, 2, 1]])
+    found = Metric.parse(name).interval(rank(scores, [[0], [0], [2]]), ["a", "b", "c"], 50)
+    assert found.value == pytest.approx(value, abs=1e-12)
+    assert (found.resamples, found.groups) == (50, 3)
 
 
 @given(st.sampled_from(("R", "ER", "StR")), st.integers(1, 10**6))

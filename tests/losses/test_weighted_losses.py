@@ -106,11 +106,13 @@ def test_large_batches_and_weights_stay_finite_in_single_and_half_precision():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match="alpha has shape"):
         weighted_hinge(torch.zeros(2, 2), torch.ones(3), 0.1, others(2))
+    with pytest.raises(ShapeError, match=r"^weighted_hinge: alpha has shape"):
+        weighted_hinge(torch.zeros(2, 2), torch.ones(2), 0.1, others(2), image_alpha=torch.ones(3))
     with pytest.raises(NumericsError, match=r"weight -1.0 of row 1, expected at least 0"):
         weighted_hinge(torch.zeros(2, 2), torch.tensor([1.0, -1.0]), 0.1, others(2))
     with pytest.raises(NumericsError, match="weight in row 0 of 2 is not finite"):
         weighted_hinge(torch.zeros(2, 2), torch.tensor([torch.nan, 1.0]), 0.1, others(2))
-    with pytest.raises(NumericsError, match="score in row 1 of 2 is not finite"):
+    with pytest.raises(NumericsError, match=r"^weighted_hinge: score in row 1 of 2 is not finite"):
         weighted_hinge(torch.tensor([[0.0, 1], [torch.inf, 1]]), torch.ones(2), 0.1, others(2))
     with pytest.raises(ShapeError, match="False on the diagonal"):
         weighted_hinge(torch.zeros(2, 2), torch.ones(2), 0.1, torch.ones(2, 2, dtype=torch.bool))

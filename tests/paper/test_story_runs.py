@@ -110,6 +110,8 @@ def test_a_pin_leads_the_rest(told, text, tmp_path, story_run, metric_run):
 
 def test_the_pull_tells_stories_apart():
     class Plain:
+        device = "cpu"
+
         def encode_image(self, values):
             return np.asarray(values, np.float32)
 

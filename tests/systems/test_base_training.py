@@ -12,8 +12,9 @@ from PIL import Image
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.vocabulary import Vocabulary
-from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
-from limner.encoders.base_network import BaseNet, BaseShape, load_base, published_backbone
+from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
+from limner.encoders.base_file import BaseShape
+from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.errors import ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation

@@ -1,10 +1,9 @@
 """Complementary samples in training: every row learns, weights and memory are right, kills lose nothing."""
 
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -315,6 +314,7 @@ def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path, name, sto
 
 def waiting(folder, at):
     """A run that waits after a step, for a test to kill it from outside; 0 waits nowhere."""
+    torch.set_num_threads(1)
     settings = config("method=combined-val", "loop.save_every_steps=1", "loop.epochs=4")
     assert Path.cwd() == Path(folder).parent
 
@@ -330,30 +330,27 @@ def waiting(folder, at):
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     """Two steps an epoch: killed at the end of the first and of the second, and within the third."""
-    code = (
-        "import sys; sys.path[:0] = [sys.argv[2], sys.argv[2] + '/../support'];"
-        "import torch; torch.set_num_threads(1);"
-        "from test_complementary_training import waiting; waiting(sys.argv[1], int(sys.argv[3]))"
-    )
     cut = tmp_path / "cut"
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["torch._dynamo", "limner.systems.complementary"])  # imported once for all
     for at in (2, 4, 5):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(cut), str(Path(__file__).parent), str(at)], cwd=tmp_path
-        )
+        process = server.Process(target=waiting, args=(str(cut), at))
+        process.start()
         until = time.monotonic() + 120
         while not (cut / "waiting").exists():
-            assert process.poll() is None
+            assert process.is_alive()
             assert time.monotonic() < until, "training never came to the step"
             time.sleep(0.02)
         process.kill()
-        assert process.wait() == -signal.SIGKILL
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
         (cut / "waiting").unlink()
         assert checkpoint.load(cut / RESUME)[1]["position"]["taken"] == at - 1  # the step itself is lost
     waiting(cut, 0)
     waiting(tmp_path / "whole", 0)
     assert_same_run(tmp_path / "whole", cut)
     assert any(name.startswith("memory/bank.") for name in checkpoint.load(cut / RESUME)[0])
-    assert len(list((cut / FOLDER).iterdir())) == 6
+    assert len(list((cut / FOLDER).iterdir())) == 8
 
 
 def test_another_memory_is_refused():

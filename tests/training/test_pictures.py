@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limner.encoders.pixels import frame
+from limner.encoders.framing import frame
 from limner.errors import DataError, ShapeError
 from limner.training.corpus import ArrayRows, FileRows
 from limner.training.framing import Framing, crop, part

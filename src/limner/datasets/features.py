@@ -190,14 +190,27 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
     folder = Path(root) / key.folder
     if not (folder / KEY).is_file():
         raise MissingError(f"{folder}: no features of {key.data} by {key.backbone}; extract them first")
-    held = _checked(folder, key, ids)
+    held, shape = read_store(folder, key, ids)
     done = _done(folder)
-    if done.rows != len(held):
-        raise CheckpointError(f"{folder}: {done.rows} of {len(held)} rows are done; run the extraction again")
     if not held:
         return Features(key, held, np.zeros((0,), np.float16))
-    stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
+    stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *shape))
     return Features(key, held, stored, _sums(folder, done.rows))
+
+
+def read_store(
+    folder: Path, key: FeatureKey, ids: Sequence[str] | None
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The pictures of a complete store, and the shape of a row, from its lists alone.
+
+    Raises:
+        CheckpointError: see `open_features`.
+    """
+    held = _checked(folder, key, ids)
+    done = _counter(folder)
+    if done.rows != len(held):
+        raise CheckpointError(f"{folder}: {done.rows} of {len(held)} rows are done; run the extraction again")
+    return held, done.shape
 
 
 def repair(folder: Path) -> int:
@@ -368,7 +381,7 @@ def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[
     try:
         made = _Made.model_validate_json((folder / KEY).read_bytes())
         held = tuple(str(name) for name in json.loads((folder / IDS).read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{folder}: not a feature store ({reason}); remove it") from error
     for name, due in key.model_dump().items():
@@ -386,12 +399,16 @@ def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[
     return held
 
 
-def _done(folder: Path) -> _Done:
-    """The counter, held against the size of the file it counts."""
+def _counter(folder: Path) -> _Done:
     try:
-        done = _Done.model_validate_json((folder / DONE).read_bytes())
+        return _Done.model_validate_json((folder / DONE).read_bytes())
     except (OSError, ValidationError) as error:
         raise CheckpointError(f"{folder}: the counter of rows is damaged; remove the folder") from error
+
+
+def _done(folder: Path) -> _Done:
+    """The counter, held against the size of the file it counts."""
+    done = _counter(folder)
     size = (folder / ROWS).stat().st_size if (folder / ROWS).exists() else 0
     if size < done.size_bytes:
         raise CheckpointError(
@@ -416,6 +433,7 @@ def picture_features(
     weights: Path | None = None,
     device: str = "cpu",
     report: Report = lambda done, total: None,
+    elsewhere: Callable[[FeatureKey, Sequence[str]], Features] | None = None,
 ) -> Features:
     """Features of every different picture of a data set, one row per `Pair.image_id`.
 
@@ -431,6 +449,7 @@ def picture_features(
         weights: a file, or a folder to look in; None looks in the usual places.
         device: torch device that computes.
         report: called with rows done and rows due.
+        elsewhere: opens a complete store of a key and these pictures at another place; None has it at `root`.
     Raises:
         ConfigError: no such backbone, or it has no grid.
         MissingError: its weights are not available.
@@ -447,6 +466,8 @@ def picture_features(
         weights_sha256=file.sha256,
         transform=transform_of("bfloat16"),
     )
+    if elsewhere is not None:
+        return elsewhere(key, list(pictures))
     try:
         return open_features(root, key, list(pictures))
     except (MissingError, CheckpointError):
@@ -491,16 +512,10 @@ def block_features(
     """
     import torch
 
-    from limner.encoders.base_encoder import FIRST, rows_of
-    from limner.encoders.base_network import (
-        BACKBONE,
-        BACKBONE_SHA256,
-        SIDE_PX,
-        BaseNet,
-        BaseShape,
-        published_backbone,
-    )
-    from limner.encoders.pixels import frame
+    from limner.encoders.base_blocks import FIRST, rows_of
+    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, SIDE_PX, BaseShape
+    from limner.encoders.base_network import BaseNet, published_backbone
+    from limner.encoders.framing import frame
 
     pictures = _pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}

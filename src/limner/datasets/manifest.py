@@ -7,11 +7,13 @@ import hashlib
 import os
 import sqlite3
 import time
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from limner.errors import DataError
+from limner.checksums import checksum
+from limner.errors import DataError, LimnerWarning
 from limner.pictures.decode import decode
 from limner.pictures.formats import PictureError
 
@@ -19,7 +21,8 @@ MANIFEST = "pictures.sqlite"
 _PROBE_PX = 32
 _WRITTEN_TOGETHER = 256  # the most that a kill makes the next run read again
 _SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system: a younger file may change unnoticed
-_TABLE = "pictures1 (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT) WITHOUT ROWID"
+_TABLE = """pictures2 (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT, checksum TEXT)
+WITHOUT ROWID"""
 
 
 class Looked(NamedTuple):
@@ -104,11 +107,20 @@ class Manifest:
         if self._store is None:
             return None
         try:
-            asked = self._store.execute("SELECT size, mtime_ns, sha256 FROM pictures1 WHERE path = ?", (key,))
-            row: tuple[int, int, str] | None = asked.fetchone()
-        except sqlite3.Error as error:
+            row = self._store.execute("SELECT * FROM pictures2 WHERE path = ?", (key,)).fetchone()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._refusal(error) from error
-        return row
+        if row is None:
+            return None
+        if row[4] not in (None, _sum(row[:4])):  # None of an earlier version
+            warnings.warn(
+                f"{self._file}: the entry of {os.fsdecode(key)} is damaged; the picture is read again",
+                LimnerWarning,
+                stacklevel=2,
+            )
+            return None
+        found: tuple[int, int, str] = row[1:4]
+        return found
 
     def _write(self) -> None:
         """Put what is new into the file."""
@@ -117,8 +129,9 @@ class Manifest:
         store = self._store or self._open(self._file)
         try:
             with store:
-                store.executemany("REPLACE INTO pictures1 VALUES (?, ?, ?, ?)", self._new)
-        except sqlite3.Error as error:
+                rows = [(*row, _sum(row)) for row in self._new]
+                store.executemany("REPLACE INTO pictures2 VALUES (?, ?, ?, ?, ?)", rows)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._refusal(error) from error
         self._new.clear()
 
@@ -127,10 +140,18 @@ class Manifest:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._store = sqlite3.connect(file, timeout=60)
+            held = {name for (name,) in self._store.execute("SELECT name FROM sqlite_master")}
             self._store.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
-        except (sqlite3.Error, OSError) as error:
+            if "pictures1" in held and "pictures2" not in held:
+                with self._store:  # what an earlier version found out
+                    self._store.execute("INSERT OR IGNORE INTO pictures2 SELECT *, NULL FROM pictures1")
+        except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             raise self._refusal(error) from error
         return self._store
 
     def _refusal(self, error: Exception) -> DataError:
         return DataError(f"{self._file}: not a manifest that can be used ({error}); remove it, or free space")
+
+
+def _sum(row: tuple[bytes, int, int, str]) -> str:
+    return checksum(repr(row).encode())

@@ -5,6 +5,7 @@ A pair itself and its duplicates are no neighbours.
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from limner.arrays import expect
+from limner.checksums import arrays_file, read_arrays
+from limner.crew import ALONE, Crew
 from limner.errors import (
     RESEARCH,
-    CheckpointError,
     DataError,
+    LimnerWarning,
     MissingError,
     NumericsError,
     ShapeError,
@@ -34,6 +35,7 @@ EXACT_UP_TO = 200_000
 _CELLS = 1 << 24  # distances held at once
 _SEARCHES = 2  # before rows without enough neighbours are compared with all
 _ROWS = 4096  # searched at once
+_FAR = np.float32(3e38)  # behind all others; a sum of it and zeros stays what it is
 _INFINITE = int(np.float32(np.inf).view(np.int32))
 
 
@@ -44,6 +46,7 @@ def build_graph(
     text_ids: Ids,
     image_ids: Ids,
     method: Method = "auto",
+    crew: Crew = ALONE,
 ) -> Table:
     """The nearest others of every row by Euclidean distance.
 
@@ -54,6 +57,8 @@ def build_graph(
         image_ids: (n,) equal for equal pictures, likewise.
         method: "exact" compares all with all in blocks; "hnsw" searches a graph of usearch, which misses
             some neighbours; "auto" is exact up to 200,000 rows.
+        crew: of several processes each compares some of the rows, or has a graph of some of them in which all
+            are searched.
     Returns:
         (n, N) int32, the nearest first, equally near ones by their number, −1 where a row has fewer.
     Raises:
@@ -73,10 +78,11 @@ def build_graph(
     exact = method == "exact" or (method == "auto" and rows <= EXACT_UP_TO)
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if exact:
-        table = np.empty((rows, wanted), np.int32)
-        _compare_all(table, np.arange(rows), vectors, text_ids, image_ids)
+        table = np.zeros((rows, wanted), np.int32)
+        _compare_all(table, np.arange(rows)[crew.share(rows)], vectors, text_ids, image_ids)
+        table = crew.summed(table)
     else:
-        table = _search(vectors, wanted, text_ids, image_ids)
+        table = _search(vectors, wanted, text_ids, image_ids, crew)
     return np.pad(table, ((0, 0), (0, size - wanted)), constant_values=-1)
 
 
@@ -101,7 +107,7 @@ def _compare_all(
         table[some] = np.where(near >> 32 < _INFINITE, near & 0xFFFFFFFF, -1)
 
 
-def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids) -> Table:
+def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, crew: Crew) -> Table:
     with installed("usearch", RESEARCH):
         from usearch.index import Index
 
@@ -109,7 +115,9 @@ def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids) 
     unique, place_of = np.unique(vectors, axis=0, return_inverse=True)
     rows_of = np.split(np.argsort(place_of, kind="stable"), np.cumsum(np.bincount(place_of))[:-1])
     index: Any = Index(ndim=vectors.shape[1], metric="l2sq", dtype="f32", connectivity=32, expansion_add=200)
-    index.add(np.arange(len(unique)), unique)
+    own = np.arange(len(unique))[crew.share(len(unique))]
+    if len(own):
+        index.add(own, unique[own])
     table = np.full((len(vectors), wanted), -1, np.int32)
     due, count = np.arange(len(vectors)), min(len(unique), 2 * wanted)
     for _ in range(_SEARCHES):
@@ -117,18 +125,38 @@ def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids) 
         index.expansion_search = max(2 * count, 256)
         for start in range(0, len(due), _ROWS):
             rows = due[start : start + _ROWS]
-            matches = index.search(vectors[rows], count)
-            keys, sizes = np.asarray(matches.keys), np.asarray(matches.counts)
-            for place, row in enumerate(rows.tolist()):
-                near = np.concatenate([rows_of[int(key)] for key in keys[place, : sizes[place]]])
+            keys = _nearest(index, vectors[rows], count, crew)
+            made = np.zeros((len(rows), wanted), np.int32)
+            for place in range(len(rows))[crew.share(len(rows))]:
+                row, found = rows[place], keys[place]
+                near = np.concatenate([rows_of[key] for key in found[found >= 0].tolist()])
                 near = near[(texts[near] != texts[row]) & (images[near] != images[row])][:wanted]
-                table[row, : len(near)] = near
+                made[place] = np.pad(near, (0, wanted - len(near)), constant_values=-1)
+            table[rows] = crew.summed(made)
         # Rows whose copies crowded out their neighbours are searched wider, ...
         due = due[(table[due] < 0).any(axis=1)]
         count = min(len(unique), 4 * count)
     # ... and then compared with all, so that none is short by chance.
     _compare_all(table, due, vectors, texts, images)
     return table
+
+
+def _nearest(index: Any, vectors: NDArray[np.float32], count: int, crew: Crew) -> Ids:  # noqa: ANN401
+    """(R, count) keys of the nearest vectors in the graphs of all processes, −1 where there are fewer."""
+    keys = np.full((len(vectors), crew.size, count), -1, np.int64)
+    apart = np.full((len(vectors), crew.size, count), _FAR, np.float32)
+    others = np.arange(crew.size) != crew.number
+    keys[:, others], apart[:, others] = 0, 0
+    if len(index):
+        matches = index.search(vectors, count)
+        known = np.arange(np.asarray(matches.keys).shape[1]) < np.asarray(matches.counts)[:, None]
+        some = slice(0, known.shape[1])
+        keys[:, crew.number, some] = np.where(known, np.asarray(matches.keys).astype(np.int64), -1)
+        apart[:, crew.number, some] = np.where(known, np.asarray(matches.distances), _FAR)
+    if crew.size == 1:
+        return keys[:, 0]
+    every, far = (crew.summed(part).reshape(len(vectors), -1) for part in (keys, apart))
+    return np.take_along_axis(every, np.argsort(far, axis=1, kind="stable")[:, :count], axis=1)
 
 
 def stored_graph(
@@ -139,6 +167,7 @@ def stored_graph(
     text_ids: Ids,
     image_ids: Ids,
     method: Method = "auto",
+    crew: Crew = ALONE,
 ) -> Table:
     """The graph of these vectors, made where the folder does not hold it already.
 
@@ -149,32 +178,39 @@ def stored_graph(
         text_ids: likewise.
         image_ids: likewise.
         method: likewise.
-    Raises:
-        CheckpointError: the stored one is damaged.
+        crew: likewise; where one of the processes lacks the file, all make it.
     """
     source = hashlib.sha256(repr((vectors.shape, size, method)).encode())
     for part in (vectors.astype("<f4"), text_ids.astype("<i8"), image_ids.astype("<i8")):
         source.update(part.tobytes())
     made_from = source.hexdigest()
     file = folder / f"{made_from[:16]}.safetensors"
-    if not file.exists():
-        made = build_graph(vectors, size=size, text_ids=text_ids, image_ids=image_ids, method=method)
+    table = _read_graph(file, made_from) if file.exists() else None
+    lacking = int(crew.summed(np.array([table is None], np.int64))[0])
+    if table is not None and not lacking:
+        return table
+    made = build_graph(vectors, size=size, text_ids=text_ids, image_ids=image_ids, method=method, crew=crew)
+    if table is None:
         folder.mkdir(parents=True, exist_ok=True)
         about = {"made_from": made_from, "sha256": hashlib.sha256(made.tobytes()).hexdigest()}
-        write_bytes(file, save({GRAPH: made}, about))
-        return made
+        write_bytes(file, arrays_file({GRAPH: made}, about))
+    return made
+
+
+def _read_graph(file: Path, made_from: str) -> Table | None:
+    """A stored graph; None, and a warning, where it is damaged."""
+    # Whatever is wrong with it: the graph is made again.
     try:
-        with safe_open(file, framework="np") as opened:
-            about = opened.metadata() or {}
-            table: Table = opened.get_tensor(GRAPH)
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{file}: not a neighbour graph; remove it") from error
-    if (
-        about.get("made_from") != made_from
-        or about.get("sha256") != hashlib.sha256(table.tobytes()).hexdigest()
-    ):
-        raise CheckpointError(f"{file}: damaged, or of other vectors or pairs; remove it")
-    return table
+        arrays, about = read_arrays(file)
+        table: Table = arrays[GRAPH]
+        content = hashlib.sha256(table.tobytes()).hexdigest()
+        if (about["made_from"], about["sha256"]) == (made_from, content):
+            return table
+        reason = "of other vectors or pairs"
+    except (DataError, KeyError) as error:
+        reason = str(error)
+    warnings.warn(f"{file}: damaged ({reason}); it is made again", LimnerWarning, stacklevel=3)
+    return None
 
 
 GRAPH = "neighbours"
@@ -212,7 +248,7 @@ def write_pair_scores(scores: PairScores, run: Path) -> Path:
     held = {name: np.ascontiguousarray(values, np.float32) for name, values in scores.scores.items()}
     about = {"format": SCORES_FORMAT, "epoch": str(scores.epoch), "ids": json.dumps(scores.ids)}
     target = run / SCORES_FILE
-    write_bytes(target, save(held, about))
+    write_bytes(target, arrays_file(held, about))
     return target
 
 
@@ -227,15 +263,11 @@ def read_pair_scores(run: Path) -> PairScores:
     if not file.is_file():
         raise MissingError(f"{file}: not there; train a system that weighs pairs by their neighbourhoods")
     try:
-        with safe_open(file, framework="np") as opened:
-            about = opened.metadata() or {}
-            found = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  (no mapping)
+        found, about = read_arrays(file)
         if about.get("format") != SCORES_FORMAT:
-            raise DataError(f"{file}: format {about.get('format')!r}, expected {SCORES_FORMAT!r}")
+            raise DataError(f"format {about.get('format')!r}, expected {SCORES_FORMAT!r}")
         scores = PairScores(tuple(json.loads(about["ids"])), found, int(about["epoch"]))
-    except DataError:
-        raise
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{file}: not a file of pair scores ({error}); train the run again") from error
     for name, values in found.items():
         if values.shape != (len(scores.ids),) or values.dtype != np.float32:

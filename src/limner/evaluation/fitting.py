@@ -171,7 +171,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration, weights: Sequ
     rows = np.array(list(captions), dtype=np.int64)
     if len(rows) < LEAST:
         raise DataError(
-            f"{library.folder}: channel {name} reads captions of {counted(len(rows), 'picture')}, expected at"
+            f"{library.place}: channel {name} reads captions of {counted(len(rows), 'picture')}, expected at"
             f" least {LEAST} to fit on; the calibration that comes with limner stays"
         )
     rows = np.random.default_rng(0).permutation(rows)[:MOST]
@@ -185,7 +185,7 @@ def fit_channel(library: Library, name: str, shipped: Calibration, weights: Sequ
     form = min(costs, key=lambda one: costs[one])
     if not costs[form] < 1:
         raise DataError(
-            f"{library.folder}: captions and channel {name} say nothing of each other (Cllr"
+            f"{library.place}: captions and channel {name} say nothing of each other (Cllr"
             f" {costs[form]:.2f} bits, 1 is knowing nothing); the calibration that comes with limner stays"
         )
     evidence = fit_evidence(text_pairs(table, match), form).model_copy(

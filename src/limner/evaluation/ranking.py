@@ -350,8 +350,8 @@ def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
         raise ShapeError(f"rank: relevance for {counted(len(relevant), 'query')}, scores for {rows}")
     # a column that is named twice is one picture
     lists = [columns if len(columns) < 2 else sorted(set(columns)) for columns in relevant]
-    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-    right = _Right(np.fromiter(chain.from_iterable(lists), np.int64, int(starts[-1])), starts)
+    starts = np.cumsum([0, *map(len, lists)])
+    right = _Right(np.fromiter(chain.from_iterable(lists), np.int64), starts)
     wrong = np.flatnonzero((right.columns < 0) | (right.columns >= size))
     if len(wrong):
         row = int(right.owners()[wrong[0]])

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
+from limner.checksums import seal, unseal
 from limner.errors import DataError, MissingError
 from limner.evaluation.caption_scores import TextScores
 from limner.files import write_text
@@ -139,7 +140,7 @@ class ResultFile(Record):
         """Write ``<FOLDER>/<name>.json`` of a run folder, whole or not at all."""
         target = Path(run) / self.FOLDER / f"{self.name}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, self.model_dump_json())
+        write_text(target, seal(self.model_dump_json()))
         return target
 
     @classmethod
@@ -151,7 +152,7 @@ class ResultFile(Record):
             DataError: it is not one.
         """
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate_json(unseal(path.read_bytes(), path, f"{cls.MAKER} again"))
         except FileNotFoundError:
             raise MissingError(f"{path}: not there; {cls.MAKER} first") from None
         except OSError as error:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.crew import ALONE, Crew
 from limner.datasets.pairs import Pair
 from limner.datasets.splits import duplicate_groups, text_id
 from limner.errors import DataError
@@ -19,6 +20,7 @@ from limner.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw, draw
 from limner.evaluation.ranking import ALL, Ranks, Score, Scores, host, leading, rank, rank_blocks
 from limner.evaluation.results import TOP, About, ChoiceResult, PoolRanks, Result
 
+_QUERIES = 512  # that one of several processes ranks at a time
 Number = TypeVar("Number", bound=np.generic)
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
 """(Q, P) plain scores in a pool, their (Q,) rows and its (P,) columns → (Q, P) refined scores."""
@@ -34,6 +36,7 @@ def measure(
     probabilities: Mapping[str, NDArray[np.floating]] | None = None,
     pool_size: int = POOL_SIZE,
     pool_count: int = POOL_COUNT,
+    crew: Crew = ALONE,
 ) -> Result:
     """Rank every text's picture in the shared pools and in the full set, plain and refined.
 
@@ -50,6 +53,7 @@ def measure(
         probabilities: relation → (N,) predicted for each pair.
         pool_size: pictures per pool; a set with fewer gets the full set alone.
         pool_count: pools drawn, seeds 0…count−1.
+        crew: of several processes each ranks some of the queries against all pictures.
     Raises:
         ShapeError: a block has another shape than was asked for.
         DataError: a pair has no group or lacks a label.
@@ -69,7 +73,7 @@ def measure(
             found = _scored(score, refine, queries[pool.queries], pool.pictures, columns[pool.queries])
             pools.append(found.ranks(queries[pool.queries], len(pool.pictures), pool.seed))
         every = np.arange(len(pairs)), np.arange(len(first)), columns[np.array(copies)]
-        full = _scored(score, refine, *every, whole=True)
+        full = _shared(score, refine, *every, crew=crew)
         pools += [] if legacy else [full.of(queries).ranks(queries, len(first), None)]
         names = [pairs[row].id for row in queries[first]]
         top, refined_top = (
@@ -125,6 +129,11 @@ class _Scored:
     top: NDArray[np.int64]
     refined_top: NDArray[np.int64]
 
+    @property
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """All of them, in order."""
+        return self.plain, self.refined, self.gaps, self.top, self.refined_top
+
     def of(self, rows: NDArray[np.int64]) -> "_Scored":
         """Those of some queries."""
 
@@ -144,6 +153,34 @@ class _Scored:
             refined=tuple(self.refined.tolist()),
             gaps=tuple(self.gaps.tolist()),
         )
+
+
+def _shared(
+    score: Score,
+    refine: Refine | None,
+    rows: NDArray[np.int64],
+    pictures: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    *,
+    crew: Crew,
+) -> _Scored:
+    """Rank queries against all pictures, each block of queries by one process; see `_scored`."""
+    count, best = len(rows), min(TOP, len(pictures))
+    finer = 0 if refine is None else count
+    kept = _Scored(
+        np.zeros(count),
+        np.zeros(finer),
+        np.zeros(count if len(pictures) > 1 else 0),
+        np.zeros((count, best), np.int64),
+        np.zeros((finer, best if finer else 0), np.int64),
+    )
+    for start in range(0, count, _QUERIES)[crew.number :: crew.size]:
+        some = slice(start, start + _QUERIES)
+        found = _scored(score, refine, rows[some], pictures, columns[some], whole=True)
+        for whole, part in zip(kept.parts, found.parts, strict=True):
+            if len(whole):
+                whole[some] = part
+    return _Scored(*map(crew.summed, kept.parts))
 
 
 def _scored(

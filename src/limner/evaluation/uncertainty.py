@@ -203,7 +203,7 @@ def _resample(
     def resampled(column: Values) -> Callable[[Weights], Values]:
         if statistic == "median":
             return lambda weights: weighted_median(column, weights[:, owner])
-        sums, sizes = np.bincount(owner, column, minlength=total), np.bincount(owner, minlength=total)
+        sums, sizes = np.bincount(owner, column), np.bincount(owner)
         return lambda weights: (weights @ sums) / (weights @ sizes)
 
     drawn = bootstrap(

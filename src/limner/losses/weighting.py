@@ -314,7 +314,6 @@ def sampled_discrepancy(
         at = some[:, None].expand(-1, samples)
         for _ in range(2):
             drawn = (torch.rand(at.shape, generator=generator) * counts[at]).long()
-            drawn = torch.minimum(drawn, (counts[at] - 1).clamp(min=0))
             # a neighbour without neighbours of its own stands for itself
             at = torch.where(counts[at] > 0, indices[(offsets[at] + drawn).clamp(max=len(indices) - 1)], at)
         near = embedding_bag(at.to(held.device), held, mode="mean")

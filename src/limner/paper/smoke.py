@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SHARED = {
     "backbone": "drawings",
-    "data": {"set": "picturebook", "split": "grouped"},
+    "data": {"set": "picturebook", "split": "grouped", "vectors": "random"},
     "loop": {"metric": "MRR"},
 }
 STORIES = ("vrss-1", "gsda-1")

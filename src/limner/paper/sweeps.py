@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
+from limner.checksums import seal, unseal
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
 from limner.paper.conditions import settings_from
@@ -193,7 +194,7 @@ def sweep(
             _, state = checkpoint.load(folder / BEST)
             ended = {"epoch": state["epoch"], "validation": state["validation"]}
             point = Point(settings=settings, seed=seed, about=about, **ended)
-            write_text(folder / POINT, Done(config=resolved, point=point).model_dump_json() + "\n")
+            write_text(folder / POINT, seal(Done(config=resolved, point=point).model_dump_json() + "\n"))
         yield point
 
 
@@ -209,7 +210,7 @@ def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
     if not file.is_file():
         return None
     try:
-        done = Done.model_validate_json(file.read_bytes())
+        done = Done.model_validate_json(unseal(file.read_bytes(), file, "remove its folder"))
     except ValidationError as error:
         raise DataError(
             f"{file}: not a finished training of a sweep ({error.errors()[0]['msg']}); remove its folder"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from limner.counts import counted
 from limner.datasets.features import Features
 from limner.datasets.pairs import Pair
-from limner.encoders.colour import CellColours
+from limner.encoders.pixels import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
 from limner.evaluation.caption_scores import text_scores
 from limner.evaluation.ranking import Score

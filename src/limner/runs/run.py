@@ -18,9 +18,10 @@ from pydantic import ValidationError
 
 from limner.arrays import ByteArray, ImageVectors, unit_rows
 from limner.datasets.pairs import PairSet
-from limner.devices import Precision
+from limner.devices import Precision, device_of
 from limner.encoders.catalogue import weight_file
-from limner.encoders.pixels import PixelEncoder, build, frame, transform_of
+from limner.encoders.framing import frame
+from limner.encoders.pixels import PixelEncoder, build, transform_of
 from limner.encoders.weight_files import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
 from limner.evaluation.choice import default_choices
@@ -36,12 +37,13 @@ from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems import system
 from limner.systems.base import Capabilities, Model
 from limner.systems.gsda.model import Gsda
-from limner.training import checkpoint
+from limner.training import checkpoint, processes
 from limner.training.checkpoint import Position
 from limner.training.corpus import PictureRows, open_corpus, rows_of
 from limner.training.framing import WHOLE
 from limner.training.loop import BEST
 from limner.training.settings import RunConfig
+from limner.training.shares import crew
 
 
 class Backbone(Record):
@@ -188,7 +190,8 @@ class Run:
     ) -> Measured:
         """Measure ranks, predicted relations and more, with the refinement that was chosen on validation.
 
-        The only place where a run meets test rows; it makes a result and never a checkpoint.
+        The only place where a run meets test rows; it makes a result and never a checkpoint. Under torchrun
+        the processes share texts, pictures and queries, and each has the whole result.
 
         Args:
             part: of its own split of its own data.
@@ -213,7 +216,8 @@ class Run:
             raise ConfigError(
                 f"{self.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
             )
-        data, pictures = self.data(weights=weights)
+        with processes.first_alone():
+            data, pictures = self.data(weights=weights)
         pairs = data.split(part)
         texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
         refined, probabilities, settings = None, {}, {}
@@ -239,14 +243,23 @@ class Run:
         score = model.scorer(texts, images)
         asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
         if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
-            _, pictures = self.data(plain=True, weights=weights)
+            with processes.first_alone():
+                _, pictures = self.data(plain=True, weights=weights)
         meter = stories if protocol == "pools" else None
         sequences = None if meter is None else meter.measure(about, pairs, score, pictures)
         if sequences is not None and isinstance(model, Gsda) and can.captions:
             captions = generated(sequences, model, pairs, pictures)
             sequences = sequences.model_copy(update={"captions": captions})
         return Measured(
-            measure(about, pairs, data.relations, score=score, refine=refined, probabilities=probabilities),
+            measure(
+                about,
+                pairs,
+                data.relations,
+                score=score,
+                refine=refined,
+                probabilities=probabilities,
+                crew=crew(model.device),
+            ),
             tuple(measure_choices(about, pairs, score, c, distractors=distractors) for c in asked),
             sequences,
         )
@@ -412,13 +425,13 @@ def library_runs(
     Args:
         model: the model or its folder, or None.
         metric: likewise.
-        device: torch device of those that are opened here.
+        device: of those that are opened here, as `limner.devices.device_of` takes it.
     Raises:
         ConfigError: see `Run.for_library`; or either is of the other kind, naming the option it goes with.
         MissingError, CheckpointError: see `Run.open`.
     """
     found = [
-        one if one is None or isinstance(one, Run) else Run.for_library(one, device)
+        one if one is None or isinstance(one, Run) else Run.for_library(one, device_of(device))
         for one in (model, metric)
     ]
     for run, space in zip(found, (MODEL, DOCUMENT), strict=True):

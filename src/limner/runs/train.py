@@ -32,7 +32,7 @@ from limner.systems import read_config, system
 from limner.systems.base import backbone_of
 from limner.training import processes
 from limner.training.corpus import Corpus, corpus_of, open_corpus
-from limner.training.loop import Event
+from limner.training.loop import BEST, Event
 from limner.training.settings import RunConfig, replaced
 
 
@@ -113,6 +113,8 @@ def train(
         raise ConfigError(
             f"train: {settings.system} is fitted at once, in full precision; leave loop.precision out"
         )
+    if processes.several() and not can.gradients:
+        raise ConfigError(f"train: {settings.system} is fitted at once, by one process; leave torchrun out")
     more_is_better = maximise(settings.loop.metric)
 
     def read(done: int, total: int) -> None:
@@ -157,6 +159,7 @@ def train(
         sentences=text_encoder(SENTENCES) if can.sentences else None,
         multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
     )
+    processes.mirror(to / BEST)
     processes.leave()
     if not finished:
         raise StoppedError

@@ -5,35 +5,49 @@ nothing; refinement is chosen once, afterwards.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
+from limner.checksums import seal, unseal
 from limner.datasets.splits import text_id
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.evaluation.choice import answer, draw_choices
 from limner.evaluation.pools import different
-from limner.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Score, host, rank, rank_blocks
+from limner.evaluation.ranking import (
+    ALL,
+    BLOCK_CELLS,
+    Metric,
+    Ranking,
+    Score,
+    host,
+    rank,
+    rank_blocks,
+)
 from limner.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
 from limner.evaluation.relations import average_precision
 from limner.evaluation.stories import same_document
 from limner.files import write_text
 from limner.library.channels import Evidence
-from limner.systems.base import Capabilities, Model
+from limner.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model
+from limner.training import processes
 from limner.training.batches import stories_of
 from limner.training.corpus import Corpus, PictureRows, Rows
+from limner.training.shares import in_shares, summed
 
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
 MAP = "mAP"
 CHOICE = "C@"
 HINGE = "hinge"
 _BLOCK = 512
+"""Pictures, queries or texts that one of several processes takes at a time."""
 T = TypeVar("T")
 
 
@@ -66,12 +80,12 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
         texts, images, columns = vectors(model, corpus.pictures, rows, can)
         score, shape = model.scorer(texts, images), (len(texts), len(images))
         right = columns[:, None].tolist()
-        ranking = rank_blocks(lambda start, stop: score(slice(start, stop), ALL), shape, right)
+        ranking = shared_ranking(score, shape, right, model.device)
         found = {name: Metric.parse(name)(ranking) for name in METRICS}
         for one in questions:
             found[f"{CHOICE}{one.c}"] = float(np.mean(answer(score, np.arange(len(columns)), columns, one)))
         if metric == HINGE:
-            found[HINGE] = mean_hinge(score, len(images), columns, can.margin)
+            found[HINGE] = mean_hinge(score, len(images), columns, can.margin, model.device)
         if can.relations:
             probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
             known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
@@ -109,24 +123,63 @@ def vectors(
 
 
 def _images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
-    """(M, …) pictures of some places, taken in blocks."""
-    blocks = [places[start : start + _BLOCK] for start in range(0, len(places), _BLOCK)]
-    found: FloatArray = np.concatenate([model.encode_image(pictures.take(some)) for some in blocks])
-    return found
+    """(M, …) pictures of some places, taken in blocks, each by one process."""
+
+    def made(some: slice) -> FloatArray:
+        return model.encode_image(pictures.take(places[some]))
+
+    return in_shares(len(places), _BLOCK, made, model.device)
 
 
 def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
-    """(N, …) texts of some rows; models of sequences read every story whole, in its order."""
+    """(N, …) texts of some rows; models of sequences read every story whole, in its order.
+
+    Texts of like length are read together, each block of them by one process.
+    """
+    texts = rows.texts
     if not can.stories:
-        found: FloatArray = model.encode_text(rows.texts)
-        return found
+        order = np.argsort([len(text) for text in texts], kind="stable")
+
+        def made(some: slice) -> FloatArray:
+            return model.encode_text([texts[place] for place in order[some].tolist()])
+
+        read = in_shares(len(texts), ENCODE_BATCH, made, model.device)
+        return read[np.argsort(order)]
+    found = np.zeros((len(texts), *model.shape), np.float32)
     stories = stories_of(rows.pairs)
-    parts = model.encode_stories([[rows.pairs[place].text for place in story] for story in stories])
-    together: FloatArray = np.concatenate(parts)
-    return together[np.argsort(np.concatenate(stories))]
+    starts = range(0, len(stories), ENCODE_STORIES)
+    for start in starts[processes.rank() :: processes.count()]:
+        some = stories[start : start + ENCODE_STORIES]
+        parts = model.encode_stories([[texts[place] for place in story] for story in some])
+        found[np.concatenate(some)] = np.concatenate(parts)
+    return summed(found, model.device)
 
 
-def mean_hinge(score: Score, pictures: int, columns: NDArray[np.int64], margin: float) -> float:
+def shared_ranking(
+    score: Score, shape: tuple[int, int], right: Sequence[Sequence[int]], device: torch.device
+) -> Ranking:
+    """As `limner.evaluation.ranking.rank_blocks`, each block of queries by one process."""
+    rows, size = shape
+    counts = np.zeros((3, rows), np.int64)
+    for start in range(0, rows, _BLOCK)[processes.rank() :: processes.count()]:
+        stop = min(start + _BLOCK, rows)
+
+        def some(first: int, last: int, start: int = start) -> Any:  # noqa: ANN401  (see `Score`)
+            return score(slice(start + first, start + last), ALL)
+
+        found = rank_blocks(some, (stop - start, size), right[start:stop], first=start)
+        counts[:, start:stop] = found.better, found.equal, found.tied
+    better, equal, tied = summed(counts, device)
+    return Ranking(better, equal, tied, size)
+
+
+def mean_hinge(
+    score: Score,
+    pictures: int,
+    columns: NDArray[np.int64],
+    margin: float,
+    device: torch.device | None = None,
+) -> float:
     """What the average wrong picture of a text, and wrong text of a picture, costs: the validation loss.
 
     Args:
@@ -134,6 +187,7 @@ def mean_hinge(score: Score, pictures: int, columns: NDArray[np.int64], margin: 
         pictures: M.
         columns: (N,) the picture of each text; its other texts are not wrong.
         margin: score units, > 0.
+        device: of the group of processes, where there are several.
     Returns:
         Mean of both directions over all wrong pairs; 0 where there are none.
     Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
@@ -141,9 +195,11 @@ def mean_hinge(score: Score, pictures: int, columns: NDArray[np.int64], margin: 
     """
     rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # beside a block lie its costs
     blocks = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
-    true, costs = np.empty(rows, np.float32), np.zeros((2, rows))
+    blocks = blocks[processes.rank() :: processes.count()]
+    true, costs = np.zeros(rows, np.float32), np.zeros((2, rows))
     for some in blocks:
         true[some] = host(score(some, ALL))[np.arange(some.stop - some.start), columns[some]]
+    true = summed(true, device)
     best = np.full(pictures, -np.inf, np.float32)
     np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
     for some in blocks:
@@ -153,6 +209,7 @@ def mean_hinge(score: Score, pictures: int, columns: NDArray[np.int64], margin: 
             found = np.maximum(0, margin + table - reference)
             # text by text, so that the sum is the same for blocks of any size
             costs[direction, some] = found.sum(axis=1, where=wrong, dtype=np.float64)
+    costs = summed(costs, device)
     count = 2 * rows * (pictures - 1)
     return float(costs.sum()) / count if count else 0.0
 
@@ -269,7 +326,7 @@ def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
 
 def write_pairwise(run: Path, evidence: Evidence) -> None:
     """Store it, whole or not at all."""
-    write_text(run / PAIRWISE, evidence.model_dump_json() + "\n")
+    write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
 
 
 def read_pairwise(run: Path) -> Evidence:
@@ -285,7 +342,7 @@ def write_refinement(run: Path, refinement: Refinement) -> None:
     """Store a refinement beside the weights, whole or not at all."""
     # JSON has no infinity, so the threshold is a string.
     stored = asdict(refinement) | {"threshold": str(refinement.threshold)}
-    write_text(run / REFINEMENT, json.dumps(stored, sort_keys=True) + "\n")
+    write_text(run / REFINEMENT, seal(json.dumps(stored, sort_keys=True) + "\n"))
 
 
 def read_refinement(run: Path) -> Refinement:
@@ -305,7 +362,9 @@ def read_refinement(run: Path) -> Refinement:
 def _stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
     """What training left at its end."""
     try:
-        return parse(file.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return parse(unseal(file.read_bytes(), file, "run limner train to its end"))
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
         raise CheckpointError(f"{file}: no {what} there ({reason}); run limner train to its end") from error

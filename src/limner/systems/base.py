@@ -24,8 +24,8 @@ from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.devices import Precision, autocast
 from limner.encoders.catalogue import text_encoder
-from limner.encoders.colour import CellColours
 from limner.encoders.pixels import (
+    CellColours,
     DrawingGrid,
     DrawingNet,
     FromBytes,

@@ -5,6 +5,7 @@ The blocks before are computed once. It is of no paper: its run is exported as t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,18 +19,9 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.features import MirroredFeatures
 from limner.datasets.mixture import WEIGHT
-from limner.encoders.base_encoder import FIRST, MAPS, ROW, features_of, open_blocks
-from limner.encoders.base_network import (
-    BLOCKS,
-    CLASSES,
-    FEATURES,
-    WIDTHS,
-    BaseCard,
-    BaseNet,
-    BaseShape,
-    published_backbone,
-    save_base,
-)
+from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
+from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
+from limner.encoders.base_network import BaseNet, published_backbone, save_base
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import ShapeError
 from limner.losses.checks import product
@@ -40,6 +32,7 @@ from limner.training.batches import epoch_order
 from limner.training.corpus import Corpus
 from limner.training.loop import BEST
 from limner.training.settings import RunConfig, every_preset, replaced
+from limner.training.shares import share_of, whole
 
 DRAWN = 256
 """Classes of a step."""
@@ -224,9 +217,12 @@ class PictureBatch:
         ids: of the pairs, (T,).
         texts: (T,) int64, which training pairs they are.
         owners: (T,) int64, which of the B pictures a text is of.
-        rows: (B, R) stored rows.
+        rows: (P, R) stored rows of the P pictures of this process's share.
         neg: (T, B) bool, the pictures that are truly wrong for a text.
         stories: (B,) int64, equal for pictures of one story.
+        shares: pictures of every process, with sum B; P is one of them.
+        text_shares: texts of every process, with sum T.
+        own_texts: which training pairs the texts of this share are.
     """
 
     ids: tuple[str, ...]
@@ -235,6 +231,9 @@ class PictureBatch:
     rows: Tensor
     neg: Tensor
     stories: Tensor
+    shares: tuple[int, ...]
+    text_shares: tuple[int, ...]
+    own_texts: Tensor
 
 
 class BaseTask(Task[BaseConfig, BaseModel]):
@@ -266,22 +265,20 @@ class BaseTask(Task[BaseConfig, BaseModel]):
             [names[pair.seq] if pair.seq else -1 - number for number, pair in enumerate(pairs)], np.int64
         )
         self._size = min(config.data.batch, len(pairs))
-        self._rank, self._processes = processes.rank(), processes.count()
-        self._steps = len(self._dealt(0)) // self._processes
+        self._steps = len(self._dealt(0))
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of one process."""
+        """Batches of an epoch."""
         return self._steps
 
     def batches(self, epoch: int) -> Iterator[PictureBatch]:
-        """Batches of an epoch; they follow from seed, process and epoch."""
+        """Batches of an epoch; they follow from seed and epoch."""
         self.model.as_published = epoch < self.config.heads_epochs
         dealt = self._dealt(epoch)
         for step in range(self._steps):
-            number = step * self._processes + self._rank
-            random = np.random.default_rng([self.config.loop.seed, epoch, number])
-            yield self._batch(dealt[number], random)
+            random = np.random.default_rng([self.config.loop.seed, epoch, step])
+            yield self._batch(dealt[step], random)
 
     def _dealt(self, epoch: int) -> list[NDArray[np.int64]]:
         """The pictures of every batch of an epoch; in each epoch as many batches."""
@@ -309,9 +306,15 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
         rows, device = self._corpus.train, self.model.device
         turned = random.random(len(chosen)) < 0.5
-        values = self._rows(self._places[chosen], turned)
+        shares = share_of(len(chosen))
+        start = sum(shares[: processes.rank()])
+        own = slice(start, start + shares[processes.rank()])
+        values = self._rows(self._places[chosen[own]], turned[own])
+        counts = [len(self._texts[picture]) for picture in chosen]
+        ends = np.cumsum([0, *counts])
+        edges = ends[np.cumsum([0, *shares])].tolist()
         texts = np.concatenate([self._texts[picture] for picture in chosen])
-        owners = np.repeat(np.arange(len(chosen)), [len(self._texts[picture]) for picture in chosen])
+        owners = np.repeat(np.arange(len(chosen)), counts)
         said = rows.text_ids[texts]
         right = np.zeros((len(texts), len(chosen)), bool)
         for column in range(len(chosen)):  # a picture is right for every text that equals one of its own
@@ -323,6 +326,9 @@ class BaseTask(Task[BaseConfig, BaseModel]):
             torch.from_numpy(values).to(device),
             torch.from_numpy(~right).to(device),
             torch.from_numpy(self._stories[chosen]).to(device),
+            tuple(shares),
+            tuple(end - start for start, end in pairwise(edges)),
+            torch.from_numpy(texts[edges[processes.rank()] : edges[processes.rank() + 1]]),
         )
 
     def _rows(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> FloatArray:
@@ -336,10 +342,12 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
         config, net = self.config, self.model.net
         features = self.model.features_of(batch.rows)
-        pictures = net.joint(features)
+        pictures = whole(net.joint(features), batch.shares)
         device = self.model.device
-        english = net.sentence(self._english[batch.texts].to(device))
-        foreign = net.foreign(self._foreign[batch.texts].to(device))
+        english, foreign = (
+            whole(side(vectors[batch.own_texts].to(device)), batch.text_shares)
+            for side, vectors in ((net.sentence, self._english), (net.foreign, self._foreign))
+        )
         losses = {
             "english": info_nce_of_many(
                 product(english, pictures.t()) / config.temperature, batch.owners, batch.neg
@@ -352,7 +360,7 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
             # looks follow the backbone and do not bend it
-            looks = net.looks(features.detach())
+            looks = whole(net.looks(features.detach()), batch.shares)
             own = torch.arange(len(stories), device=device)
             losses["looks"] = same_group(looks, stories, own, config.look_temperature)
             total = total + config.look_weight * losses["looks"]

@@ -30,6 +30,7 @@ from limner.systems.base import (
 )
 from limner.training.batches import Batch
 from limner.training.corpus import Corpus
+from limner.training.processes import several
 from limner.training.settings import Preset, RunConfig
 
 Kind = Literal["linear", "product", "mlp"]
@@ -260,7 +261,7 @@ class ImageHead(nn.Module):
             raise ShapeError(
                 f"cmcm: picture features have shape {tuple(features.shape)}, expected (B, {due})"
             )
-        if self.training and len(features) < 2:
+        if self.training and len(features) < 2 and not several():
             raise ShapeError("cmcm: one picture in a training batch, expected at least 2 for batch norm")
         return nn.functional.normalize(self.project(self.norm(features)), dim=1)
 
@@ -411,7 +412,9 @@ class CmcmTask(Task[CmcmConfig, Cmcm]):
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name."""
-        loss, out = self.config.loss, self.model(batch.words, batch.lengths, batch.pictures)
+        loss, own = self.config.loss, self.model(batch.words, batch.lengths, batch.pictures)
+        logits = None if own.logits is None else batch.whole(own.logits)
+        out = Joint(batch.whole(own.texts), batch.whole(own.images), logits, None)
         if loss.ranking == "batch_hard":
             ranking = batch_hard(
                 out.texts, out.images, loss.margin, batch.neg, geometry=loss.geometry, within=loss.within
@@ -422,6 +425,7 @@ class CmcmTask(Task[CmcmConfig, Cmcm]):
         found = {"ranking": ranking}
         total = ranking
         if self.model.coherence is not None and self._weights is not None:
+            assert out.logits is not None  # noqa: S101  (the type checker's: there is a module for them)
             found["relations"] = relation_loss(
                 out.logits, self._labels[batch.rows], self._weights, loss.relation_form
             )

@@ -245,7 +245,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of one process in an epoch, on average over both stages and rounded up."""
+        """Whole batches of an epoch, on average over both stages and rounded up."""
         first, epochs = self.config.sentence_epochs, self.config.loop.epochs
         total = first * self._pairs.steps_per_epoch + (epochs - first) * self._stories.steps_per_epoch
         return max(1, math.ceil(total / epochs))
@@ -263,19 +263,19 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
         """The order loss of the batch's stage, summed over pairs or per story, as the authors do."""
         config = self.config
         if isinstance(batch, Batch):
-            texts = self.model.sentences(self.texts(batch), batch.lengths)
-            images = self.model.pictures(batch.pictures)
+            texts = batch.whole(self.model.sentences(self.texts(batch), batch.lengths))
+            images = batch.whole(self.model.pictures(batch.pictures))
             return {"total": sentence_order(texts, images, config.sentence_margin, batch.neg)}
         stories = batch.stories
         sentences, images = self._first_stage()
-        steps = stories.steps
-        first = (steps.cumsum(0) - steps).to(stories.rows.device)
-        coherence = self._coherence[stories.rows[first]] if config.model.coherence else None
-        made = self.model.stories(sentences[stories.rows], steps, coherence)
+        steps, rows = stories.own_steps, stories.own_rows
+        first = (steps.cumsum(0) - steps).to(rows.device)
+        coherence = self._coherence[rows[first]] if config.model.coherence else None
+        made = stories.whole(self.model.stories(sentences[rows], steps, coherence))
         loss = story_order(
             made,
             images[stories.rows],
-            steps,
+            stories.steps,
             batch.shuffled.to(made.device),
             margin=config.story_margin,
             neg=stories.neg,

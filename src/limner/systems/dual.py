@@ -154,8 +154,9 @@ class DualTask(Task[DualConfig, Dual]):
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The softmax."""
-        texts = self.model(self._texts[batch.rows], batch.steps)
-        logits = product(self.model.scale * texts, self.model.pictures(batch.pictures).t())
+        texts = batch.whole(self.model(self._texts[batch.own_rows], batch.own_steps))
+        images = batch.whole(self.model.pictures(batch.pictures))
+        logits = product(self.model.scale * texts, images.t())
         return {"total": info_nce(logits, batch.neg)}
 
 

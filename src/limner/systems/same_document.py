@@ -80,7 +80,7 @@ class DocumentTask(Task[DocumentConfig, SameDocument]):
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """How well a picture tells its story's others from all other pictures."""
-        vectors = self.model.pictures(batch.pictures)
+        vectors = batch.whole(self.model.pictures(batch.pictures))
         ids = self._batches.image_ids[batch.rows]
         return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}
 

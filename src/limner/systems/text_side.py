@@ -66,8 +66,8 @@ class TextTask(Task[C, T]):
             self._vectors = torch.from_numpy(encoded).to(model.device)
 
     def texts(self, batch: Batch) -> Tensor:
-        """(S, L) int64 words of a batch, or the (S, W) vectors of its sentences."""
-        return batch.words if self._vectors is None else self._vectors[batch.rows]
+        """(R, L) int64 words of a batch's share, or the (R, W) vectors of its sentences."""
+        return batch.words if self._vectors is None else self._vectors[batch.own_rows]
 
 
 class TextReader(nn.Module):

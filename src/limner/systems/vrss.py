@@ -4,7 +4,7 @@ With its two ablations: no latents (VRSS-VAE) and no context (VRSS-GlobalCon). R
 a generated vector and a picture's features.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -127,6 +127,18 @@ class Generated(NamedTuple):
     prior: tuple[Tensor, Tensor] | None
     latents: Tensor | None
     attention: Tensor | None
+
+    def whole(self, joined: Callable[[Tensor], Tensor]) -> "Generated":
+        """The same of all shares of a batch, without attention."""
+        means, log_variances, posterior, prior, latents, _ = self
+        return Generated(
+            joined(means),
+            None if log_variances is None else joined(log_variances),
+            None if posterior is None else (joined(posterior[0]), joined(posterior[1])),
+            None if prior is None else (joined(prior[0]), joined(prior[1])),
+            latents,
+            None,
+        )
 
 
 class Vrss(TextModel, StoryModel, FixedFeatures):
@@ -261,8 +273,8 @@ class VrssTask(TextTask[VrssConfig, Vrss]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
         config = self.config
-        made = self.model(self.texts(batch), batch.lengths, batch.steps)
-        gold = self.model.pictures(batch.pictures)
+        made = self.model(self.texts(batch), batch.lengths, batch.own_steps).whole(batch.whole)
+        gold = batch.whole(self.model.pictures(batch.pictures))
         scores = product(nn.functional.normalize(made.means, dim=1), gold.t())
         over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
         hinge = generated_hinge(scores, config.margin, batch.neg, config.anchor, over).mean()

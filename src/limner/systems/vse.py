@@ -117,7 +117,8 @@ class VseTask(TextTask[VseConfig, Vse]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The hinge, per pair."""
         config, model = self.config, self.model
-        scores = product(model.texts(self.texts(batch), batch.lengths), model.pictures(batch.pictures).t())
+        texts = batch.whole(model.texts(self.texts(batch), batch.lengths))
+        scores = product(texts, batch.whole(model.pictures(batch.pictures)).t())
         hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
         return {"total": hinge(scores, config.margin, batch.neg)}
 

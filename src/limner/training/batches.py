@@ -1,4 +1,4 @@
-"""Batches of training pairs or of whole stories, in an order that seed, process and epoch fix.
+"""Batches of training pairs or of whole stories, in an order that seed and epoch fix.
 
 A batch of pairs is a batch of stories of one step each.
 """
@@ -20,6 +20,7 @@ from limner.threads import ahead
 from limner.training import processes
 from limner.training.corpus import Corpus, FileRows
 from limner.training.settings import RunConfig
+from limner.training.shares import share_of, whole
 
 Chosen = NDArray[np.int64]
 Part = tuple[Chosen, np.random.Generator]
@@ -32,16 +33,19 @@ _PARTS = 1  # sets the generators of pictures' parts apart from that of a batch
 class Batch:
     """S pairs of one step of training; where stories are drawn, all steps of B stories.
 
+    Of several processes each encodes a share: R of the S pairs, which are whole stories. Losses are of all.
+
     Attributes:
         ids: of the pairs, (S,).
         rows: (S,) int64, which training pairs they are.
-        words: (S, L) int64; (S, 1) of padding for systems without a vocabulary.
-        lengths: (S,) int64, on the CPU.
+        words: (R, L) int64; (R, 1) of padding for systems without a vocabulary.
+        lengths: (R,) int64, on the CPU.
         steps: (B,) int64 of each story, on the CPU; ones where pairs are drawn.
-        pictures: S features or bytes.
+        pictures: R features or bytes.
         neg: (S, S) bool, the truly wrong pairs.
         epoch: from 0, for terms that are weighed in slowly.
         near: pairs drawn beside them, such as a neighbour of each; None for most systems.
+        shares: pairs of each process, with sum S; R is one of them.
     """
 
     ids: tuple[str, ...]
@@ -53,6 +57,31 @@ class Batch:
     neg: Tensor
     epoch: int = 0
     near: "Batch | None" = None
+    shares: tuple[int, ...] = ()
+
+    @property
+    def own(self) -> slice:
+        """The R pairs that this process encodes."""
+        if len(self.shares) < 2:
+            return slice(None)
+        start = sum(self.shares[: processes.rank()])
+        return slice(start, start + self.shares[processes.rank()])
+
+    @property
+    def own_rows(self) -> Tensor:
+        """(R,) int64, which training pairs these are."""
+        return self.rows[self.own]
+
+    @property
+    def own_steps(self) -> Tensor:
+        """(·,) int64 of each of their stories, with sum R."""
+        if len(self.shares) < 2:
+            return self.steps
+        return torch.split(self.steps, share_of(len(self.steps)))[processes.rank()]
+
+    def whole(self, made: Tensor) -> Tensor:
+        """(R, …) of this share → (S, …) of all shares, with gradients."""
+        return whole(made, self.shares)
 
     @property
     def stories(self) -> Tensor:
@@ -111,11 +140,11 @@ class Batches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of one process; the remainder of an epoch's order is left for other epochs."""
-        return max(1, self._count // (self.size * processes.count()))
+        """Whole batches; the remainder of an epoch's order is left for other epochs."""
+        return max(1, self._count // self.size)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Batches of an epoch; their order follows from seed, process and epoch."""
+        """Batches of an epoch; their order follows from seed and epoch, for any number of processes."""
 
         def made(part: Part) -> Batch:
             chosen, _ = part
@@ -145,16 +174,20 @@ class Batches:
         seed = self._config.loop.seed
         order = np.random.default_rng([seed, epoch]).permutation(self._count)
         for step in range(self.steps_per_epoch):
-            start = (step * processes.count() + processes.rank()) * self.size
+            start = step * self.size
             yield order[start : start + self.size], np.random.default_rng([seed, epoch, start])
 
     def batch(self, chosen: Chosen, steps: Tensor | None = None, *, epoch: int) -> Batch:
         """Some rows as a batch; of pictures that are files seed, epoch and row say which part is seen."""
         rows, device, pictures = self._rows, self._device, self._pictures
-        lengths, places = self._lengths[chosen], rows.places[chosen]
+        counts = torch.ones(len(chosen), dtype=torch.int64) if steps is None else steps
+        shares = tuple(int(part.sum()) for part in torch.split(counts, share_of(len(counts))))
+        start = sum(shares[: processes.rank()])
+        own = chosen[start : start + shares[processes.rank()]]
+        lengths, places = self._lengths[own], rows.places[own]
         if isinstance(pictures, FileRows):
             seed = self._config.loop.seed
-            values = pictures.drawn(places, [(seed, epoch, row, _PARTS) for row in chosen.tolist()])
+            values = pictures.drawn(places, [(seed, epoch, row, _PARTS) for row in own.tolist()])
         else:
             values = pictures.take(places)
         plain = values if values.dtype == np.uint8 else values.astype(np.float32)
@@ -165,12 +198,13 @@ class Batches:
         return Batch(
             tuple(rows.pairs[row].id for row in chosen),
             taken,
-            torch.from_numpy(self._words[chosen, : int(lengths.max())]).to(device),
+            torch.from_numpy(self._words[own, : int(lengths.max())]).to(device),
             torch.from_numpy(lengths),
-            torch.ones(len(chosen), dtype=torch.int64) if steps is None else steps,
+            counts,
             torch.from_numpy(plain).to(device),
             neg,
             epoch,
+            shares=shares,
         )
 
     def usable(self, rows: Tensor) -> Tensor:

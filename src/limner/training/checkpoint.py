@@ -62,12 +62,6 @@ def _checksum(tensors: Mapping[str, Tensor], state: str) -> str:
     return arrays_checksum(content, {**kinds, "state": state})
 
 
-def has_checksum(path: Path) -> bool:
-    """Whether a checkpoint has one; older versions wrote none."""
-    with safe_open(path, framework="pt") as file:
-        return "checksum" in (file.metadata() or {})
-
-
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors (on the CPU) and state of a file that `save` wrote.
 

@@ -17,11 +17,12 @@ from PIL import Image
 from limner.arrays import ByteArray
 from limner.counts import counted
 from limner.datasets import split_source
-from limner.datasets.features import Features, Layer, block_features, picture_features
+from limner.datasets.features import FeatureKey, Features, Layer, block_features, picture_features
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.datasets.registry import data_set
 from limner.errors import ConfigError, DataError, ShapeError, unknown
+from limner.locations import location
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.threads import ahead, cores
@@ -241,6 +242,8 @@ def open_corpus(
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
     if layer == "blocks":
+        if config.features_from:
+            raise ConfigError("data.features_from: rows of blocks are read from a disk; leave it out")
         return data, block_features(
             data, Path(config.features), mirrored=mirrored, device=device, report=report
         )
@@ -252,8 +255,29 @@ def open_corpus(
         weights=weights,
         device=device,
         report=report,
+        elsewhere=_elsewhere(config),
     )
     return data, features
+
+
+def _elsewhere(config: DataConfig) -> Callable[[FeatureKey, Sequence[str]], Features] | None:
+    """Opens stores at `features_from`, if there is such an address.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not config.features_from:
+        return None
+    at = location(config.features_from)
+    if at is None:
+        raise ConfigError(
+            f"data.features_from {config.features_from!r}: expected an address such as s3://BUCKET/FOLDER; a"
+            " folder is data.features"
+        )
+    from limner.datasets.remote_features import open_remote
+
+    cache, most_gb = Path(config.features), config.features_cache_gb
+    return lambda key, ids: open_remote(at, key, ids, cache, most_gb=most_gb)
 
 
 def _limited(data: PairSet, limit: int) -> PairSet:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from limner.arrays import ByteArray
-from limner.encoders.pixels import SIDE_PX, frame, shorter_side_px
+from limner.encoders.framing import SIDE_PX, frame, shorter_side_px
 
 Crop = Literal["none", "random", "resized"]
 AREA, SHAPE, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10

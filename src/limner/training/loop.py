@@ -24,7 +24,7 @@ from limner.config import Config
 from limner.devices import Precision, autocast
 from limner.errors import NumericsError
 from limner.files import make_folder, write_lines
-from limner.training import checkpoint, processes
+from limner.training import checkpoint, processes, shares
 from limner.training.checkpoint import RESUME, Position, State
 
 BEST, HISTORY = "model.safetensors", "history.jsonl"
@@ -42,11 +42,11 @@ class Task:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in one epoch of one process."""
+        """Batches in one epoch."""
         raise NotImplementedError
 
     def batches(self, epoch: int) -> Iterable[Any]:
-        """The batches of an epoch, a function of the seed, the process and the epoch alone."""
+        """A process's shares of the batches of an epoch; these are a function of seed and epoch alone."""
         raise NotImplementedError
 
     def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
@@ -61,7 +61,10 @@ class Task:
         """Told the folder of the run before training or `remember`; for what no checkpoint has room for."""
 
     def memory(self) -> dict[str, Tensor]:
-        """What is kept between steps beside the weights, such as a bank of embeddings."""
+        """What is kept between steps beside the weights, such as a bank of embeddings.
+
+        Every process is asked, and has on its disk what it keeps in files of its own; the first's is saved.
+        """
         return {}
 
     def remember(self, memory: Mapping[str, Tensor]) -> None:
@@ -217,7 +220,8 @@ class Loop:
         make_folder(self._folder)
         self._task.open(self._folder)
         position = self._state.position
-        if self._file.exists():
+        shares.share_norms(self._task.model)
+        if processes.mirror(self._file):
             self._task.remember(self._state.restore(self._file))
             self._write_history()  # a kill or a full disk may have come between the state and this
         else:
@@ -277,7 +281,7 @@ class Loop:
             scaler.load_state_dict(scaler.state_dict() | less)
         else:
             scaler.scale(losses["total"]).backward()  # type: ignore[no-untyped-call]
-            processes.average_gradients(model)
+            shares.average_gradients(model)
             if self._config.clip_norm is not None:
                 scaler.unscale_(self._state.optimiser)
                 nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
@@ -299,8 +303,10 @@ class Loop:
 
     def _save(self) -> None:
         """Write the resumable state."""
+        memory = self._task.memory()
+        processes.gather()  # what each keeps beside the state is on its disk
         if self._rank == 0:
-            self._state.save(self._file, self._task.memory())
+            self._state.save(self._file, memory)
         processes.meet(self._config.seed, self._state.position.taken)
 
     def _write_history(self) -> None:
@@ -314,7 +320,8 @@ class Loop:
         self._task.model.eval()
         with torch.no_grad():
             figures = dict(self._validate(self._task.model))
-        figures[metric] = processes.share_number(figures[metric], self._task.model)
+        # machines of different kinds may round differently, and all must decide alike
+        figures[metric] = shares.alike_number(figures[metric], self._device)
         value = self._sign * figures[metric]
         if not math.isfinite(value):
             raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")

@@ -20,6 +20,7 @@ from limner.training.loop import LoopConfig
 
 NAMES_AND_PLACES = frozenset(
     {"row", "terms", "data.annotations", "data.pictures", "data.features", "data.glove"}
+    | {"data.features_from", "data.features_cache_gb"}
 )
 """Settings that say what a run is called and where its files lie, which change no result."""
 NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
@@ -41,6 +42,9 @@ class DataConfig(SourceConfig):
         mixture: name → data set, of the set mixture; each has a split of its own, and what one of them
             validates or tests on, none trains on.
         features: folder of the feature stores, and of the manifest of pictures that were looked at.
+        features_from: address of complete feature stores on object storage, which are read from there by
+            shards; "" has them in `features`.
+        features_cache_gb: of such a store that `features` keeps on this machine's disk at most, 10⁹ bytes.
         backbone: whose features are stored, or what is trained along.
         picture_size: side in pixels of what a backbone sees that is trained along.
         crop, flip: which part of a picture it sees, and whether some are mirrored in training; see
@@ -62,6 +66,8 @@ class DataConfig(SourceConfig):
 
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
     features: str = "features"
+    features_from: str = ""
+    features_cache_gb: float = Field(default=50.0, gt=0)
     backbone: str = "resnet50"
     picture_size: int = Field(default=224, ge=32)
     crop: Crop = "none"

@@ -200,3 +200,22 @@ def test_unclosed_tags_and_noise_are_read_or_refused(parts, url):
 def test_any_bytes_are_read_or_refused(data, where):
     with at_most_one_line():
         read_page(data, where, None)
+
+
+def test_pages_made_to_keep_a_reader_busy_are_refused_in_one_line():
+    block = json.dumps({"@type": "Recipe", "recipeInstructions": ["Chop."] * 10_001})
+    for page, bound in (
+        ("<p>Chop.</p>" * 10_001, "more than 10,000 paragraphs"),
+        (f"<script type='application/ld+json'>{block}</script><p>Hello", "more than 10,000 paragraphs"),
+        ("<p " + " ".join(f"a{number}=1" for number in range(2_000)) + ">", "2,000 attributes"),
+        ("<p>x" * 60_001, "more than 60,000 HTML elements"),
+    ):
+        with pytest.raises(DataError, match=bound) as caught:
+            read(page)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_block_that_is_too_deep_is_told():
+    block = '{"@graph":' * 60 + json.dumps({"@type": "Recipe"}) + "}" * 60
+    page = read(f"<script type='application/ld+json'>{block}</script><p>Chop the leeks.<img src=a.jpg>")
+    assert any("nested too deeply" in one.reason for one in page.left_out)

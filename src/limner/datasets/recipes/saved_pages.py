@@ -27,7 +27,7 @@ from limner.datasets.recipes.layout import (
 )
 from limner.errors import DataError, MissingError
 from limner.records import PictureRef, Step
-from limner.text.document import Block, Document, LeftOut, pictures_of
+from limner.text.document import Block, Document, LeftOut, check_count, pictures_of
 from limner.text.html import declared_document, letters_of, read_html
 from limner.text.html_blocks import collapse
 from limner.text.html_tree import parse_tree
@@ -145,6 +145,8 @@ Reader = Literal[
 MAX_BYTES = 20_000_000
 _SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d+\)(\S+)\s*-->", re.IGNORECASE)
 _FEWEST_LETTERS = 12
+_MOST_PARAGRAPHS = 10_000
+"""Of one page: the readers of layouts compare them with each other."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
     text = text.replace("\0", "")
     if markdown:
         document = read_markdown(text, where, base)
+        check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
         found = _general(document, where, set())
     elif not text.strip():
         raise DataError(f"{where}: empty; expected HTML with words in it")
@@ -230,14 +233,17 @@ class _Found:
 
 def _read_html(text: str, root: Element, where: str, base: Path | None, url: str) -> tuple[Document, _Found]:
     """A page by the first of the readers that finds its pictures."""
-    declared = declared_document(root, base)
+    lost: list[str] = []
+    declared = declared_document(root, base, lost)
     if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
         document = read_html(text, where, base)
+        document.left_out += map(LeftOut, lost)
         return document, _Found("declared steps", pieces_of_steps(document.steps, document.title))
     # declared steps without pictures are no steps of the set: the page is read as if it had declared none
     document = read_html(text, where, base, declared=False)
+    check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
     document.blocks, captions = without_captions(document.blocks)
-    document.left_out += captions
+    document.left_out += [*captions, *map(LeftOut, lost)]
     title, author = (declared.title, declared.author) if declared else ("", "")
     ways: list[tuple[Reader, list[str]]] = []
     if known := _known_site(text, url):
@@ -248,6 +254,7 @@ def _read_html(text: str, root: Element, where: str, base: Path | None, url: str
         document.license = declared.license or document.license
     document.title, document.author = title or document.title, author or document.author
     for reader, words in ways:
+        check_count(len(words), where, _MOST_PARAGRAPHS)
         found = _aligned(words, document.blocks, reader)
         if _pictured(found.pieces) >= 2:
             return document, found

@@ -14,8 +14,9 @@ from limner.datasets.pairs import Pair, PairSet, PairSplit
 from limner.datasets.registry import DataSet, Source, register
 from limner.errors import DataError
 from limner.pictures.decode import display
-from limner.pictures.find import TABLE_NAMES, FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
+from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
 from limner.pictures.metadata import read_sidecars
+from limner.pictures.tables import TABLE_NAMES
 
 CAPTION_SOURCES = ("metadata", "sidecar")
 _SPLITS: dict[str, PairSplit] = {

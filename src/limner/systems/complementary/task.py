@@ -20,6 +20,7 @@ from limner.datasets.neighbours import build_graph, stored_graph, write_pair_sco
 from limner.datasets.word_vectors import document_vectors
 from limner.losses.ranking import diversity_loss, domain_loss
 from limner.losses.reweighted import (
+    Drawn,
     HalWeights,
     Neighbourhood,
     draw,
@@ -36,11 +37,12 @@ from limner.losses.reweighted import (
 from limner.losses.weighting import weighted_hinge
 from limner.systems.base import Parts, Task
 from limner.systems.complementary.memory import FOLDER, EpochMemory, against
-from limner.systems.complementary.model import Pvse, pair_scores
+from limner.systems.complementary.model import Polysemous, Pvse, pair_scores
 from limner.systems.complementary.settings import ComplementaryConfig
 from limner.systems.complementary.weights import PairWeights, shares
 from limner.training.batches import Batch, Part
 from limner.training.corpus import Corpus
+from limner.training.shares import alike, by_first, crew
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 
@@ -55,7 +57,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         """Take what is trained, and find the neighbours of the training texts where they are looked at."""
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
-        neighbours = _neighbours(config, corpus, parts) if config.needs_graph else None
+        neighbours = _neighbours(config, corpus, parts, model.device) if config.needs_graph else None
         self._neighbours = neighbours
         self._memory = EpochMemory(model, corpus, config) if config.needs_bank else None
         self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
@@ -81,12 +83,12 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name, and under ``weights/`` what is said of the weights."""
-        config, out = self.config, self.model(batch.words, batch.lengths, batch.pictures)
+        config, out = self.config, self._whole(batch)
         ranking, alpha = self._ranking(out.texts, out.images, batch)
         found = {"ranking": ranking}
         total = ranking
         if config.diversity_weight and config.model.heads > 1:
-            residuals = (out.text_residuals, out.image_residuals)
+            residuals = (batch.whole(out.text_residuals), batch.whole(out.image_residuals))
             found["diversity"] = torch.stack([diversity_loss(part) for part in residuals]).sum()
             total = total + config.diversity_weight * found["diversity"]
         if config.domain_weight:
@@ -99,6 +101,11 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
             if self._weights is not None:
                 found |= self._weights.note(batch.rows, alpha)
         return {"total": total} | found
+
+    def _whole(self, batch: Batch) -> Polysemous:
+        """What the model says about all pairs of a batch; residuals are of this process's share."""
+        out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
+        return out._replace(texts=batch.whole(out.texts), images=batch.whole(out.images))
 
     def open(self, folder: Path) -> None:
         """See `limner.training.loop.Task`."""
@@ -163,18 +170,18 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         if config.method == "pvse":
             return even
         if config.method == "random":
-            drawn = torch.rand(len(even)).to(even)  # on the CPU, whose generator a resumed run restores
+            # on the CPU, whose generator a resumed run restores
+            drawn = alike(torch.rand(len(even)).to(even))
             return config.weights.lam * drawn / drawn.sum()
         if config.method == "amrani":
             bank = None if self._memory is None else self._memory.read()
             if bank is None:
                 return even
-            density = pair_density(
-                against(texts, bank.texts),
-                against(images, bank.images),
-                self._batches.usable(batch.rows) & bank.seen,
-                nearest=config.baselines.nearest or AMRANI_NEAREST,
-            )
+            nearest = config.baselines.nearest or AMRANI_NEAREST
+            of_text, of_image = against(texts, bank.texts), against(images, bank.images)
+            usable = self._batches.usable(batch.rows)[:, bank.rows] & bank.seen
+            found = bank.nearest([of_text, of_image], torch.minimum(of_text, of_image), usable, nearest)
+            density = pair_density(*found, nearest=nearest)
             return in_proportion(density, len(even))
         weights = None if self._weights is None else self._weights.of(batch.rows)
         return config.weights.lam * even / len(even) if weights is None else weights
@@ -185,19 +192,17 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         if bank is None:
             return None
         baselines = self.config.baselines
-        return hal_weights(
-            scores,
-            against(texts, bank.images),
-            against(images, bank.texts),
-            self._batches.usable(batch.rows) & bank.seen,
-            nearest=baselines.nearest or HAL_NEAREST,
-            form=baselines.hal_form,
-        )
+        nearest = baselines.nearest or HAL_NEAREST
+        usable = self._batches.usable(batch.rows)[:, bank.rows] & bank.seen
+        of_text, of_image = against(texts, bank.images), against(images, bank.texts)
+        of_text, kept = bank.nearest([of_text], of_text, usable, nearest)
+        of_image, _ = bank.nearest([of_image], of_image, usable, nearest)
+        return hal_weights(scores, of_text, of_image, kept, nearest=nearest, form=baselines.hal_form)
 
     def _thomas(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> Tensor:
         near, form = batch.near, self.config.baselines.thomas_form
         assert near is not None  # noqa: S101  (made by `batches`)
-        beside = self.model(near.words, near.lengths, near.pictures)
+        beside = self._whole(near)
         wrong = self._batches.wrong_beside(batch)
 
         def neighbourhood(items: Tensor, others: Tensor) -> Neighbourhood:
@@ -215,7 +220,7 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
 
     def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
         baselines = self.config.baselines
-        drawn = draw(scores, neg, baselines.distance_dim or self.model.dim)
+        drawn = Drawn(*map(alike, draw(scores, neg, baselines.distance_dim or self.model.dim)))
         if baselines.distance_form == "margin":
             return margin_loss(scores, drawn, neg)
         return triplet_loss(scores, drawn, self.config.margin, neg)
@@ -230,22 +235,28 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         return np.where(counts > 0, found, chosen).astype(np.int64)
 
 
-def _neighbours(config: ComplementaryConfig, corpus: Corpus, parts: Parts) -> NDArray[np.int32]:
+def _neighbours(
+    config: ComplementaryConfig, corpus: Corpus, parts: Parts, device: torch.device
+) -> NDArray[np.int32]:
     """(n, N) neighbours of the training texts, −1 where there are fewer; kept beside stored features."""
     graph, rows = config.graph, corpus.train
     found: FloatArray
     if parts.sentences is not None:
         found = parts.sentences.encode_text(rows.texts)
     else:
-        found = document_vectors(
-            rows.texts,
-            size=graph.width,
-            min_count=graph.min_count,
-            epochs=graph.epochs,
-            seed=config.loop.seed,
-        )
+
+        def learned() -> FloatArray:
+            return document_vectors(
+                rows.texts,
+                size=graph.width,
+                min_count=graph.min_count,
+                epochs=graph.epochs,
+                seed=config.loop.seed,
+            )
+
+        found = by_first(learned)
     settings: Any = {"size": graph.size, "method": graph.method}
-    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids}
+    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids, "crew": crew(device)}
     if isinstance(corpus.pictures, Features):
         return stored_graph(Path(config.data.features) / GRAPHS, found, **settings)
     return build_graph(found, **settings)

@@ -14,6 +14,7 @@ from limner.datasets.neighbours import PairScores
 from limner.losses import weighting
 from limner.systems.complementary.memory import IMAGE, TEXT, EpochMemory
 from limner.systems.complementary.settings import ComplementaryConfig
+from limner.training.shares import columns, summed
 
 SAMPLES = 1000
 HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"
@@ -50,18 +51,17 @@ class PairWeights:
             return
         own = self._config.weights
         for side, vectors in ((IMAGE, bank.images), (TEXT, bank.texts)):
-            totals: dict[str, Tensor] = {}
+            totals = {measure: torch.zeros(self._n, dtype=torch.float64) for measure in self._config.measures}
             # A product is a sum over the entries of vectors, so that some entries of all pairs do at a time;
             # only the largest of several products needs whole vectors.
-            width = max(_FEWEST, _CELLS // max(len(vectors), 1))
-            for part in torch.split(vectors, vectors.shape[1] if own.kmode == "max" else width, dim=1):
-                held = part.contiguous().to(device)
+            width = max(_FEWEST, _CELLS // max(self._n, 1))
+            for part in columns(vectors, bank.shares, width, whole=own.kmode == "max"):
+                held = part.to(device)
                 near = weighting.means(self._matrix, held)  # both measures begin with it
                 for measure in self._config.measures:
-                    found = self._measure(measure, held, near, epoch)
-                    totals[measure] = totals[measure] + found if measure in totals else found
+                    totals[measure] += self._measure(measure, held, near, epoch).cpu()
             for measure, total in totals.items():
-                self._raw[f"{measure}/{side}"] = total.float().cpu()
+                self._raw[f"{measure}/{side}"] = torch.from_numpy(summed(total.numpy(), device)).float()
         self._before = self._joined
         self._joined = torch.stack([self._combined(side) for side in (IMAGE, TEXT)])
         first = int(self._epochs[1])

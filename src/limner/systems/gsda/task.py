@@ -16,6 +16,7 @@ from limner.systems.gsda.model import Gsda
 from limner.systems.gsda.settings import GsdaConfig
 from limner.training.batches import Batch
 from limner.training.corpus import Corpus
+from limner.training.shares import alike
 
 
 class GsdaTask(Task[GsdaConfig, Gsda]):
@@ -35,12 +36,14 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name, means over sentences; ``caption`` is in nats per token."""
         config, model = self.config, self.model
-        texts = model(batch.words, batch.lengths, self._keys[batch.rows], batch.steps)
-        scores = product(texts, model.pictures(batch.pictures).t())
+        texts = model(batch.words, batch.lengths, self._keys[batch.own_rows], batch.own_steps)
+        scores = product(batch.whole(texts), batch.whole(model.pictures(batch.pictures)).t())
         found = {"ranking": sum_hinge(scores, config.margin, batch.neg)}
         total = found["ranking"]
         if model.graphs is not None and self._graphs is not None:
-            graph = self._graph_terms(scores, batch, *model.graphs(self._graphs.batch(batch.rows)))
+            vectors, empty = model.graphs(self._graphs.batch(batch.own_rows))
+            empty = batch.whole(empty.float()).bool()
+            graph = self._graph_terms(scores, batch, batch.whole(vectors), empty)
             total = total + config.graph_weight * torch.stack(list(graph.values())).sum()
             found |= graph
         if model.captioner is not None:
@@ -63,7 +66,7 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
         chosen = straight_through(scores, vectors, config.temperature)
         found = {"graph": neighbour_distance(chosen.values, steps, known[chosen.best]).mean()}
         if len(steps) > 1:
-            others = rows_of_other_stories(steps).to(scores.device)
+            others = alike(rows_of_other_stories(steps).to(scores.device))
             apart = contrastive_neighbours(vectors, steps, others, config.graph_margin, known)
             found["contrast"] = apart.mean()
         return found
@@ -74,18 +77,21 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
         Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
         """
         config = self.config
-        true = self.model.described(batch.pictures)
-        words, lengths = self._told[0][batch.rows], self._told[1][batch.rows.cpu()]
+        true = batch.whole(self.model.described(batch.pictures))
+        rows = batch.own_rows
+        words, lengths = self._told[0][rows], self._told[1][rows.cpu()]
 
         def cost_from(pictures: Tensor) -> Tensor:
-            out = captioner(pictures, batch.steps, words[:, : int(lengths.max())], lengths)
-            return sentence_losses(out.logits, out.targets, out.tokens.to(out.logits.device))
+            share = pictures[batch.own]
+            out = captioner(share, batch.own_steps, words[:, : int(lengths.max())], lengths)
+            costs = sentence_losses(out.logits, out.targets, out.tokens.to(out.logits.device))
+            return batch.whole(costs)
 
         if config.caption == "teacher":
             return {"caption": cost_from(true).mean()}
         if config.caption == "reinforce":
             logs = (scores / config.temperature).log_softmax(dim=1)
-            drawn = torch.multinomial(logs.detach().exp(), 1)
+            drawn = alike(torch.multinomial(logs.detach().exp(), 1))
             losses = cost_from(true[drawn.squeeze(1)])
             reward = -story_losses(losses.detach(), batch.steps)
             better = reward - reward.mean()
@@ -96,7 +102,7 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
         else:
             pictures = straight_through(scores, true, config.temperature).values
         if batch.epoch < config.mixed_epochs:
-            own = torch.rand(len(true), device=true.device) < 0.5
+            own = alike(torch.rand(len(true), device=true.device)) < 0.5
             pictures = torch.where(own[:, None], true, pictures)
         return {"caption": cost_from(pictures).mean()}
 
