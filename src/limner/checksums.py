@@ -9,11 +9,16 @@ from pathlib import Path
 
 import xxhash
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save
 
 from limner.errors import DataError
 
 _SEALED = re.compile(rb'\{"checksum":"([0-9a-f]{32})",')
 _CHUNK = 1 << 20
+_DIFFERS = "its checksum differs from its content"
+_MARK = b"limner-checksum-1"
+_TAIL = len(_MARK) + 16
 
 
 def checksum(data: bytes) -> str:
@@ -30,13 +35,16 @@ def file_checksum(path: Path) -> str:
     return found.hexdigest()
 
 
-def rows_checksum(rows: NDArray) -> int:  # type: ignore[type-arg]
-    """Of the numbers of an array as they lie in memory: 64 bits.
+def rows_checksum(*rows: NDArray) -> int:  # type: ignore[type-arg]
+    """Of the numbers of arrays as they lie in memory, one after the other: 64 bits.
 
     Args:
         rows: contiguous, of any kind and shape.
     """
-    return xxhash.xxh3_64_intdigest(rows.data.cast("B") if rows.size else b"")
+    found = xxhash.xxh3_64()
+    for part in rows:
+        found.update(part.data.cast("B") if part.size else b"")
+    return found.intdigest()
 
 
 def arrays_checksum(arrays: Mapping[str, NDArray], about: Mapping[str, str]) -> str:  # type: ignore[type-arg]
@@ -53,6 +61,46 @@ def arrays_checksum(arrays: Mapping[str, NDArray], about: Mapping[str, str]) -> 
     for name in sorted(about):
         found.update(repr((name, about[name])).encode("utf-8", "surrogatepass"))
     return found.hexdigest()
+
+
+def arrays_file(arrays: Mapping[str, NDArray], about: Mapping[str, str]) -> bytes:  # type: ignore[type-arg]
+    """A safetensors file with its `arrays_checksum` in it; read by `read_arrays`."""
+    return save(dict(arrays), {**about, "checksum": arrays_checksum(arrays, about)})
+
+
+def read_arrays(path: Path) -> tuple[dict[str, NDArray], dict[str, str]]:  # type: ignore[type-arg]
+    """Arrays of a safetensors file, and what is said about them; earlier versions wrote no checksum.
+
+    Raises:
+        DataError: it cannot be read, is no such file, or is not as it was written; the reason alone.
+    """
+    try:
+        with safe_open(path, framework="np") as file:
+            about = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
+    except Exception as error:  # a damaged header may say anything
+        raise DataError(" ".join(str(error).split())[:80]) from error
+    due = about.pop("checksum", None)
+    if due not in (None, arrays_checksum(arrays, about)):
+        raise DataError(_DIFFERS)
+    return arrays, about
+
+
+def has_checksum(path: Path) -> bool:
+    """Whether a safetensors file has one; earlier versions wrote none."""
+    with safe_open(path, framework="np") as file:
+        return "checksum" in (file.metadata() or {})
+
+
+def seal_bytes(data: bytes) -> bytes:
+    """Bytes of any kind with their checksum at the end; read by `unseal_bytes`."""
+    return data + _MARK + xxhash.xxh3_128_digest(data)
+
+
+def unseal_bytes(data: bytes) -> bytes | None:
+    """What `seal_bytes` was given; None where it is not as it was written, or was never sealed."""
+    content = data[:-_TAIL]
+    return content if seal_bytes(content) == data else None
 
 
 def seal(json_object: str) -> str:
@@ -82,7 +130,7 @@ def unseal(data: bytes, where: Path, hint: str) -> bytes:
         return data
     body = data[found.end() :]
     if checksum(body).encode() != found[1]:
-        raise DataError(f"{where}: damaged (its checksum differs from its content); {hint}")
+        raise DataError(f"{where}: damaged ({_DIFFERS}); {hint}")
     return b"{" + body
 
 

@@ -10,15 +10,17 @@ import shutil
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ValidationError
 
 from limner.counts import counted
 from limner.errors import DataError, LimnerError, MissingError, StorageError
 
-Row = TypeVar("Row", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+Row = TypeVar("Row", bound="BaseModel")
 DRAFT_SUFFIX = ".limner-part"
 """Ends the name of a file that is being written; what a kill leaves behind may be removed."""
 _LONGEST_KEY = 40
@@ -297,6 +299,8 @@ def json_rows(
         MissingError: no such file.
         DataError: it cannot be read, is not UTF-8, a line is not of the form, or a key comes twice.
     """
+    from pydantic import ValidationError  # whoever has a form has imported it
+
     seen = set()
     with readable(path, holds), path.open("rb") as file:
         # only "\n" ends a line: JSON strings may hold U+2028 and similar characters
@@ -327,7 +331,7 @@ def json_rows(
             yield where, row
 
 
-def first_fault(error: ValidationError, whole: str = "the file") -> str:
+def first_fault(error: "ValidationError", whole: str = "the file") -> str:
     """Place and message of the first fault in one line, such as ``pages.0.text: Field required``.
 
     Args:

@@ -1,6 +1,7 @@
 """Files kept beside a library's vectors: equal to what is computed, and never older than the vectors."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from boards import space, unit
 
 from limner.errors import LimnerWarning
 from limner.files import DRAFT_SUFFIX
+from limner.library import coarse
 from limner.library import gallery as module
+from limner.library.blocks import extend
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
@@ -17,12 +20,13 @@ from limner.library.search import Index
 def stored(path, seed=0, rows=300, present=None):
     """A space saved to a file and mapped from it."""
     made = space(np.random.default_rng(seed).normal(size=(rows, 8)) + 0.5, present)
-    np.save(path, made.matrix)
+    extend(path, range(rows), (8,), np.float16, lambda array: np.copyto(array, made.matrix))
     return mapped(path, made.present)
 
 
 def mapped(path, present):
-    return Space(np.load(path, mmap_mode="r"), present, "", path)
+    matrix = np.memmap(path, np.float16, "r", shape=(len(present), 8))
+    return Space(matrix, present, "", path)
 
 
 def same(one, other):
@@ -33,63 +37,81 @@ def same(one, other):
     assert one.coarse().equal(plain.coarse())
 
 
+def derived(folder):
+    """The files of what is derived from the vectors."""
+    return sorted([*folder.glob("v.*.rows"), *folder.glob("v.moments")])
+
+
 def refuse(*_):
     raise AssertionError("a pass over the vectors")
 
 
 def test_second_reader_computes_nothing(tmp_path, monkeypatch):
-    made = stored(tmp_path / "v.npy", present=np.arange(300) % 3 > 0)
+    made = stored(tmp_path / "v.rows", present=np.arange(300) % 3 > 0)
     same(made, made)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "moments", refuse)
-        patch.setattr(module, "round_into", refuse)
-        again = mapped(tmp_path / "v.npy", made.present)
+        patch.setattr(module, "sums", refuse)
+        patch.setattr("limner.library.coarse.round_into", refuse)
+        again = mapped(tmp_path / "v.rows", made.present)
         assert again.moments is not None
         assert again.coarse() is not None
     same(again, made)
     assert list(tmp_path.glob(f"*{DRAFT_SUFFIX}")) == []
 
 
-def test_changed_vectors_are_derived_anew(tmp_path):
-    path = tmp_path / "v.npy"
-    before = stored(path)
+def test_what_is_derived_grows_with_the_vectors(tmp_path, monkeypatch):
+    path, rows = tmp_path / "v.rows", space(np.random.default_rng(0).normal(size=(500, 8))).matrix
+    extend(path, range(300), (8,), np.float16, lambda array: np.copyto(array, rows[:300]))
+    before = mapped(path, np.ones(300, bool))
     same(before, before)
-    path.unlink()
-    after = stored(path, seed=1)
-    os.utime(path, ns=(1, 1))
+    seen = before.coarse().clone()
+    extend(path, range(300, 500), (8,), np.float16, lambda array: np.copyto(array, rows[300:]))
+    told = []
+    monkeypatch.setattr(coarse, "round_into", counting(coarse.round_into, told))
+    after = replace(mapped(path, np.ones(500, bool)), stamp="1" * 16)
+    after.coarse()
+    assert told == [200]
     same(after, after)
-    assert not np.array_equal(before.moments.mean, after.moments.mean)
+    assert before.coarse().equal(seen)
+
+
+def counting(function, told):
+    def counted(copy, matrix):
+        told.append(len(copy))
+        return function(copy, matrix)
+
+    return counted
 
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY half", b"no array"])
 def test_damaged_files_are_made_again(tmp_path, content):
-    made = stored(tmp_path / "v.npy")
+    made = stored(tmp_path / "v.rows")
     same(made, made)
-    for path in tmp_path.glob("v.*.npy"):
+    for path in derived(tmp_path):
         path.write_bytes(content)
     with pytest.warns(LimnerWarning, match="damaged.* made again"):
-        same(mapped(tmp_path / "v.npy", made.present), made)
-    assert all(path.stat().st_size > 500 for path in tmp_path.glob("v.*.npy"))
+        same(mapped(tmp_path / "v.rows", made.present), made)
+    assert all(path.stat().st_size > 160 for path in derived(tmp_path))
 
 
 def test_cut_copy_is_made_again(tmp_path):
-    made = stored(tmp_path / "v.npy")
+    made = stored(tmp_path / "v.rows")
     same(made, made)
-    for path in tmp_path.glob("v.*.npy"):
+    for path in derived(tmp_path):
         os.truncate(path, 200)
     with pytest.warns(LimnerWarning, match="damaged.* made again"):
-        same(mapped(tmp_path / "v.npy", made.present), made)
+        same(mapped(tmp_path / "v.rows", made.present), made)
 
 
 def test_read_only_libraries_are_searched_too(tmp_path, monkeypatch):
-    made = stored(tmp_path / "v.npy")
+    made = stored(tmp_path / "v.rows")
     monkeypatch.setattr(module.os, "access", lambda *_: False)
     same(made, made)
-    assert [one.name for one in tmp_path.iterdir()] == ["v.npy"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["v.rows", "v.rows.sums"]
 
 
 def test_search_is_the_same_with_and_without(tmp_path):
-    made = stored(tmp_path / "v.npy", rows=900)
+    made = stored(tmp_path / "v.rows", rows=900)
     ids = [str(row) for row in range(900)]
     bare = Space(made.matrix, made.present)
     texts = unit(np.random.default_rng(5).normal(size=(3, 8)))

@@ -15,7 +15,14 @@ from limner.library import scan
 from limner.library import search as searching
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
-from limner.library.search import Index
+from limner.library.search import Index, Scored
+
+
+@pytest.fixture(scope="module", autouse=True, params=[True, False], ids=["halves", "single"])
+def processor(request):
+    """One that multiplies in bfloat16, and one that does not."""
+    with patch("limner.devices.multiplies_halves", lambda: request.param):
+        yield
 
 
 def search(gallery, channels, k, *, exclude=None, block_rows=searching.BLOCK_ROWS):
@@ -115,8 +122,9 @@ def test_rounding_that_hides_the_best_is_found_out():
     assert hits.scores[0] == pytest.approx(-np.sort(-exact[0])[:5], abs=1e-7)
 
 
+@pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 3])
 @pytest.mark.parametrize("beside", [False, True])
-def test_the_best_is_found_where_bfloat16_errs_both_ways(beside):
+def test_the_best_is_found_where_bfloat16_errs_both_ways(beside, block):
     """By hand: the better row is rounded down wherever it can be, the other one up.
 
     Half a step of bfloat16 is 2⁻⁸ of a number: 1 + 2⁻⁸ becomes 1, and a little more becomes 1 + 2⁻⁷.
@@ -134,7 +142,7 @@ def test_the_best_is_found_where_bfloat16_errs_both_ways(beside):
     channels = [EncodedChannel("visual", "visual", Evidence(slope=1, z_slope=0, offset=0), text)]
     if beside:  # one that knows its scores exactly, and comes first
         channels.insert(0, EncodedChannel("label", "label", Evidence(slope=0, z_slope=0, offset=0), text))
-    assert search(gallery, channels, 1).rows.tolist() == [[2]]
+    assert search(gallery, channels, 1, block_rows=block).rows.tolist() == [[2]]
 
 
 def test_equal_scores_come_in_order_of_row():
@@ -158,7 +166,8 @@ def test_scores_that_only_the_last_digit_tells_apart_are_those_of_a_full_scan(sl
     assert hits.rows.tolist() == np.argsort(-exact, axis=1, kind="stable")[:, :20].tolist()
 
 
-def test_evidence_counts_what_is_returned_exactly():
+@pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 100])
+def test_evidence_counts_what_is_returned_exactly(block):
     """One picture outweighs all others, and its cosine is one that bfloat16 rounds by some thousandths."""
     rng = np.random.default_rng(8)
     base = unit(rng.normal(size=(6, 48)))
@@ -167,7 +176,7 @@ def test_evidence_counts_what_is_returned_exactly():
     total, _ = plain(gallery, [channel])
     due = np.log(np.exp(total).mean(axis=1))
     for k in (1, 5, 206):
-        assert search(gallery, [channel], k).evidence == pytest.approx(due, abs=2e-5)
+        assert search(gallery, [channel], k, block_rows=block).evidence == pytest.approx(due, abs=2e-5)
 
 
 def test_absent_channel_neither_helps_nor_hurts():
@@ -229,7 +238,7 @@ def test_wrong_input_is_named():
         search(gallery, [], 3)
     with pytest.raises(ConfigError, match="no name twice"):
         search(gallery, [channels[0], channels[0]], 3)
-    with pytest.raises(ShapeError, match="exclude"):
+    with pytest.raises(ShapeError, match=r"^index.search: exclude has shape"):
         search(gallery, channels, 3, exclude=np.zeros(4, dtype=bool))
     even = Evidence(slope=1, z_slope=0, offset=0)
     with pytest.raises(DataError, match="did you mean 'labels'"):
@@ -285,6 +294,7 @@ def test_moments_equal_those_of_the_cosines(seed, count, cone):
     texts = unit(rng.normal(size=(3, 5)))
     with patch.object(scan, "BLOCK_ROWS", int(rng.integers(1, 80))):
         mean, std = stored.moments.of_cosines(texts)
+    assert (stored.moments.mean.dtype, stored.moments.covariance.dtype) == (np.float64, np.float64)
     cosines = texts.astype(np.float64) @ stored.matrix[present].astype(np.float64).T
     if not present.any():
         assert (mean == 0).all()
@@ -301,7 +311,11 @@ def test_no_text_finds_nothing(pictures):
     assert len(hits.rows) == len(hits.scores) == len(hits.evidence) == 0
 
 
-def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch):
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch, large):
+    way = "coarse.Rounded" if large else "scan.Whole"
+    if large:
+        monkeypatch.setattr(searching, "BLOCK_ROWS", 100)
     rng = np.random.default_rng(3)
     stored = space(unit(rng.normal(size=(300, 8))))
     names = [str(row) for row in range(300)]
@@ -314,9 +328,19 @@ def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch
     every = Index(index.gallery).score([channel], np.arange(300))
     again = index.score([channel], np.arange(300))
     np.testing.assert_allclose(again.scores, every.scores, atol=1e-6)
-    monkeypatch.setattr("limner.library.search.exact_scores", None)
+    monkeypatch.setattr(f"limner.library.{way}.exact", None)
     found = index.score([channel], rows)
     np.testing.assert_allclose(found.scores, due.scores, atol=1e-6)
     np.testing.assert_array_equal(found.present["a"], due.present["a"])
     with pytest.raises(TypeError):
         index.score([replace(channel)], rows)
+
+
+def test_readings_alone_and_in_context_are_mixed_by_the_share_of_the_context():
+    one, other = np.array([[1.0, 2], [3, 4]], np.float32), np.array([[5.0, 2], [3, 0]], np.float32)
+    both, here = np.concatenate([one, other]), {"a": np.array([True, False])}
+    mixed = Scored(both, {"a": 10 * both}, here).mixed(2, 0.25)
+    due = [[2.0, 2], [3, 3]]
+    assert mixed.scores.tolist() == due
+    assert mixed.shares["a"].tolist() == (10 * np.array(due)).tolist()
+    assert mixed.present is here

@@ -25,8 +25,8 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{source!r}, {here!r}]
 from fakes import FakeImages, FakeTexts
-from limner.library import ingest
-ingest.BATCH_PICTURES, ingest.COMMIT_FILES = {batch}, {commit}
+from limner.library import batches, ingest
+batches.BATCH_PICTURES, batches.COMMIT_FILES = {batch}, {commit}
 folder, library, log, started, delay_s = sys.argv[1:]
 Path(started).touch()
 ingest.index([folder], library, image_encoders=[FakeImages(delay_s=float(delay_s), log=Path(log))],
@@ -91,7 +91,7 @@ def test_ten_kills_change_nothing(tmp_path):
             if log.exists() and len(log.read_text().split()) > encoded:
                 break
             time.sleep(0.005)
-        time.sleep(chance.uniform(0.0, 0.5))
+        time.sleep(chance.uniform(0.0, 1.0))
         assert process.poll() is None, f"it ended before kill {kills + 1}: {process.stderr.read().decode()}"
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

@@ -12,7 +12,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.arrays import ImageVectors
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.library import ingest
+from limner.library import batches
 from limner.library.ingest import RESUME, index
 from limner.library.library import Library
 from limner.library.store import Store
@@ -149,8 +149,8 @@ def test_an_encoder_that_fails_leaves_a_library_that_goes_on(pictures, library, 
                 raise RuntimeError("power cut")
             return super().encode_pixels(batch)
 
-    monkeypatch.setattr(ingest, "BATCH_PICTURES", 2)
-    monkeypatch.setattr(ingest, "COMMIT_FILES", 2)
+    monkeypatch.setattr(batches, "BATCH_PICTURES", 2)
+    monkeypatch.setattr(batches, "COMMIT_FILES", 2)
     with pytest.raises(RuntimeError, match="power cut"):
         run(pictures, library, Breaking())
     kept = library.store.count("vectors_visual")
@@ -206,10 +206,10 @@ class Watch:
 INTERRUPTED = """
 import signal, sys
 from fakes import FakeImages, FakeTexts
-from limner.library import ingest
+from limner.library import batches, ingest
 from limner.library.library import Library
 
-ingest.BATCH_PICTURES = ingest.COMMIT_FILES = 2
+batches.BATCH_PICTURES = batches.COMMIT_FILES = 2
 
 class Interrupting(FakeImages):
     def encode_pixels(self, batch):
@@ -276,24 +276,24 @@ def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch,
         index([pictures], folder, image_encoders=encoders(), text_encoder=FakeTexts())
         return content(Library.open(folder))
 
-    monkeypatch.setattr(ingest, "COMMIT_FILES", 3)
+    monkeypatch.setattr(batches, "COMMIT_FILES", 3)
     due = fill(tmp_path / "undisturbed")
     cut = {"after": 1}
     real = Store.upsert
 
-    def upsert(store, table, rows):
+    def upsert(store, table, rows, known=None):
         if table == name and after:
-            real(store, table, rows)
+            real(store, table, rows, known)
         if table == name:
             cut["after"] -= 1
             if cut["after"] < 0:
                 raise KeyboardInterrupt
         if table != name or not after:
-            real(store, table, rows)
+            real(store, table, rows, known)
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "upsert", upsert)
-        patch.setattr(ingest, "BATCH_PICTURES", 2)
+        patch.setattr(batches, "BATCH_PICTURES", 2)
         with pytest.raises(KeyboardInterrupt):
             index([pictures], tmp_path / "cut", image_encoders=encoders())
     assert fill(tmp_path / "cut") == due

@@ -1,9 +1,10 @@
 """Libraries of earlier formats: read as they are, brought up to date by one command, and indexed further."""
 
 import json
+import shutil
 import zipfile
 
-import lancedb
+import lance
 import pyarrow as pa
 import pytest
 from fakes import FakeImages, FakeTexts, noise_picture
@@ -55,10 +56,10 @@ def first(pictures, tmp_path):
     """The folder of a library of format 1, as limner 0.1.0 wrote it."""
     run(tmp_path / "lib", pictures)
     folder = tmp_path / "lib"
-    database = lancedb.connect(str(folder / "tables"))
-    rows = database.open_table("files").to_arrow().select(FILES_1.names)
-    database.drop_table("files")
-    database.create_table("files", rows, schema=FILES_1)
+    table = folder / "tables" / "files.lance"
+    rows = lance.dataset(table).to_table(FILES_1.names)
+    shutil.rmtree(table)
+    lance.write_dataset(rows, table, schema=FILES_1)
     settings = json.loads((folder / "library.json").read_text())
     written = {name: settings[name] for name in SETTINGS_1} | {"format": 1}
     (folder / "library.json").write_text(json.dumps(written, indent=1, sort_keys=True))
@@ -71,7 +72,7 @@ def run(folder, *sources, images=None, **options):
 
 
 def columns(folder):
-    return lancedb.connect(str(folder / "tables")).open_table("files").schema
+    return lance.dataset(folder / "tables" / "files.lance").schema
 
 
 def test_every_format_up_to_this_one_has_its_step():

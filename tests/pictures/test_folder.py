@@ -15,10 +15,10 @@ from limner.pictures.find import (
     UnusableFile,
     VideoFile,
     count_files,
-    list_rows,
     source_path,
     walk,
 )
+from limner.pictures.tables import list_rows
 
 
 def entries(*sources, **options):

@@ -100,6 +100,17 @@ def test_a_video_is_decoded_once_and_again_when_it_changed(tmp_path, draw, monke
     assert draw(video)[0].path == after.path, "what was lost of the frames is drawn again"
 
 
+def test_a_flipped_bit_in_what_is_known_of_a_video_draws_it_again(tmp_path, draw):
+    video = write_video(tmp_path / "a.mp4", SUNNY, GREEN)
+    before = [one.words for one in draw(video)]
+    known = path(draw(video)[0]).with_name(ABOUT)
+    whole = known.read_bytes()
+    place = whole.index(b'"fault"') + 8
+    known.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    assert [one.words for one in draw(video)] == before
+    assert known.read_bytes() == whole
+
+
 def test_only_frames_of_the_library_are_discarded(tmp_path, draw):
     video = write_video(tmp_path / "a.mp4", SUNNY, GREEN)
     first, second = draw(video)

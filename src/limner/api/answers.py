@@ -10,7 +10,6 @@ from pydantic import Field
 from limner import records
 from limner.api.arguments import AnyPath, as_path
 from limner.export import Exported, export, load
-from limner.export.fragment import board_fragment, hits_fragment
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.records import Candidate
 
@@ -73,6 +72,8 @@ class Storyboard(records.Storyboard):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
+        from limner.export.fragment import board_fragment
+
         return board_fragment(self, self.notes)
 
 
@@ -91,4 +92,6 @@ class Hits(list[Candidate]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
+        from limner.export.fragment import hits_fragment
+
         return hits_fragment(self, self.notes)

@@ -14,12 +14,12 @@ from limner.api.answers import Hits, Storyboard
 from limner.api.arguments import AnyPath, as_path, several, wrong_type
 from limner.config import read_toml
 from limner.counts import counted
-from limner.devices import Precision, device_of
+from limner.devices import Precision, checked_device
+from limner.encoders.openvino import Engine
 from limner.errors import ConfigError
 from limner.library import library
 from limner.library.ingest import RESUME
 from limner.library.known import IndexReport
-from limner.library.store import read_settings
 from limner.progress import index_progress
 from limner.records import Picture, Segmentation, Step, Story
 from limner.storyboard.decoding import Decoder
@@ -27,12 +27,12 @@ from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import elsewhere, shown_by
 from limner.storyboard.trained import TrainedRun
-from limner.text.read import Format, reading_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from limner.runs.run import Run
+    from limner.text.read import Format
 
 AnyRun = AnyPath | TrainedRun
 
@@ -41,7 +41,8 @@ class Library(library.Library):
     """Pictures of yours, and all that is done with them.
 
     Args:
-        folder: of the library; an empty one is made where there is none. Pictures stay where they are.
+        folder: of the library, or its address on object storage, such as ``s3://bucket/lib``; an empty one is
+            made where there is none. Pictures stay where they are.
         weights: of encoders, ``NAME=FILE`` or folders to look in, for searching and illustrating.
         device: what computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are
             read on the CPU, and a run that is open already stays where it is.
@@ -67,8 +68,8 @@ class Library(library.Library):
         return opened
 
     def __repr__(self) -> str:
-        """Folder and number of pictures."""
-        return f"Library({str(self.folder)!r}): {counted(len(self), 'picture')}"
+        """Where it is, and its number of pictures."""
+        return f"Library({self.place!r}): {counted(len(self), 'picture')}"
 
     def add(
         self,
@@ -78,7 +79,8 @@ class Library(library.Library):
         encoders: Sequence[str] = (AUTO,),
         weights: Sequence[str] = (),
         precision: Precision | None = None,
-        engine: Literal["torch", "openvino"] = "torch",
+        engine: Literal[Engine, "ray"] = "torch",
+        address: str | None = None,
         captions: bool = True,
         sentences: str | None = None,
         follow_links: bool = False,
@@ -96,11 +98,14 @@ class Library(library.Library):
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, which is
                 faster on graphics cards and on CPUs that multiply in it.
-            engine: what runs the backbone; openvino needs the extra ``fast``.
+            engine: what runs the backbone on a CPU; openvino needs the extra ``fast``, and auto takes it
+                where it is installed, many pictures come and its vectors agree with torch's. ray reads and
+                encodes by torch in many processes and needs the extra ``scale``.
+            address: of a Ray cluster; None for one on this machine.
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.
             follow_links: enter linked folders as well.
-            workers: threads that decode; one per core unless given.
+            workers: threads that decode, or processes of Ray; one per core unless given.
         Returns:
             What is new, changed and unchanged, and what was skipped and why.
         Raises:
@@ -119,6 +124,7 @@ class Library(library.Library):
                     runs=partial(opened_runs, model, metric),
                     precision=precision,
                     engine=engine,
+                    address=address,
                     device=self._device,
                     captions=captions,
                     sentences=sentences,
@@ -221,6 +227,8 @@ class Library(library.Library):
             LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
         allowed = elsewhere(self, allowed=allow_outside)
+        from limner.text.read import reading_of
+
         reading = reading_of(text, by=by, format=format, elsewhere=allowed)
         values: dict[str, Any] = {}
         where = "options"
@@ -254,12 +262,13 @@ class Library(library.Library):
         """The library ready to be asked; kept until it changes, whoever changes it."""
         version = self.version()
         if version != self._version:
-            self.settings, self._version = read_settings(self.folder), version
+            self.reread()
+            self._version = version
             self._opened.clear()
         channels = several(channels)
         key = (_run(model), _run(metric), *channels)
         if key not in self._opened:
-            device = device_of(self._device)
+            device = checked_device(self._device)
             asked, compared = opened_runs(model, metric, device)
             self._opened[key] = Illustrator(
                 self,
@@ -275,7 +284,7 @@ class Library(library.Library):
 def opened_runs(
     model: AnyRun | None, metric: AnyRun | None, device: str
 ) -> tuple[TrainedRun | None, TrainedRun | None]:
-    """A model and a metric, opened on a torch device, each of its kind; None stays None.
+    """A model and a metric, opened on a device, each of its kind; None stays None.
 
     Raises:
         LimnerError: as `limner.runs.run.library_runs`.

@@ -1,40 +1,59 @@
 """The pictures a search runs over, and their vectors as arrays.
 
 A library keeps its vectors in files that are mapped into memory, and beside them what searches need of all
-vectors at once. A file names the state of the tables, or of the vectors, that it was made from; where the
-state has changed, or the file is not as it was written, it is made again.
+vectors at once. They follow the tables, see `limner.library.follow`; where a file is not as it was written,
+it is made again.
 """
 
 from __future__ import annotations
 
 import errno
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from limner.arrays import usable_rows
-from limner.counts import counted
-from limner.errors import CheckpointError, DataError, NumericsError, unknown
-from limner.files import locked, remove_drafts, replacing, reserve
-from limner.library.blocks import Blocks, Remake, header, write_sums
-from limner.library.scan import BoolArray, HalfArray, Moments, moments, round_into
-from limner.library.store import PICTURES, PRESENT, Store
+from limner.arrays import FloatArray
+from limner.errors import CheckpointError, DataError, LimnerWarning, unknown
+from limner.files import locked, remove_drafts
+from limner.library.blocks import LOCK, Blocks, extend, rows_held
+from limner.library.follow import (
+    MOMENTS,
+    ROWS,
+    follow,
+    read_sums_of_space,
+    vectors_of,
+    write_sums_of_space,
+)
+from limner.library.roster import (
+    ID_BYTES,
+    Groups,
+    Ids,
+    Places,
+    RawIds,
+    SpaceFile,
+    View,
+    group_numbers,
+    ranks,
+    raw_ids,
+    read_view,
+    text_of,
+)
+from limner.library.scan import BoolArray, HalfArray, IntArray, Moments, float_rows, moments, sums
+from limner.library.store import PICTURES, PRESENT, Store, vectors_name
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from limner.library.store import SpaceInfo
 
-Fill = Callable[[NDArray[Any]], None]
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """Why a folder cannot be written: another's, or on a disk that is read-only."""
 
@@ -44,12 +63,15 @@ class Space:
     """Vectors of one space for M pictures.
 
     Attributes:
-        matrix: (M, D) float16 rows of unit length, often memory-mapped; rows of absent pictures
-            are zero.
+        matrix: (P, D) float16 rows of length 1 or 0, often memory-mapped. Those of a library lie in order of
+            arrival, and rows that no picture has any more are among them.
         present: (M,) True where the picture has a vector in this space.
         fingerprint: of the encoder that made them.
-        file: of the matrix; what is computed from it is kept beside it. None where it is in memory alone.
+        file: of the matrix, whose rows never change; what is computed from them is kept beside it. None where
+            it is in memory alone.
         blocks: of the matrix, where its file has checksums.
+        places: (M,) row of the matrix of each picture; None where P is M and each has its own.
+        stamp: 16 letters that name the choice of rows among those of the file.
     """
 
     matrix: HalfArray
@@ -57,8 +79,10 @@ class Space:
     fingerprint: str = ""
     file: Path | None = None
     blocks: Blocks | None = field(default=None, repr=False)
+    places: Places | None = field(default=None, repr=False)
+    stamp: str = "0" * 16
 
-    def check(self, rows: NDArray[np.int64] | range) -> None:
+    def check(self, rows: NDArray[np.integer[Any]] | range) -> None:
         """Make sure that some rows of the matrix are as they were written, before they are read.
 
         Raises:
@@ -68,49 +92,74 @@ class Space:
             self.blocks.check(rows)
 
     def vectors(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float32]:
-        """(R, D) float32 copies of some rows.
+        """(R, D) float32 copies of the vectors of some pictures; zero where there is none.
 
         Raises:
             CheckpointError: as `check`.
         """
-        places = np.asarray(rows, dtype=np.int64)
+        chosen = np.asarray(rows, dtype=np.int64)
+        places = chosen if self.places is None else self.places[chosen]
         self.check(places)
-        return np.asarray(self.matrix[places], dtype=np.float32)
+        found = np.asarray(self.matrix[places], dtype=np.float32)
+        found[~self.present[chosen]] = 0
+        return found
 
     @cached_property
-    def moments(self) -> Moments:
-        """Moments of the present rows.
+    def single(self) -> FloatArray:
+        """(M, D) the vectors of all pictures in float32, kept; for a space that is small.
 
         Raises:
             NumericsError: a vector is not finite.
+            CheckpointError: as `check`.
         """
+        self.check(range(len(self.matrix)))
+        rows = float_rows(self.matrix, 0, len(self.matrix))
+        if self.places is not None:
+            rows = rows[self.places]
+            rows[~self.present] = 0
+        return rows
 
-        def fill(rows: NDArray[Any]) -> None:
-            self.check(range(len(self.matrix)))
-            made = moments(self.matrix, self.present)
-            rows[0], rows[1:] = made.mean, made.covariance
+    @cached_property
+    def moments(self) -> Moments:
+        """Moments of the present rows; the same to the bit in whatever order they lie.
 
+        Raises:
+            NumericsError: a vector is not finite.
+            CheckpointError: as `check`.
+        """
         width = self.matrix.shape[1]
-        rows = self._derived("moments", (width + 1, width), np.float64, fill, None).array
-        return Moments(rows[0], rows[1:])
+        path = None if self.file is None else self.file.with_suffix(MOMENTS)
+        total = None if path is None else read_sums_of_space(path, self.stamp, width)
+        if total is None:
+            self.check(range(len(self.matrix)))
+            held = np.flatnonzero(self.present) if self.places is None else np.sort(self.places[self.present])
+            total = sums(self.matrix, None if len(held) == len(self.matrix) else held.astype(np.int64))
+            # A library on a read-only disc is searched too, only not as soon.
+            if path is not None and os.access(path.parent, os.W_OK):
+                with building(path.parent):
+                    write_sums_of_space(path, self.stamp, total)
+        return moments(total, int(np.count_nonzero(self.present)))
+
+    @cached_property
+    def held(self) -> int:
+        """Pictures that have a vector."""
+        return int(np.count_nonzero(self.present))
 
     @cached_property
     def _bits(self) -> tuple[Blocks, Tensor]:
-        def fill(rows: NDArray[Any]) -> None:
-            self.check(range(len(self.matrix)))
-            round_into(rows, self.matrix)
+        import torch
 
-        def remake(start: int, stop: int) -> NDArray[np.int16]:
-            self.check(range(start, stop))
-            rows = np.empty((stop - start, self.matrix.shape[1]), np.int16)
-            round_into(rows, self.matrix[start:stop])
-            return rows
+        from limner.library.coarse import round_into
 
-        found = self._derived("bf16", self.matrix.shape, np.int16, fill, remake)
-        return found, torch.from_numpy(np.asarray(found.array)).view(torch.bfloat16)
+        def rounded(rows: NDArray[Any], start: int) -> None:
+            round_into(rows, self.matrix[start : start + len(rows)])
+
+        found = self._derived("bf16", self.matrix.shape[1:], np.int16, rounded)
+        bits = np.asarray(found.array)[: len(self.matrix)]
+        return found, torch.from_numpy(bits).view(torch.bfloat16)
 
     def coarse(self, start: int = 0, stop: int | None = None) -> Tensor:
-        """(R, D) some of the vectors in bfloat16, all of them by default.
+        """(R, D) some rows of the matrix in bfloat16, all of them by default.
 
         Raises:
             NumericsError: a vector is not finite.
@@ -122,25 +171,70 @@ class Space:
         return rounded[start:last]
 
     def _derived(
-        self, ending: str, shape: tuple[int, ...], kind: type[np.generic], fill: Fill, remake: Remake | None
+        self,
+        ending: str,
+        row: tuple[int, ...],
+        kind: type[np.generic],
+        make: Callable[[NDArray[Any], int], None],
     ) -> Blocks:
-        """What is computed from the vectors: from its file, where there is or can be one."""
+        """What is computed from each row: from its file, where there is or can be one.
+
+        Args:
+            ending: of its name.
+            row: shape of what is computed from one row.
+            kind: of its numbers.
+            make: (array of R rows to fill, first row of the matrix) → nothing.
+        """
+        count = len(self.matrix)
+
+        def remake(start: int, stop: int, _there: NDArray[Any]) -> NDArray[Any]:
+            self.check(range(start, stop))
+            rows = np.empty((stop - start, *row), kind)
+            make(rows, start)
+            return rows
+
         if self.file is not None and self.file.exists():
-            status = self.file.stat()
-            state = f"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ino:x}"
-            path = self.file.with_suffix(f".{state}.{ending}.npy")
+            path = self.file.with_suffix(f".{ending}{ROWS}")
             # Copy-on-write, since torch takes no read-only memory; nothing but repairs is ever written.
-            kept = Blocks.opened(path, shape, kind, "c", remake)
-            # A library on a read-only disc is searched too, only not as soon.
+            opened = partial(Blocks.opened, path, count, row, kind, "c", remake)
+            begun = _rows_held(path, row, kind)
+            kept = opened() if begun is None or begun >= count else None
             if kept is None and os.access(path.parent, os.W_OK):
+                self.check(range(0 if begun is None or begun >= count else begun, count))
                 with building(path.parent):
-                    write_array(path, shape, kind, fill)
-                kept = Blocks.opened(path, shape, kind, "c", remake)
+                    _extend(path, count, row, kind, make, begun is not None and begun < count)
+                kept = opened()
             if kept is not None:
                 return kept
-        made = np.empty(shape, dtype=kind)
-        fill(made)
+        self.check(range(count))
+        made = np.empty((count, *row), dtype=kind)
+        make(made, 0)
         return Blocks(made)
+
+
+def _rows_held(path: Path, row: tuple[int, ...], kind: type[np.generic]) -> int | None:
+    """As `rows_held`; None of a damaged file."""
+    try:
+        return rows_held(path, row, kind)
+    except ValueError:
+        return None
+
+
+def _extend(  # noqa: PLR0917
+    path: Path,
+    count: int,
+    row: tuple[int, ...],
+    kind: type[np.generic],
+    make: Callable[[NDArray[Any], int], None],
+    going_on: bool,
+) -> None:
+    """Bring a file of what is computed from rows to so many of them."""
+    begun = (_rows_held(path, row, kind) or 0) if going_on else 0
+    try:
+        if begun < count:  # else another process was quicker
+            extend(path, range(begun, count), row, kind, lambda array: make(array, begun))
+    except CheckpointError:
+        extend(path, range(count), row, kind, lambda array: make(array, 0))
 
 
 @dataclass(frozen=True)
@@ -148,13 +242,13 @@ class Gallery:
     """M pictures and their vectors.
 
     Attributes:
-        ids: M picture ids, all different.
-        groups: M near-duplicate group ids.
+        ids: M picture ids, all different; those of a library ascend.
+        groups: M near-duplicate groups, as ids or numbers.
         spaces: space name → vectors.
     """
 
     ids: Sequence[str]
-    groups: Sequence[str]
+    groups: Sequence[str] | Groups
     spaces: dict[str, Space]
 
     def __len__(self) -> int:
@@ -171,136 +265,143 @@ class Gallery:
             raise DataError("gallery: " + unknown("space", name, self.spaces))
         return self.spaces[name]
 
+    def rows(self, ids: Iterable[str]) -> IntArray:
+        """(K,) rows of pictures; −1 where one is not there."""
+        if isinstance(self.ids, Ids):
+            return self.ids.rows(ids)
+        known = {one: row for row, one in enumerate(self.ids)}
+        return np.array([known.get(one, -1) for one in ids], dtype=np.int64)
 
-def write_array(path: Path, shape: tuple[int, ...], kind: type[np.generic], fill: Fill) -> None:
-    """Write an array's file whole or not at all.
-
-    Args:
-        path: ends in ``.npy``.
-        shape: of the array.
-        kind: of its numbers.
-        fill: writes them into the array.
-    Raises:
-        StorageError: the disk is full, or cannot be written.
-    """
-    size = math.prod(shape) * np.dtype(kind).itemsize
-    with replacing(path, sync=False, wanted=size) as draft:
-        with draft.open("wb") as file:
-            file.write(header(shape, kind))
-            reserve(file, size)
-        fill(np.lib.format.open_memmap(draft, mode="r+"))
-        write_sums(draft, shape, kind)
+    @property
+    def places(self) -> Places | None:
+        """(M,) rows of the pictures in the matrices, the same in all spaces; see `Space.places`."""
+        return next((space.places for space in self.spaces.values()), None)
 
 
 @contextmanager
 def building(cache: Path) -> Iterator[None]:
     """Keep other builders out of a cache, and remove what killed ones left in it."""
-    with locked(cache / ".lock"):
+    with locked(cache / LOCK):
         remove_drafts(cache)
         yield
 
 
-def present_pictures(store: Store) -> tuple[list[str], list[str]]:
-    """Ids of all pictures that some file still holds, sorted, and the near-duplicate group of each."""
-    pairs = sorted(store.rows(PICTURES, ["id", "group"], PRESENT))
-    same = {one: one for one, _ in pairs}
-    # Most pictures are their own group; sharing the text halves the memory.
-    return [one for one, _ in pairs], [same.get(group, group) for _, group in pairs]
-
-
-def cached_space(store: Store, cache: Path, table: str, info: SpaceInfo, ids: Sequence[str]) -> Space:
-    """Vectors of one space for pictures in this order, from the cache or built into it.
+def library_gallery(
+    store: Store, cache: Path, infos: Mapping[str, SpaceInfo], wanted: Collection[str]
+) -> Gallery:
+    """All pictures that some file still holds, in order of their ids, from the cache or built into it.
 
     Of a library that cannot be written they are held in memory: `Space.file` is None.
 
     Args:
         store: the tables.
-        cache: folder of this space's cache.
-        table: name of the space's table.
-        info: who made the vectors.
-        ids: M sorted ids.
-    Returns:
-        (M, D) float16, mapped read-only; zero rows where a picture has no vector.
+        cache: folder of the cache.
+        infos: all spaces of the library.
+        wanted: names of those to hold.
     Raises:
         CheckpointError: a vector has another width, or the cache cannot be read back.
         NumericsError: a vector is not finite or all zeros, naming the picture.
+        StorageError: the disk is full, or cannot be written.
     """
-    shape = (len(ids), info.dim)
-    if not ids:
-        return Space(np.zeros(shape, dtype=np.float16), np.zeros(0, dtype=bool), info.fingerprint)
-    versions = (store.version(PICTURES), store.version(table)) if store.has(table) else (0, 0)
-    state = f"{versions[0]}-{versions[1]}"
-    path, present_path = cache / f"{state}.npy", cache / f"{state}.present.npy"
-
-    def fill(matrix: NDArray[Any]) -> None:
-        present = _fill(matrix, store, table, ids)
-        # The matrix appears last and whole: where it is, this file is complete.
-        write_array(present_path, present.shape, np.bool_, lambda array: np.copyto(array, present))
-
-    def remake(start: int, stop: int) -> NDArray[np.float16]:
-        rows = np.zeros((stop - start, info.dim), np.float16)
-        _fill(rows, store, table, ids[start:stop])
-        return rows
-
-    def read() -> Space | None:
-        matrix = Blocks.opened(path, shape, np.float16, "r", remake)
-        present = matrix and Blocks.opened(present_path, shape[:1], np.bool_, "r", None)
-        if matrix is None or present is None:
-            return None
-        return Space(matrix.array, np.array(present.array), info.fingerprint, path, matrix)
-
-    found = read()
+    found = _kept(store, cache, infos, wanted)
+    if found is not None:
+        return found
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with building(cache):
+            # Another process may have been quicker; what this one opens must not be replaced meanwhile.
+            found = _kept(store, cache, infos, wanted)
+            found = found or _mapped(store, cache, follow(store, cache, infos, wanted), wanted)
+    except OSError as error:
+        if error.errno not in _NOT_OURS:
+            raise
+        return _in_memory(store, infos, wanted)
     if found is None:
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            with building(cache):
-                write_array(path, shape, np.float16, fill)
-                _forget(cache, state)
-        except OSError as error:
-            if error.errno not in _NOT_OURS:
-                raise
-            held = np.zeros(shape, dtype=np.float16)
-            return Space(held, _fill(held, store, table, ids), info.fingerprint)
-        found = read()
-    if found is None:
-        raise CheckpointError(f"{path}: not as it was written; remove the folder {cache}")
+        raise CheckpointError(f"{cache}: not as it was written; remove this folder")
     return found
 
 
-def _fill(matrix: NDArray[Any], store: Store, table: str, ids: Sequence[str]) -> BoolArray:
-    """Stream a table of vectors into a matrix in the order of `ids`; return which rows were met."""
-    order, present = np.array(ids, dtype="S64"), np.zeros(len(ids), dtype=bool)
-    for batch in store.scan(table, ["id", "vector"]) if store.has(table) else ():
-        found = np.array(batch.column("id").to_pylist(), dtype="S64")
-        vectors = batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(found), -1)
-        if vectors.shape[1] != matrix.shape[1]:
-            raise CheckpointError(
-                f"{table}: vectors of width {vectors.shape[1]}, expected {matrix.shape[1]}; index again"
-            )
-        _refuse(table, found, vectors)
-        rows = np.minimum(np.searchsorted(order, found), len(order) - 1)
-        real = order[rows] == found
-        matrix[rows[real]] = vectors[real]
-        present[rows[real]] = True
-    return present
+def _kept(
+    store: Store, cache: Path, infos: Mapping[str, SpaceInfo], wanted: Collection[str]
+) -> Gallery | None:
+    """The gallery of a cache that is up to date."""
+    try:
+        view = read_view(cache)
+    except DataError as error:
+        warnings.warn(f"{cache}: damaged ({error}); it is made again", LimnerWarning, stacklevel=2)
+        return None
+    if view is None or not all(_same(view.spaces.get(one), infos[one]) for one in wanted):
+        return None
+    return _mapped(store, cache, view, wanted) if _up_to_date(store, view, wanted) else None
 
 
-def _refuse(table: str, ids: NDArray[np.bytes_], vectors: HalfArray) -> None:
-    """Let no vector in that says nothing, or poisons every score."""
-    good = usable_rows(vectors)
-    if not good.all():
-        first = ids[int(np.argmin(good))].decode()
-        count = counted(int((~good).sum()), "vector")
-        raise NumericsError(
-            f"{table}: the vector of picture {first[:12]} is not finite or all zeros ({count} of a block);"
-            " 'limner verify LIBRARY --repair' takes it out, 'limner index' makes it again"
-        )
+def _same(kept: SpaceFile | None, info: SpaceInfo) -> bool:
+    return kept is not None and (kept.fingerprint, kept.dim) == (info.fingerprint, info.dim)
 
 
-def _forget(cache: Path, state: str) -> None:
-    """Remove older states and what was derived from them; hidden files are drafts of another process."""
-    for old in cache.glob("[!.]*"):
-        if not old.name.startswith(f"{state}."):
-            # Windows keeps a file that another process has mapped; a later build removes it.
-            with suppress(PermissionError):
-                old.unlink()
+def _up_to_date(store: Store, view: View, spaces: Collection[str]) -> bool:
+    tables = (PICTURES, *map(vectors_name, spaces))
+    return all(store.pieces(one).each == view.tables.get(one) for one in tables)
+
+
+def _mapped(store: Store, cache: Path, view: View, wanted: Collection[str]) -> Gallery | None:
+    """The gallery of a state; None where a file of it is damaged."""
+    names = Blocks.opened(cache / f"{view.ids_file}{ROWS}", view.rows, (ID_BYTES,), np.uint8, "r", None)
+    if names is None:
+        return None
+    raw = np.asarray(names.array).reshape(-1).view(f"S{ID_BYTES}")
+    own = view.rows == len(view.order) and np.array_equal(view.order, np.arange(view.rows))
+    spaces = {}
+    for name in wanted:
+        one = view.spaces[name]
+        path = cache / f"{one.file}{ROWS}"
+        remake = partial(_again, store, view, name, raw)
+        settled = partial(_up_to_date, store, view, [name])
+        blocks = Blocks.opened(path, view.rows, (one.dim,), np.float16, "r", remake, settled)
+        if blocks is None:
+            return None
+        matrix = blocks.array[: view.rows]
+        places = None if own else view.order
+        spaces[name] = Space(matrix, view.present[name], one.fingerprint, path, blocks, places, view.stamp)
+    return Gallery(Ids(raw, view.order), view.groups, spaces)
+
+
+def _again(  # noqa: PLR0917
+    store: Store, view: View, space: str, raw: RawIds, start: int, stop: int, there: NDArray[Any]
+) -> NDArray[Any]:
+    """Some rows of a space's file from its table; what no picture has any more stays where it is finite."""
+    table, made = vectors_name(space), np.where(np.isfinite(there), there, np.float16(0))
+    read = view.order[view.present[space]]
+    read = read[(read >= start) & (read < stop)]
+    if len(read):
+        names = raw[read]
+        order = np.argsort(names)
+        for row in store.lookup(table, "id", text_of(names), ["id", "vector"]):
+            place, known = ranks(names, order, np.array([bytes.fromhex(row["id"])], names.dtype))
+            if known[0]:
+                made[read[order[place[0]]] - start] = np.asarray(row["vector"], np.float16)
+    return made
+
+
+def _in_memory(store: Store, infos: Mapping[str, SpaceInfo], wanted: Collection[str]) -> Gallery:
+    """The gallery of a library that keeps no cache."""
+    read = [
+        (raw_ids(batch.column("id")), raw_ids(batch.column("group")))
+        for batch in store.scan(PICTURES, ["id", "group"], PRESENT)
+    ]
+    nothing = np.zeros(0, f"S{ID_BYTES}")
+    ids = np.concatenate([nothing, *(own for own, _ in read)])
+    groups = group_numbers(np.concatenate([nothing, *(group for _, group in read)]))
+    order = np.argsort(ids)
+    ids, groups, own = ids[order], groups[order], np.arange(len(ids))
+    spaces = {}
+    for name in wanted:
+        info, table = infos[name], vectors_name(name)
+        matrix, present = np.zeros((len(ids), info.dim), np.float16), np.zeros(len(ids), dtype=bool)
+        for batch in store.scan(table, ["id", "vector"]) if store.has(table) else ():
+            names = raw_ids(batch.column("id"))
+            vectors = vectors_of(table, batch.column("vector"), names, info.dim)
+            rows, there = ranks(ids, own, names)
+            matrix[rows[there]], present[rows[there]] = vectors[there], True
+        spaces[name] = Space(matrix, present, info.fingerprint)
+    return Gallery(Ids(ids, own), groups, spaces)

@@ -6,7 +6,6 @@ killed. Encoders come from the caller. It deletes nothing of the user's and chan
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import threading
@@ -19,194 +18,34 @@ from functools import partial
 from itertools import chain
 from types import FrameType
 
-import numpy as np
-import pyarrow as pa
-
-from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder, expect, unit_rows
+from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.errors import ConfigError, DataError
 from limner.language import language_name
+from limner.library import batches as batching
 from limner.library import write
-from limner.library.known import DigestSet, IndexReport, KnownFile, KnownFiles, sorted_ids
+from limner.library.known import IndexReport, KnownFile, KnownFiles
 from limner.library.library import Library
-from limner.library.reader import Reader, ReadFile
+from limner.library.shared import agree
 from limner.library.store import (
     FILES,
     FORMAT,
     SCHEMAS,
     SpaceInfo,
     chunks,
-    read_settings,
     vectors_name,
     vectors_schema,
 )
 from limner.library.words import mend
 from limner.pictures import find, videos
-from limner.pictures.decode import display
 from limner.pictures.formats import PictureError, pillow_warnings, reader_version
-from limner.pictures.metadata import CAPTION_SOURCES
 from limner.progress import Progress
 from limner.records import Problem
-from limner.threads import ahead, cores
+from limner.threads import cores
 
-BATCH_PICTURES = 32
-"""Pictures of a forward pass."""
-COMMIT_FILES = 256
-"""Files written at once: what a kill may lose is at most this and what is in flight."""
-COMMIT_S = 10.0
-"""Seconds after which fewer are written."""
-COMPACT_COMMITS = 128
 _SEP = os.fsencode(os.sep)
 VIDEO = "video"
 """Status of a video of which frames are in the library."""
 RESUME = "stopped; what was read is kept. Give the same command again to continue."
-
-
-class Batches:
-    """Pictures on their way into the tables.
-
-    Attributes:
-        encoded: image encoder → pictures it encoded.
-        pictures_read: files that turned out to be pictures.
-        warnings: pictures with damaged metadata.
-        commits: batches written.
-    """
-
-    def __init__(
-        self, library: Library, encoders: Sequence[ImageEncoder], progress: Progress, *, captions: bool
-    ) -> None:
-        """Start with nothing pending.
-
-        Args:
-            library: to write to; its tables of the encoders' spaces exist.
-            encoders: run over the pictures that lack their vectors.
-            progress: told of every file.
-            captions: whether captions are kept, part of what decides whether a file is up to date.
-        """
-        self.library, self.encoders, self.progress = library, encoders, progress
-        self.encoded = {encoder.name: 0 for encoder in encoders}
-        self.pictures_read, self.commits = 0, 0
-        self.warnings: list[Problem] = []
-        self._kept = sorted(CAPTION_SOURCES) if captions else []
-        self._vectors = {
-            space: DigestSet(sorted_ids(library.store, vectors_name(space)))
-            for encoder in encoders
-            for space in encoder.spaces
-        }
-        self._claimed: set[str] = set()
-        self._claiming = threading.Lock()
-        self._files: list[ReadFile] = []
-        self._stamps: dict[str, str] = {}
-        self._rows: dict[str, write.FileRow] = {}
-        self._labels: dict[str, write.Labels] = {}
-        self._tables: dict[str, list[pa.Table]] = {}
-        self._written = time.monotonic()
-
-    def missing(self, sha256: str) -> list[ImageEncoder]:
-        """Encoders of which a picture lacks a vector."""
-        return [
-            one for one in self.encoders if any(sha256 not in self._vectors[space] for space in one.spaces)
-        ]
-
-    def claim(self, sha256: str) -> list[ImageEncoder]:
-        """As `missing`, but nothing for further files of one content; called by workers."""
-        missing = self.missing(sha256)
-        with self._claiming:
-            if not missing or sha256 in self._claimed:
-                return []
-            self._claimed.add(sha256)
-        return missing
-
-    def words_key(self, words_key: str) -> str:
-        """What decides a picture's captions from outside: its sidecars, its row, and what is kept."""
-        content = " ".join((words_key, *self._kept))
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-    def due(self) -> bool:
-        """Whether many files are pending, or much time has passed since the last write."""
-        late = time.monotonic() - self._written > COMMIT_S
-        return late or len(self._files) + len(self._rows) >= COMMIT_FILES
-
-    def skip(self, row: write.FileRow) -> None:
-        """Note a row of a file that is not read; two reasons for one path are joined."""
-        before = self._rows.get(row["key"])
-        if before is not None and before["reason"] and row["reason"]:
-            row = {**row, "reason": f"{before['reason']}; {row['reason']}"[: write.MAX_REASON_CHARS]}
-        self._rows[row["key"]] = row
-
-    def stamp(self, path: bytes, stamp: str) -> None:
-        """Note what tells that a file is still the one whose content is known."""
-        self._stamps[write.file_key(path)] = stamp
-
-    def encode(self, chunk: list[ReadFile]) -> None:
-        """Run every encoder over the pictures of a chunk that lack its vectors, and note the results."""
-        for encoder in self.encoders:
-            some = [
-                (one, one.pixels.prepared.pop(encoder.name))
-                for one in chunk
-                if one.pixels is not None and encoder.name in one.pixels.prepared
-            ]
-            if not some:
-                continue
-            ids = [one.sha256 for one, _ in some]
-            made = encoder.encode_pixels(np.stack([pixels for _, pixels in some]))
-            for space, dim in encoder.spaces.items():
-                where = f"{encoder.name} ({display(some[0][0].found.path)} …)"
-                expect(where, vectors=(made.spaces[space], f"{len(ids)} {dim}"))
-                unit = unit_rows(where, made.spaces[space])
-                table = write.vector_table(ids, [encoder.fingerprint] * len(ids), unit)
-                self._tables.setdefault(space, []).append(table)
-            if made.labels:
-                self._labels.update(zip(ids, made.labels, strict=True))
-            self.encoded[encoder.name] += len(ids)
-        for one in chunk:
-            if one.same:
-                self.stamp(one.found.path, one.stamp)
-            else:
-                self._files.append(one)
-        self.pictures_read += sum(one.pixels is not None for one in chunk)
-        self.progress.advance(len(chunk))
-
-    def commit(self) -> None:
-        """Write what is pending."""
-        self._written = time.monotonic()
-        if self._stamps:
-            stamps = pa.table({"key": list(self._stamps), "stamp": list(self._stamps.values())})
-            self.library.store.upsert(FILES, stamps)
-            self._stamps = {}
-        if not self._files and not self._rows:
-            return
-        if self.library.settings.grouped:
-            self.library.save(grouped=False)
-        pixels = {one.sha256: one.pixels for one in self._files if one.pixels is not None}
-        rows = [*self._rows.values(), *map(self._row, self._files)]
-        vectors = {space: pa.concat_tables(tables) for space, tables in self._tables.items()}
-        places = {one.sha256: one.words.place for one in self._files if one.pixels and one.words.place}
-        write.write_batch(self.library.store, rows, pixels, self._labels, vectors, places=places)
-        for space, table in vectors.items():
-            self._vectors[space].update(table.column("id").to_pylist())
-        self._files, self._rows, self._tables, self._labels = [], {}, {}, {}
-        self.commits += 1
-        if self.commits % COMPACT_COMMITS == 0:
-            self.library.store.compact()
-
-    def _row(self, one: ReadFile) -> write.FileRow:
-        found = one.found
-        ok = one.pixels is not None
-        reason = one.reason if not ok else "; ".join(one.words.warnings)
-        if ok and reason:
-            self.warnings.append(Problem(path=display(found.path), reason=reason))
-        return write.file_row(
-            found.path,
-            found.source,
-            status="ok" if ok else "skipped",
-            size=one.size,
-            mtime_ns=one.mtime_ns if one.lasting else -1,
-            sha256=one.sha256 if ok else "",
-            reason=reason,
-            words_key=self.words_key(found.words_key),
-            words=one.words,
-            stamp=one.stamp,
-        )
 
 
 def index(
@@ -220,6 +59,8 @@ def index(
     follow_links: bool = False,
     verify: bool = False,
     workers: int | None = None,
+    approximate_from: int | None = None,
+    engine: batching.Engine | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> IndexReport:
@@ -230,7 +71,7 @@ def index(
 
     Args:
         sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
-        library: to fill; a folder is made into one where it is none.
+        library: to fill; a folder, or an address on object storage, is made into one where it is none.
         image_encoders: make the vectors of pixel spaces.
         text_encoder: makes the space "captions"; None leaves it alone. It reads English; without
             `multilingual` it is given captions in all languages.
@@ -240,6 +81,9 @@ def index(
         follow_links: enter linked folders.
         verify: compare the content of every file, also of those whose size, times and inode are the same.
         workers: threads that decode; None for one per core.
+        approximate_from: pictures from which a search does not compare all of them, kept in the library;
+            None for what it has.
+        engine: what reads and encodes; None for this process.
         progress: told how far it is.
         stop: asked between files; once it says True, what was read is written and the run ends, as after
             Ctrl-C.
@@ -254,23 +98,24 @@ def index(
         library = Library(library)
     if library.settings.format < FORMAT:
         raise DataError(
-            f"{library.folder}: library format {library.settings.format}, this limner writes {FORMAT}; run"
-            f" 'limner library migrate {library.folder}' first"
+            f"{library.place}: library format {library.settings.format}, this limner writes {FORMAT}; run"
+            f" 'limner library migrate {library.place}' first"
         )
     if not sources:
         roots = tuple(find.source_path(source) for source in library.settings.sources)
-    for name, schema in SCHEMAS.items():
-        library.store.ensure(name, schema)
-    own = (
-        library.folder / "pictures"
-    )  # brought in the studio; tables that were made anew know nothing of them
-    if own.is_dir() and not library.store.count(FILES):
-        roots = tuple(dict.fromkeys((*roots, find.source_path(own))))
-    if not roots:
-        raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
-        library.settings = read_settings(library.folder)  # another process may have indexed since
+        library.reread()  # another process may have indexed since
+        for name, schema in SCHEMAS.items():
+            library.store.ensure(name, schema)
+        if approximate_from is not None:
+            library.save(approximate_from=approximate_from)
+        # Brought in the studio; tables that were made anew know nothing of them.
+        own = library.folder / "pictures"
+        if own.is_dir() and not library.store.count(FILES):
+            roots = tuple(dict.fromkeys((*roots, find.source_path(own))))
+        if not roots:
+            raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
         run = _Run(
             library,
             roots,
@@ -283,14 +128,19 @@ def index(
             stopped=lambda: interrupted() or stop(),
         )
         run.agree()
-        run.read_all(workers or cores())
-        return run.finish()
+        with closing(run.batches):
+            run.read_all(engine or batching.local_engine(workers or cores()))
+            return run.finish()
 
 
 def _same(entry: find.FoundFile, known: KnownFile) -> bool:
     """Whether a file is the one that was read; of a file of earlier versions no stamp is known."""
-    same = (known.size, known.mtime_ns) == (entry.size, entry.mtime_ns)
-    return same and known.stamp in ("", entry.stamp)
+    return not _resized(entry, known) and known.stamp in ("", entry.stamp)
+
+
+def _resized(entry: find.FoundFile, known: KnownFile) -> bool:
+    """Whether its size or its time tells that a file is another; of some the size is not known."""
+    return known.mtime_ns != entry.mtime_ns or entry.size not in (-1, known.size)
 
 
 @contextmanager
@@ -360,7 +210,8 @@ class _Run:
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
                 self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
-            if spaces.get(space) != info:  # without settings nobody knows who made a table
+            # Without settings nobody knows who made a table, unless others may be making it now.
+            if spaces.get(space) != info and (space in spaces or not store.shared):
                 store.drop(vectors_name(space))
             store.ensure(vectors_name(space), vectors_schema(info.dim))
         named = map(os.fsdecode, self.roots)
@@ -368,35 +219,23 @@ class _Run:
         self.library.save(
             spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*settings.sources, *named)))
         )
-        self.batches = Batches(self.library, self.encoders, self.progress, captions=self.captions)
+        self.batches = batching.Batches(self.library, self.encoders, self.progress, captions=self.captions)
 
-    def read_all(self, workers: int) -> None:
+    def read_all(self, engine: batching.Engine) -> None:
         """Walk, read, encode and write everything that is new or changed."""
         self.known = KnownFiles(self.library.store)
         self.progress.stage("pictures", None)
         threading.Thread(target=self._count, daemon=True).start()
-        reader = Reader(self.encoders, self.batches.claim, self.captions)
-        chunk: list[ReadFile] = []
-        prepared = 0
-        in_flight = workers + 3 * BATCH_PICTURES
-        with closing(ahead(self._todo(), reader, workers=workers, in_flight=in_flight)) as results:
+        with closing(engine(self._todo(), self.batches, self.stopped)) as results:
             for result in results:
-                chunk.append(result)
-                if result.found.expected:
-                    held = result.sha256 == result.found.expected
-                    self.count["unchanged" if held else "changed"] += 1
-                    self.count["rehashed"] += held
-                prepared += result.pixels is not None and len(result.pixels.prepared) > 0
-                if prepared >= BATCH_PICTURES or len(chunk) >= COMMIT_FILES:
-                    self.batches.encode(chunk)
-                    chunk, prepared = [], 0
-                    if self.batches.due():
-                        self.batches.commit()
-                    if self.stopped():
-                        break
-        if not self.stopped():
-            self.batches.encode(chunk)
+                self.count.update(result.count)
+                self.batches.take(result)
+                if self.batches.due():
+                    self.batches.commit()
+                if self.stopped():
+                    break
         self.batches.commit()
+        self.batches.settle()
 
     def _count(self) -> None:
         # The find.walk meets the same trouble and reports it; the bar merely goes without an end.
@@ -484,10 +323,11 @@ class _Run:
             return "new"
         if known.status == "skipped":
             return "refused" if _same(entry, known) and not self.retry else "changed"
-        resized = (known.size, known.mtime_ns) != (entry.size, entry.mtime_ns)
-        if resized or known.words_key != self.batches.words_key(entry.words_key):
+        if _resized(entry, known) or known.words_key != batching.words_key(
+            entry.words_key, captions=self.captions
+        ):
             return "changed"
-        if self.batches.missing(known.sha256):
+        if self.batches.claims.missing(known.sha256):
             return "completed"
         return "unchanged" if _same(entry, known) and not self.verify else "uncertain"
 
@@ -498,16 +338,21 @@ class _Run:
             self._mark_deleted()
         mend(library.store)
         encoded = self._captions() if self.sentences and not self.stopped() else 0
-        if not library.settings.grouped and not self.stopped():
+        if library.store.shared and not self.stopped():
+            agree(library.store)
+        # Where several write at once nobody knows whether all that was written since is grouped.
+        if (library.store.shared or not library.settings.grouped) and not self.stopped():
             write.link_near(library)
             library.save(grouped=True)
         if self.stopped():
             self.progress.note(RESUME)
         else:
             if batches.commits or encoded:
-                library.store.compact()
+                for table in library.store.compact():
+                    self.progress.note(f"{table}: other processes are writing to it; the next run joins it")
             if self.retry:
                 library.save(reader=reader_version())
+        beyond = self._search_index()
         groups, grouped = write.group_counts(library.store)
         summary = library.summary()
         unread = self._unread() if write.MULTILINGUAL in self.sentences and not self.stopped() else []
@@ -528,6 +373,7 @@ class _Run:
             encoded=batches.encoded,
             captions_encoded=encoded,
             languages=library.settings.languages,
+            searches=library.settings.searches if beyond else {},
             unread=tuple(unread),
             incomplete=incomplete,
             seconds=seconds,
@@ -535,6 +381,20 @@ class _Run:
             pictures_per_s=batches.pictures_read / seconds,
             interrupted=self.stopped(),
         )
+
+    def _search_index(self) -> bool:
+        """Build what searches ask of a library beyond the size up to which all pictures are compared.
+
+        Returns:
+            whether it is beyond that.
+        """
+        if len(self.library) < max(self.library.settings.approximate_from, 1):
+            return False
+        from limner.library import vector_index  # what few libraries need
+
+        if not self.stopped() and vector_index.due(self.library):
+            vector_index.prepare(self.library, self.progress, self.stopped)
+        return True
 
     def _captions(self) -> int:
         """Encode captions, those of each language with the encoders that read it; of how many pictures."""
@@ -560,7 +420,7 @@ class _Run:
 
     def _mark_deleted(self) -> None:
         """Mark the files of these sources that the find.walk did not meet."""
-        for some in chunks(self.known.unmet(), COMMIT_FILES):
+        for some in chunks(self.known.unmet(), batching.COMMIT_FILES):
             rows = self.library.store.lookup(FILES, "key", some)
             # A frame is looked for where its video is.
             origins = {write.file_key(row["source"]) for row in rows if find.is_video(row["source"])}
@@ -570,6 +430,7 @@ class _Run:
                 self.count["deleted"] += row["sha256"] != ""
                 self.batches.skip({**row, "status": "deleted"})
             self.batches.commit()
+            self.batches.settle()
             for row in gone:
                 if row["source"] in videos_of:
                     videos.discard(row["path_bytes"], self.library.folder.resolve())
@@ -577,7 +438,7 @@ class _Run:
     def _was_looked_for(self, row: write.FileRow) -> bool:
         """Whether this run would have met a file, were it still there."""
         path: bytes = row["path_bytes"]
-        if any(path.startswith(folder + _SEP) for folder in self.unlisted):
+        if any(path.startswith((folder + _SEP, folder + b"#")) for folder in self.unlisted):
             return False
         source: bytes = row["source"]
         if find.is_list(source):
@@ -585,4 +446,4 @@ class _Run:
         # A walk passes by the library's own folder, and so by the pictures that were brought into it.
         home = os.fsencode(self.library.folder.resolve()) + _SEP
         roots = (root for root in self.roots if root.startswith(home) or not path.startswith(home))
-        return any(path == root or path.startswith(root.rstrip(_SEP) + _SEP) for root in roots)
+        return any(path == root or path.startswith((root.rstrip(_SEP) + _SEP, root + b"/")) for root in roots)

@@ -7,8 +7,9 @@ older version, or just before a kill; it is taken as it is, and the next write n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 from limner.checksums import file_checksum, seal, unseal
 from limner.errors import DataError
@@ -19,6 +20,39 @@ NOTES = "limner.checksums"
 _HINT = "a mere note: remove it, and the next 'limner index' writes it again"
 _NEWEST = 2**64 - 1
 _CHANGING = frozenset(("latest_version_hint.json", NOTES))
+
+
+class Checksums(Protocol):
+    """What is known of the files of one table."""
+
+    def note(self) -> None:
+        """Note the files that are new since the last time, and forget those that are gone."""
+
+    def check(self, version: int | None) -> None:
+        """Make sure that all files of a version are as they were written."""
+
+    def check_pieces(self, numbers: Iterable[int], data: Iterable[str]) -> None:
+        """Make sure that some pieces are as they were written."""
+
+    def states(self) -> Iterator[tuple[Path, bool | None]]:
+        """All files, and whether each is as it was written; None where it has no checksum."""
+
+
+class Unnoted:
+    """Of a table on object storage, which checks itself what it stores."""
+
+    def note(self) -> None:
+        """Nothing is kept."""
+
+    def check(self, version: int | None) -> None:
+        """Nothing is compared."""
+
+    def check_pieces(self, numbers: Iterable[int], data: Iterable[str]) -> None:
+        """Nothing is compared."""
+
+    def states(self) -> Iterator[tuple[Path, bool | None]]:
+        """Nothing is on this machine."""
+        return iter(())
 
 
 class TableFiles:
@@ -58,14 +92,23 @@ class TableFiles:
         if seen == self._seen:
             return
         for name, due in self._used(version).items():
-            if name not in self._sound:
-                if self._damaged(name, due):
-                    raise DataError(
-                        f"{self._folder / name}: damaged (its checksum differs from its content);"
-                        f" 'limner verify {self._folder.parent.parent}' says what to do"
-                    )
-                self._sound.add(name)
+            self._check(name, due)
         self._seen = seen
+
+    def check_pieces(self, numbers: Iterable[int], data: Iterable[str]) -> None:
+        """Make sure that some pieces are as they were written; a large table is not read for a small one.
+
+        Args:
+            numbers: of the pieces.
+            data: names of their files.
+        Raises:
+            DataError: one is damaged.
+        """
+        files = {f"data/{name}" for name in data}
+        deletions = tuple(f"_deletions/{number}-" for number in numbers)
+        for name, due in self._noted().items():
+            if name in files or name.startswith(deletions):
+                self._check(name, due)
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
         """All files, and whether each is as it was written; None where it has no checksum.
@@ -90,6 +133,15 @@ class TableFiles:
             for name, due in self._noted().items()
             if not name.startswith("data/") or name.removeprefix("data/").encode() in manifest
         }
+
+    def _check(self, name: str, due: str) -> None:
+        if name not in self._sound:
+            if self._damaged(name, due):
+                raise DataError(
+                    f"{self._folder / name}: damaged (its checksum differs from its content);"
+                    f" 'limner verify {self._folder.parent.parent}' says what to do"
+                )
+            self._sound.add(name)
 
     def _damaged(self, name: str, due: str) -> bool:
         try:
@@ -118,5 +170,5 @@ class TableFiles:
             return {}
         except DataError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{self._notes}: damaged ({str(error)[:60]}); {_HINT}") from error

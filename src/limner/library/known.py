@@ -17,7 +17,7 @@ from pydantic import Field
 
 from limner.counts import counted
 from limner.language import ENGLISH, MORE_LANGUAGES, language_name
-from limner.library.store import FILES
+from limner.library.store import FILES, Approximation
 from limner.records import Problem, Record
 
 if TYPE_CHECKING:
@@ -38,8 +38,13 @@ def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None
         kinds: column and NumPy's kind of each.
         where: SQL that chooses rows.
     """
-    rows = store.rows(table, [name for name, _ in kinds], where) if store.has(table) else ()
-    found = np.fromiter(rows, dtype=np.dtype(list(kinds)))
+    kind, blocks = np.dtype(list(kinds)), []
+    for batch in store.scan(table, [name for name, _ in kinds], where) if store.has(table) else ():
+        block = np.empty(batch.num_rows, kind)
+        for name, _ in kinds:  # few rows are Python's objects at a time
+            block[name] = batch.column(name).to_pylist()
+        blocks.append(block)
+    found = np.concatenate([np.empty(0, kind), *blocks])
     return found[np.argsort(found[kinds[0][0]])]
 
 
@@ -52,7 +57,7 @@ def sorted_ids(store: Store, table: str, where: str | None = None) -> NDArray[np
 def place(digests: NDArray[np.bytes_], digest: str) -> int:
     """Position of a digest in a sorted array, or −1."""
     raw = digest.encode()
-    found = int(np.searchsorted(digests, raw))
+    found = int(digests.searchsorted(raw))
     return found if found < len(digests) and digests[found] == raw else -1
 
 
@@ -62,8 +67,8 @@ class DigestSet:
     def __init__(self, digests: NDArray[np.bytes_]) -> None:
         self._base, self._added = digests, set[str]()
 
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._added or place(self._base, digest) >= 0
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._added or (isinstance(digest, str) and place(self._base, digest) >= 0)
 
     def update(self, digests: Iterable[str]) -> None:
         """Add some that are not yet there."""
@@ -140,6 +145,8 @@ class IndexReport(Record):
         encoded: image encoder → pictures it encoded.
         captions_encoded: pictures whose captions were encoded.
         languages: language → estimated share of the library's captions, largest first.
+        searches: vector space → how its search index is asked, and how much it finds; none in a library that
+            is small enough for all its pictures to be compared.
         unread: pictures whose captions are all in languages that no encoder of the library reads, with the
             language as the reason; in the whole library.
         incomplete: vector space → present pictures that still lack a vector in it.
@@ -167,6 +174,7 @@ class IndexReport(Record):
     encoded: dict[str, int] = Field(default={})
     captions_encoded: int = 0
     languages: dict[str, float] = Field(default={})
+    searches: dict[str, Approximation] = Field(default={})
     unread: tuple[Problem, ...] = ()
     incomplete: dict[str, int] = Field(default={})
     seconds: float = 0.0
@@ -189,6 +197,8 @@ class IndexReport(Record):
             f"{counted(self.other_files, 'other file')};"
             f" {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
         ]
+        if self.completed:
+            lines.append(f"read again for vectors that were missing: {counted(self.completed, 'file')}")
         if self.rehashed:
             lines.append(f"content compared of {counted(self.rehashed, 'file')}: the same as before")
         if self.videos:
@@ -201,6 +211,7 @@ class IndexReport(Record):
             for space, count in self.incomplete.items()
             if count
         ]
+        lines += [f"search index of {space}: {one}" for space, one in self.searches.items()]
         if self.languages and set(self.languages) != {ENGLISH}:
             shares = ", ".join(
                 f"{language_name(code)} {share:.0%}"

@@ -1,11 +1,10 @@
-"""The picture library: a folder with its tables, its settings and a cache of vectors.
+"""The picture library: its tables, its settings and a cache of vectors.
 
 Search, storyboard and studio see pictures only through this class; `limner.library.ingest` fills it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -16,21 +15,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from limner.checksums import seal
 from limner.errors import DataError, LimnerWarning, unknown
-from limner.files import locked, make_folder, strangers, write_text
-from limner.library.gallery import Gallery, Space, cached_space, present_pictures
+from limner.library.gallery import Gallery, Space, library_gallery
+from limner.library.home import home_of
 from limner.library.store import (
     CAPTIONED,
     FILES,
     PICTURES,
     PRESENT,
     SCHEMAS,
-    SETTINGS_FILE,
     Settings,
     SpaceInfo,
-    Store,
-    read_settings,
     vectors_name,
 )
 from limner.pictures.decode import display
@@ -72,59 +67,64 @@ class Library:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """Open a library, or make an empty one where there is none.
 
+        Args:
+            folder: of the library, or its address on object storage.
         Raises:
-            DataError: the folder holds other things, its settings are damaged, or a newer limner wrote it.
+            DataError: the folder holds other things, its settings are damaged, a newer limner wrote it, or
+                another process makes a library there.
+            MissingError: the object store cannot be reached.
         """
-        self.folder, self._warned = Path(folder), False
-        if (self.folder / SETTINGS_FILE).exists():
-            self.settings = read_settings(self.folder)
-            self.store = Store(self.folder / "tables")
+        self.home, self._warned = home_of(folder), False
+        self.folder, self.store = self.home.folder, self.home.store
+        if self.home.exists():
+            self.reread()
             return
-        if self.folder.is_file():
-            raise DataError(f"{self.folder}: a file, expected the folder of a library")
-        # Tables without settings are what a kill during creation leaves.
-        others = strangers(self.folder, _LEFT if (self.folder / "lock").is_file() else _OWN)
-        if others:
-            raise DataError(
-                f"{self.folder}: not a library but a folder with {others[0]!r}; name an empty or new folder"
-            )
-        make_folder(self.folder)
-        self.settings, self.store = Settings(), Store(self.folder / "tables")
-        for name, schema in SCHEMAS.items():
-            self.store.ensure(name, schema)
-        self.save()
+        self.home.begin()
+        with self.writing():
+            if self.home.exists():  # another process has made it since
+                self.reread()
+                return
+            for name, schema in SCHEMAS.items():
+                self.store.ensure(name, schema)
+            self.settings = Settings()
+            self.home.write(None, self.settings)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
         """A library that exists.
 
         Raises:
-            MissingError: there is none.
+            MissingError: there is none, or the object store cannot be reached.
             DataError: its settings are damaged, or a newer limner wrote it.
         """
-        read_settings(Path(folder))
+        home_of(folder).read()
         return cls(folder)
+
+    @property
+    def place(self) -> str:
+        """Folder or address, by which it is opened again and told in messages."""
+        return str(self.home)
+
+    def reread(self) -> None:
+        """Take the settings as another process may have changed them."""
+        self.settings = self.home.read()
 
     def version(self) -> tuple[int, ...]:
         """Numbers that change whenever a process changes the library."""
-        changed = (self.folder / SETTINGS_FILE).stat().st_mtime_ns
-        return self.store.version(PICTURES), self.store.version(FILES), changed
+        return self.store.version(PICTURES), self.store.version(FILES), self.home.version()
 
     def save(self, **changes: object) -> None:
         """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""
-        self.settings = self.settings.model_copy(update=changes)
-        # ASCII keeps the surrogates that stand for odd bytes in names.
-        text = json.dumps(self.settings.model_dump(mode="python"), indent=1, sort_keys=True)
-        write_text(self.folder / SETTINGS_FILE, seal(text))
+        before, self.settings = self.settings, self.settings.model_copy(update=changes)
+        self.home.write(before, self.settings)
 
     def writing(self) -> AbstractContextManager[None]:
-        """Keep other writers out while indexing.
+        """Keep other writers out while indexing; on object storage several may write at once.
 
         Raises:
             DataError: another process is indexing into this library.
         """
-        refusal = DataError(f"{self.folder}: another process is indexing into it; wait for it to end")
-        return locked(self.folder / "lock", refusal)
+        return self.home.writing()
 
     def __len__(self) -> int:
         """Number of pictures with a present file."""
@@ -143,14 +143,9 @@ class Library:
         """
         for space in spaces:
             if space not in self.settings.spaces:
-                raise DataError(f"{self.folder}: " + unknown("vector space", space, self.settings.spaces))
-        known, groups = present_pictures(self.store)
-        infos, cache = self.settings.spaces, self.folder / "cache"
-        vectors = {
-            space: cached_space(self.store, cache / space, vectors_name(space), infos[space], known)
-            for space in spaces
-        }
-        if known and not self._warned and any(space.file is None for space in vectors.values()):
+                raise DataError(f"{self.place}: " + unknown("vector space", space, self.settings.spaces))
+        whole = library_gallery(self.store, self.home.cache, self.settings.spaces, spaces)
+        if len(whole) and not self._warned and any(one.file is None for one in whole.spaces.values()):
             self._warned = True
             warnings.warn(
                 f"{self.folder}: cannot be written; its vectors are read into memory at every start",
@@ -158,18 +153,16 @@ class Library:
                 stacklevel=2,
             )
         if ids is None:
-            return Gallery(known, groups, vectors)
-        places = {one: row for row, one in enumerate(known)}
-        missing = next((one for one in ids if one not in places), None)
-        if missing is not None:
-            raise DataError(f"gallery: no picture {missing} in the library")
-        rows = np.array([places[one] for one in ids], dtype=np.int64)
+            return whole
+        rows = whole.rows(ids)
+        if (rows < 0).any():
+            raise DataError(f"gallery: no picture {ids[int(np.argmin(rows))]} in the library")
         return Gallery(
             list(ids),
-            [groups[row] for row in rows],
+            np.asarray(whole.groups)[rows],
             {
                 name: Space(space.vectors(rows).astype(np.float16), space.present[rows], space.fingerprint)
-                for name, space in vectors.items()
+                for name, space in whole.spaces.items()
             },
         )
 
@@ -193,7 +186,7 @@ class Library:
         missing = [one for one in wanted if one not in found]
         if missing:
             raise DataError(
-                f"{self.folder}: no picture {missing[0]}; it was deleted, or is of another library"
+                f"{self.place}: no picture {missing[0]}; it was deleted, or is of another library"
             )
         return [picture_of(found[one]) for one in wanted]
 
@@ -206,7 +199,7 @@ class Library:
         rows = self.store.lookup(FILES, "sha256", [picture_id], ["path", "path_bytes", "status"])
         present = sorted((row["path"], row["path_bytes"]) for row in rows if row["status"] == "ok")
         if not present:
-            raise DataError(f"{self.folder}: no file holds picture {picture_id}")
+            raise DataError(f"{self.place}: no file holds picture {picture_id}")
         return Path(os.fsdecode(present[0][1]))
 
     def find(self, name: str | os.PathLike[str]) -> Picture:
@@ -239,11 +232,11 @@ class Library:
             return self.picture(found.pop())
         if found:
             raise DataError(
-                f"{self.folder}: {len(found)} different pictures are called {text!r}; give more of the path"
+                f"{self.place}: {len(found)} different pictures are called {text!r}; give more of the path"
             )
         near = get_close_matches(text.rpartition(os.sep)[2], names, n=3)
         hint = f"; near: {', '.join(near)}" if near else ""
-        raise DataError(f"{self.folder}: no picture {text!r}{hint}; give a path, file name or id")
+        raise DataError(f"{self.place}: no picture {text!r}{hint}; give a path, file name or id")
 
     def skipped(self) -> list[Problem]:
         """Files that could not be used, by path."""
@@ -269,11 +262,6 @@ class Library:
             },
             sources=self.settings.sources,
         )
-
-
-_OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))
-_LEFT = _OWN | {"projects", "pictures", "trash", "frames", "thumbnails"}
-"""What may be left of a library whose settings and tables were taken away because they were damaged."""
 
 
 def picture_of(row: dict[str, Any]) -> Picture:

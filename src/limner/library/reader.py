@@ -86,7 +86,9 @@ class Reader:
         noted()
         try:
             file = read_file(found.path)
-            size, mtime_ns, sha256, stamp = file.size, file.mtime_ns, file.sha256, file.stamp
+            size, sha256 = file.size, file.sha256
+            if file.mtime_ns >= 0:  # else as the walk met it
+                mtime_ns, stamp = file.mtime_ns, file.stamp
             if sha256 == found.expected and not found.sidecars:
                 return ReadFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
             side_px = max((encoder.side_px for encoder in self.encoders), default=HASH_SIDE_PX)

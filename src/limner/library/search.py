@@ -1,34 +1,58 @@
 """Exact search: all steps of a text against all pictures, in one product per channel.
 
-A bfloat16 pass scores everything and keeps all rows that may be among the best, by a bound on the rounding;
-float32 scores of those decide, so that the answer equals that of a full float32 scan. It neither encodes nor
-decodes.
+A pass over everything, of many pictures in bfloat16 where the processor multiplies in it, else in float32,
+keeps all rows that may be among the best, by a bound on the rounding; float32 scores of those decide, so that
+the answer equals that of a full float32 scan. It neither encodes nor decodes.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from torch import Tensor
+from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, expect
 from limner.errors import ConfigError, NumericsError
-from limner.library.channels import EncodedChannel
+from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.scan import (
     BoolArray,
     Float64Array,
     IntArray,
     Pool,
-    exact_scores,
-    over_blocks,
-    rounded_texts,
-    widened,
+    Whole,
 )
 
+if TYPE_CHECKING:
+    from limner.library.coarse import Rounded
+
+Request = tuple[Sequence[EncodedChannel], int]
+"""Channels with the texts of one search, and how many pictures each of these wants."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A search for pictures like some others.
+
+    Attributes:
+        ids: of those.
+        space: in which pictures are compared.
+        evidence: how their cosine becomes nats.
+        k: pictures wanted for each.
+    """
+
+    ids: Sequence[str]
+    space: str
+    evidence: Evidence
+    k: int
+
+
 BLOCK_ROWS = 16_384
-"""Pictures scored at a time; their scores should fit a core's cache."""
+"""Pictures scored at a time; their scores should fit a core's cache. So many are searched without torch."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +69,7 @@ class Scored:
     shares: dict[str, FloatArray]
     present: dict[str, BoolArray]
 
-    def of(self, places: IntArray) -> "Scored":
+    def of(self, places: IntArray) -> Scored:
         """Some of the pictures, by their places here."""
         return Scored(
             self.scores[:, places],
@@ -53,7 +77,7 @@ class Scored:
             {name: here[places] for name, here in self.present.items()},
         )
 
-    def mixed(self, count: int, context: float) -> "Scored":
+    def mixed(self, count: int, context: float) -> Scored:
         """Of (2N, R) scores, N texts read alone and then in context: the N mixtures of both.
 
         Args:
@@ -79,7 +103,7 @@ class Hits:
         present: channel → (N, K) True where the picture has the channel.
         evidence: (N,) log of the mean of exp(score) over all pictures searched, nats: how well the
             collection as a whole answers the text. −inf where no picture was searched. The
-            pictures returned enter exactly, the rest with bfloat16 cosines.
+            pictures returned enter exactly, the rest as the pass over everything has them.
     """
 
     rows: IntArray
@@ -98,20 +122,15 @@ class _Plan:
     """
 
     channel: EncodedChannel
-    space: Space
+    cosines: Whole | Rounded
     scale: Float64Array
     shift: Float64Array
     weight: FloatArray
     kind: IntArray
 
-    @cached_property
-    def rounded(self) -> tuple[Tensor, FloatArray]:
-        """The texts in bfloat16, and bounds of the errors of cosines; see `rounded_texts`."""
-        return rounded_texts(self.channel.texts)
-
     def rough(self, start: int, stop: int) -> FloatArray:
-        """Evidence of the pictures of a block by cosines in bfloat16, (N, R)."""
-        share = widened(self.space.coarse(start, stop) @ self.rounded[0])
+        """Evidence of the pictures of a block by rough cosines, (N, R)."""
+        share = self.cosines.rough(start, stop)
         share *= self.scale.astype(np.float32)[:, None]
         share += self.shift.astype(np.float32)[:, None]
         weight = self.weight[:, start:stop]
@@ -121,12 +140,11 @@ class _Plan:
 
     def error(self) -> Float64Array:
         """(N,) bounds of the errors of `rough`."""
-        return np.abs(self.scale) * self.rounded[1] + 1e-5 * (1 + np.abs(self.shift))
+        return np.abs(self.scale) * self.cosines.errors + 1e-5 * (1 + np.abs(self.shift))
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
         """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
-        self.space.check(rows)
-        cosines = exact_scores(self.channel.texts, self.space.matrix, rows)
+        cosines = self.cosines.exact(rows)
         weight = self.weight[:, rows]
         # Where a fuller channel says it all, this one says nothing.
         here: BoolArray = np.asarray((weight > 0).any(axis=0))
@@ -143,7 +161,30 @@ class Index:
 
     def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
+        # Few pictures are held in float32, in the gallery's order; more are scanned as they are stored.
+        self._places = gallery.places if len(gallery) > BLOCK_ROWS else None
         self._latest: tuple[tuple[EncodedChannel, ...], IntArray, Scored] | None = None
+
+    @property
+    def pictures(self) -> int:
+        """Number of all pictures that answers are given for."""
+        return len(self.gallery)
+
+    def held(self, space: str) -> int:
+        """Pictures that have a vector of a space."""
+        return self.gallery.space(space).held
+
+    def among(
+        self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
+    ) -> Index:
+        """This index, which holds all pictures; see `limner.library.approximate` for one that does not.
+
+        Args:
+            requests: searches that will be made.
+            ids: pictures that must be there.
+            like: a search for pictures like some others; None for none.
+        """
+        return self
 
     def search(self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None) -> Hits:
         """The k best pictures for each of N texts.
@@ -229,7 +270,7 @@ class Index:
                 raise NumericsError(f"index channel {channel.name}: a text vector is not finite")
         read = np.stack([channel.texts.any(axis=1) for channel in channels], axis=1)  # (N, channels)
         kinds, kind = np.unique(read, axis=0, return_inverse=True)
-        covered = np.zeros((len(kinds), len(self.gallery)), dtype=bool)
+        covered = np.zeros((len(kinds), self._stored), dtype=bool)
         plans = []
         for place, channel in enumerate(channels):
             space = self.gallery.space(channel.space)
@@ -237,16 +278,32 @@ class Index:
                 mean = std = np.zeros(len(channel.texts))
             else:
                 mean, std = space.moments.of_cosines(channel.texts)
-                count = int(np.count_nonzero(space.present))
-                mean, std = channel.evidence.steadied(mean, std, count)
+                mean, std = channel.evidence.steadied(mean, std, space.held)
             scale, shift = channel.evidence.affine(mean, std)
             if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
                 raise NumericsError(f"index channel {channel.name}: its calibration is not finite")
             scale, shift = scale * read[:, place], shift * read[:, place]
-            weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * space.present
-            covered |= kinds[:, place, None] & space.present
-            plans.append(_Plan(channel, space, scale, shift, weight.astype(np.float32), kind.ravel()))
+            present = self._as_stored(space.present)
+            weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * present
+            covered |= kinds[:, place, None] & present
+            plans.append(
+                _Plan(
+                    channel,
+                    self._cosines(channel.texts, space),
+                    scale,
+                    shift,
+                    weight.astype(np.float32),
+                    kind.ravel(),
+                )
+            )
         return plans
+
+    def _cosines(self, texts: FloatArray, space: Space) -> Whole | Rounded:
+        if len(self.gallery) <= BLOCK_ROWS:
+            return Whole(texts, space.single)
+        from limner.library.coarse import Rounded
+
+        return Rounded(texts, space)
 
     def _blocks(
         self, plans: list[_Plan], usable: BoolArray
@@ -262,23 +319,54 @@ class Index:
                 total[:, barred[start:stop]] = -np.inf
             return total, _log_sum_exp(total)
 
-        return over_blocks(len(self.gallery), BLOCK_ROWS, score)
+        if len(self.gallery) <= BLOCK_ROWS:
+            return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
+        from limner.library.coarse import over_blocks
+
+        return over_blocks(self._stored, BLOCK_ROWS, score)
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[list[Pool], Float64Array]:
         """Per text the rows that may be among the best `width`, and log Σ exp of all coarse scores."""
         # Two scores that differ by more than both errors cannot change places.
         pools = [Pool(width, 2 * error) for error in np.sum([plan.error() for plan in plans], axis=0)]
         mass: Float64Array = np.full(len(pools), -np.inf)
-        for start, (total, part) in self._blocks(plans, usable):
+        for start, (total, part) in self._blocks(plans, self._as_stored(usable)):
             mass = np.logaddexp(mass, part)
             for pool, values in zip(pools, total, strict=True):
                 pool.add(values, start)
         for pool in pools:
             pool.cut()
+            if self._places is not None:
+                pool.rows = self._ranks[pool.rows].astype(np.int64)
         return pools, mass
 
+    @property
+    def _stored(self) -> int:
+        """P, the rows that are scanned."""
+        return (
+            len(self.gallery)
+            if self._places is None
+            else len(next(iter(self.gallery.spaces.values())).matrix)
+        )
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.int32]:
+        """(P,) rows of the gallery; −1 where a row is no picture's any more."""
+        found = np.full(self._stored, -1, np.int32)
+        found[self._places] = np.arange(len(self.gallery))
+        return found
+
+    def _as_stored(self, flags: BoolArray) -> BoolArray:
+        """(M,) flags of the pictures as (P,) flags of the rows; False where a row is no picture's."""
+        if self._places is None:
+            return flags
+        found = np.zeros(self._stored, dtype=bool)
+        found[self._places] = flags
+        return found
+
     def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
-        found = {plan.channel.name: plan.exact(rows) for plan in plans}
+        places = rows if self._places is None else self._places[rows].astype(np.int64)
+        found = {plan.channel.name: plan.exact(places) for plan in plans}
         total: FloatArray = np.sum([share for share, _ in found.values()], axis=0, dtype=np.float32)
         if not np.isfinite(total).all():
             raise NumericsError("index: a score is not finite; check the channels' calibration")

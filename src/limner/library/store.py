@@ -6,30 +6,32 @@ Written in one step, so that a kill leaves the old state or the new one. Picture
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from limner.checksums import unseal
 from limner.errors import DataError, LimnerError, MissingError
-from limner.files import storing, sync_tree
-from limner.library.integrity import TableFiles
+from limner.library.integrity import Checksums
+from limner.library.tables import MEND, BusyError, tables_at
+from limner.locations import Location
 from limner.records import Record
 
 T = TypeVar("T")
 FORMAT = 2
 SETTINGS_FILE = "library.json"
-MEND = (
-    "restore a backup with 'limner library restore', or move library.json and tables, and nothing else, out"
-    " of the library's folder and index again: projects and pictures brought in the studio stay"
-)
-"""What to do with damaged tables or settings."""
+APPROXIMATE_FROM = 2_000_000
+"""Pictures from which a search does not compare all of them, see docs/scale.md."""
+RECALL = 0.99
+"""Share of the nearest vectors that a search index is to find."""
 
 
 class SpaceInfo(Record):
@@ -46,6 +48,38 @@ class SpaceInfo(Record):
     dim: int
 
 
+class Approximation(Record):
+    """How a search index of vectors is asked, and how much it finds, measured on vectors of the library.
+
+    Attributes:
+        version: of the table that it was measured on.
+        rows: vectors then.
+        partitions: parts of the index; 0 where there are so few vectors that all are compared.
+        probes: parts looked into per text.
+        candidates: vectors compared in full per text, at least.
+        recall: share of the 50 nearest that is found, 0 to 1; `low` and `high` are its 95 % interval.
+        queries: vectors that it was measured with.
+    """
+
+    version: int
+    rows: int
+    partitions: int
+    probes: int
+    candidates: int
+    recall: float
+    low: float
+    high: float
+    queries: int
+
+    def __str__(self) -> str:
+        """In words, for a person."""
+        if not self.partitions:
+            return f"none; all {self.rows:,} vectors are compared"
+        found = f"{self.recall:.1%} ({self.low:.1%}–{self.high:.1%}) of the 50 nearest are found"
+        short = "" if self.recall >= RECALL else f", less than the {RECALL:.0%} aimed at"
+        return f"{found}{short}; {self.probes:,} of {self.partitions:,} parts, {self.candidates:,} candidates"
+
+
 class Settings(Record):
     """What `library.json` holds.
 
@@ -56,6 +90,8 @@ class Settings(Record):
         reader: what opened the pictures; refused files are tried again when it changes.
         grouped: False while near-duplicate groups are out of date.
         languages: language → estimated share of the captions, largest first; empty while unknown.
+        approximate_from: pictures from which a search does not compare all of them.
+        searches: vector space → how its search index is asked; see `limner.library.approximate`.
     """
 
     format: int = FORMAT
@@ -64,6 +100,8 @@ class Settings(Record):
     reader: str = ""
     grouped: bool = True
     languages: dict[str, float] = Field(default={})
+    approximate_from: int = Field(default=APPROXIMATE_FROM, ge=0)
+    searches: dict[str, Approximation] = Field(default={})
 
 
 def read_settings(folder: Path) -> Settings:
@@ -84,7 +122,7 @@ def read_settings(folder: Path) -> Settings:
         ) from None
     except DataError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error}); {MEND}") from error
     if found > FORMAT:
         raise DataError(
@@ -98,13 +136,13 @@ def read_settings(folder: Path) -> Settings:
 
 
 FILES, PICTURES = "files", "pictures"
-WORDS, PLACES = "words", "places"
+WORDS, PLACES, STATISTICS = "words", "places", "statistics"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
+_FRAGMENT_ROWS = 131_072  # a piece of so many rows is not written again
 _LOOKUP_VALUES = 1000
-_MOST_TABLES = 1000
-_KEEP_VERSIONS = timedelta(minutes=30)
-_KEEP_ALL = timedelta(days=3650)
+_TRAINING_ROWS = 64  # vectors for each part of a search index from which its middle is learned
+_RETRIES, _RETRY_TIME = 60, timedelta(minutes=5)  # of what meets a commit of another process
 _CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
 
 
@@ -154,8 +192,11 @@ WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
 PLACES_SCHEMA = pa.schema([("id", pa.string()), ("latitude", pa.float64()), ("longitude", pa.float64())])
 """Columns of `places`: where a picture was taken."""
 
+STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())])
+"""Columns of `statistics`: vector space, and what of all its vectors a search needs."""
+
 SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
-LATER_SCHEMAS = {WORDS: WORDS_SCHEMA, PLACES: PLACES_SCHEMA}
+LATER_SCHEMAS = {WORDS: WORDS_SCHEMA, PLACES: PLACES_SCHEMA, STATISTICS: STATISTICS_SCHEMA}
 """Tables that are made with their first row; libraries of older versions gain them then."""
 PRESENT = "array_length(paths) > 0"
 """Pictures that some file still holds."""
@@ -174,33 +215,62 @@ def vectors_name(space: str) -> str:
     return f"vectors_{space}"
 
 
-class Store:
-    """Tables under one folder."""
+@dataclass(frozen=True)
+class Piece:
+    """A part of a table, as one version has it.
 
-    def __init__(self, folder: Path) -> None:
-        """Connect; nothing is read yet.
+    Attributes:
+        data: names of its files, which never change.
+        cut: which of its rows are deleted; "" for none.
+    """
+
+    data: tuple[str, ...]
+    cut: str
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """One version of a table, in the pieces that it was written in; nothing of it changes any more.
+
+    Attributes:
+        name: of the table.
+        each: number → piece; none of a table that is not there.
+        table: as Lance has it.
+    """
+
+    name: str
+    each: dict[int, Piece]
+    table: Any = field(default=None, repr=False)
+
+
+class Store:
+    """Tables below one folder or address, in the format of Lance."""
+
+    def __init__(self, place: Path | Location) -> None:
+        """Nothing is read yet.
 
         Args:
-            folder: holds the tables; made when the first one is.
+            place: holds the tables; made when the first one is.
         """
-        import lancedb
-
-        self._folder = folder
-        self._database = lancedb.connect(str(folder), read_consistency_interval=timedelta(0))
+        self._tables = tables_at(place)
         self._open: dict[str, Any] = {}
-        self._synced: set[tuple[int, int, int]] = set()
-        self._files: dict[str, TableFiles] = {}
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes may write at once."""
+        return self._tables.shared
 
     def names(self) -> list[str]:
         """Names of all tables; those are left out that a kill or a full disk kept from being made."""
-        listed = sorted(self._database.list_tables(limit=_MOST_TABLES).tables)
-        return [
-            name for name in listed if any((self._folder / f"{name}.lance" / "_versions").glob("*.manifest"))
-        ]
+        return self._tables.names()
 
     def has(self, name: str) -> bool:
-        """Whether a table exists."""
-        return name in self._open or name in self.names()
+        """Whether a table exists.
+
+        Raises:
+            MissingError: the object store cannot be reached, as wherever tables are read or written.
+        """
+        return self._tables.has(name)
 
     def ensure(self, name: str, schema: pa.Schema) -> None:
         """Make a table where it does not exist.
@@ -210,33 +280,34 @@ class Store:
             StorageError: the disk is full, or cannot be written; likewise wherever rows are written.
         """
         if not self.has(name):
-            with self._writing(name):
-                self._open[name] = self._database.create_table(name, schema=schema)
-        elif not self._table(name).schema.equals(schema):
+            with self._tables.writing(name):
+                self._tables.make(name, schema)
+        found = self._table(name).schema
+        if (found.names, found.types) != (schema.names, schema.types):
             raise DataError(
-                f"{self._folder / name}: its columns are not those of this version; run 'limner library"
-                f" migrate'; if that finds nothing to do, {MEND}"
+                f"{self._tables / name}: its columns are not those of this version; run 'limner library"
+                f" migrate'; if that finds nothing to do, {self._tables.mend}"
             )
 
     def add_texts(self, name: str, columns: Iterable[str]) -> None:
         """Give a table columns of text that it lacks, empty in every row."""
         table = self._table(name)
-        with self._writing(name):
+        with self._tables.writing(name):
             for column in columns:
                 if column not in table.schema.names:
                     table.add_columns(pa.schema([(column, pa.string())]))
-                table.update(where=f"{column} IS NULL", values={column: ""})
+                table.update({column: "''"}, f"{column} IS NULL")
 
     def drop(self, name: str) -> None:
         """Remove a table, if it is there."""
         if self.has(name):
             self._open.pop(name, None)
-            with self._writing(name):
-                self._database.drop_table(name)
+            with self._tables.writing(name):
+                self._tables.drop(name)
 
-    def files(self, name: str) -> TableFiles:
+    def files(self, name: str) -> Checksums:
         """The files of a table, whether it is there or not."""
-        return self._files.setdefault(name, TableFiles(self._folder, name))
+        return self._tables.files(name)
 
     def version(self, name: str) -> int:
         """Number that grows with every change of a table.
@@ -256,20 +327,38 @@ class Store:
         with self._reading(name):
             return int(self._checked(name).count_rows(where))
 
-    def upsert(self, name: str, rows: pa.Table) -> None:
-        """Write rows, replacing those of equal key: doing it twice is doing it once."""
-        if rows.num_rows:
-            if name in LATER_SCHEMAS:
-                self.ensure(name, LATER_SCHEMAS[name])
-            merge = self._table(name).merge_insert(_indexed(name)[0])
-            with self._writing(name, rows.nbytes):
-                merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+    def upsert(self, name: str, rows: pa.Table, known: Container[str] | None = None) -> None:
+        """Write rows, replacing those of equal key: doing it twice is doing it once.
+
+        Args:
+            name: of the table.
+            rows: no two of one key.
+            known: keys of those that the table may hold; the others are appended, many times quicker. None
+                for all; of tables that others write to as well nobody knows.
+        """
+        if not rows.num_rows:
+            return
+        if name in LATER_SCHEMAS:
+            self.ensure(name, LATER_SCHEMAS[name])
+        table, key = self._table(name), _indexed(name)[0]
+        known = None if self.shared else known
+        there = [known is None or one in known for one in rows[key].to_pylist()]
+        with self._tables.writing(name, rows.nbytes):
+            if any(there):
+                merge = table.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
+                merge.conflict_retries(_RETRIES).retry_timeout(_RETRY_TIME)
+                merge.execute(rows.filter(pa.array(there)))
+            if not all(there):
+                table.insert(rows.filter(pa.array([not one for one in there])))
 
     def delete(self, name: str, keys: Iterable[str]) -> None:
         """Remove rows by key."""
         for values in chunks(list(keys), _LOOKUP_VALUES):
-            with self._writing(name):
-                self._table(name).delete(_among(_indexed(name)[0], values))
+            table = self._table(name)
+            with self._tables.writing(name):
+                table.delete(
+                    among(_indexed(name)[0], values), conflict_retries=_RETRIES, retry_timeout=_RETRY_TIME
+                )
 
     def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, in blocks, in no particular order.
@@ -278,8 +367,65 @@ class Store:
             DataError: the table is damaged.
         """
         with self._reading(name):
-            query = self._checked(name).search().select(list(columns))
-            yield from (query.where(where) if where else query).to_batches(batch_size=SCAN_ROWS)
+            table = self._checked(name)
+            scanner = table.scanner(list(columns), where, batch_size=SCAN_ROWS)
+            yield from self._batches(name, table, scanner)
+
+    def pieces(self, name: str) -> Pieces:
+        """A table as it is now, in the pieces that it was written in; only its list of them is read.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        if not self.has(name):
+            return Pieces(name, {})
+        with self._reading(name):
+            table = self._table(name)
+            table = table.checkout_version(table.version)
+            return Pieces(
+                name, {one.fragment_id: _piece(one.metadata) for one in table.get_fragments()}, table
+            )
+
+    def scan_pieces(
+        self, whole: Pieces, numbers: Collection[int], columns: Sequence[str], where: str | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+        """Rows of some pieces, in blocks, in their order; the others are not read.
+
+        Args:
+            whole: of the table.
+            numbers: of the pieces.
+            columns: by name.
+            where: SQL that chooses rows.
+        Yields:
+            (R,) numbers of the pieces that the rows are of, and the rows.
+        Raises:
+            DataError: the table is damaged, or was changed by another process that removed the pieces.
+        """
+        if not numbers:
+            return
+        name, table = whole.name, whole.table
+        with self._reading(name):
+            self.files(name).check_pieces(numbers, (file for one in numbers for file in whole.each[one].data))
+            some = [one for one in table.get_fragments() if one.fragment_id in numbers]
+            scanner = table.scanner(
+                list(columns), where, batch_size=SCAN_ROWS, fragments=some, with_row_address=True
+            )
+            for batch in self._batches(name, table, scanner):
+                yield batch.column("_rowaddr").to_numpy().astype(np.int64) >> 32, batch
+
+    def _batches(self, name: str, table: Any, scanner: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+        begun = table.version
+        try:
+            for batch in scanner.to_batches():
+                # Without marks of keys, which tables on object storage carry.
+                yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
+        except Exception as error:  # of several kinds where a file is gone
+            if table.latest_version == begun:
+                raise
+            raise DataError(
+                f"{self._tables.address(name)}: another process finished indexing while it was read;"
+                " do it again"
+            ) from error
 
     def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
         """As `scan`, row by row: the values of the columns in their order.
@@ -303,33 +449,78 @@ class Store:
         """
         if name in LATER_SCHEMAS and not self.has(name):
             return []
-        schema = SCHEMAS.get(name) or LATER_SCHEMAS[name]
+        names = columns or (SCHEMAS.get(name) or LATER_SCHEMAS[name]).names
         return [
             row
             for some in chunks(sorted(set(values)), _LOOKUP_VALUES)
-            for batch in self.scan(name, columns or schema.names, _among(column, some))
+            for batch in self.scan(name, names, among(column, some))
             for row in batch.to_pylist()
         ]
 
-    def compact(self) -> None:
-        """Join small pieces, bring search indices up to date and forget old versions."""
-        from lancedb.index import BTree
+    def at(self, name: str) -> Any:  # noqa: ANN401
+        """A table as Lance has it now, which stays so whoever writes to it.
 
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            table = self._table(name)
+            return table.checkout_version(table.version)
+
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """Errors of what is read of a table inside become one line, a `DataError`."""
+        return self._reading(name)
+
+    def index_vectors(self, name: str, partitions: int) -> None:
+        """Make the search index of a table of vectors anew: it appears whole or not at all.
+
+        Args:
+            name: of the table, which holds at least 256 vectors for each part.
+            partitions: parts that the vectors are put in.
+        """
+        table = self._table(name)
+        with self._tables.writing(name):
+            table.create_index(
+                "vector",
+                "IVF_RQ",
+                name="vector",
+                metric="cosine",
+                num_partitions=partitions,
+                num_bits=1,
+                sample_rate=_TRAINING_ROWS,
+                replace=True,
+            )
+
+    def compact(self) -> list[str]:
+        """Join small pieces, bring search indices up to date and forget older versions.
+
+        A process that reads one of those meanwhile is told to read again, see `scan`. Where several write at
+        once, versions of the last hours stay.
+
+        Returns:
+            Names of the tables that other processes kept from being joined.
+        """
+        busy = []
         for name in self.names():
             table = self._table(name)
-            with self._writing(name), warnings.catch_warnings():
-                if table.count_rows() >= _INDEX_FROM_ROWS:
-                    indexed = {column for index in table.list_indices() for column in index.columns}
-                    for column in _indexed(name):
-                        if column not in indexed:
-                            table.create_index(column, config=BTree())
-                # A table that is still empty has nothing to compact, which the library warns about.
-                warnings.simplefilter("ignore")
-                table.optimize(cleanup_older_than=_KEEP_ALL)
-            # What is forgotten is gone at once: only after what takes its place is on the disk.
-            with self._writing(name), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                table.optimize(cleanup_older_than=_KEEP_VERSIONS)
+            try:
+                with self._tables.writing(name):
+                    self._join(name, table)
+                # What is forgotten is gone at once: only after what takes its place is on the disk.
+                with self._tables.writing(name):
+                    table.cleanup_old_versions(self._tables.kept)
+            except BusyError:
+                busy.append(name)
+        return busy
+
+    def _join(self, name: str, table: Any) -> None:  # noqa: ANN401
+        if table.count_rows() >= _INDEX_FROM_ROWS:
+            indexed = {column for index in table.describe_indices() for column in index.field_names}
+            for column in _indexed(name):
+                if column not in indexed:
+                    table.create_scalar_index(column, "BTREE")
+        table.optimize.compact_files(target_rows_per_fragment=_FRAGMENT_ROWS)
+        table.optimize.optimize_indices()
 
     def _checked(self, name: str) -> Any:  # noqa: ANN401
         """A table whose files are as they were written."""
@@ -338,34 +529,43 @@ class Store:
         return table
 
     def _table(self, name: str) -> Any:  # noqa: ANN401
-        if name not in self._open:
-            with self._reading(name):
-                self.files(name).check(None)
-                self._open[name] = self._database.open_table(name)
-        return self._open[name]
+        """A table as it is now, whoever changed it."""
+        with self._reading(name):
+            if name in self._open:
+                self._open[name].checkout_latest()
+            else:
+                import lance
 
-    @contextmanager
-    def _writing(self, name: str, wanted: int | None = None) -> Iterator[None]:
-        """Whatever is written in the block is on the disk when it ends: the database leaves that open."""
-        with storing(self._folder / name, wanted):
-            yield
-            sync_tree(self._folder, self._synced, last="_versions")
-            self.files(name).note()
+                self.files(name).check(None)
+                self._open[name] = lance.dataset(
+                    self._tables.address(name), storage_options=self._tables.options
+                )
+        return self._open[name]
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
         """Turn what the database says of a damaged table into one line that says what to do."""
         try:
-            yield
+            with self._tables.reading():
+                yield
         except LimnerError:
             raise
         # The database raises plain ValueError, RuntimeError and OSError, and a bare Exception for a panic.
         except Exception as error:
-            reason = " ".join(str(error).split())[:120]
+            reason = self._tables.told(str(error))
             raise DataError(
-                f"{self._folder / name}: table cannot be read ({type(error).__name__}: {reason});"
-                f" if it is damaged, {MEND}"
-            ) from error
+                f"{self._tables / name}: table cannot be read ({type(error).__name__}: {reason});"
+                f" if it is damaged, {self._tables.mend}"
+            ) from (None if self.shared else error)  # which may show an address with its signature
+
+
+def _piece(about: Any) -> Piece:  # noqa: ANN401  (of Lance)
+    told = about.to_json()
+    cut = told["deletion_file"]
+    return Piece(
+        tuple(one["path"] for one in told["files"]),
+        "" if cut is None else f"{cut['read_version']}-{cut['id']}",
+    )
 
 
 def _indexed(name: str) -> tuple[str, ...]:
@@ -378,8 +578,12 @@ def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def _among(column: str, values: Sequence[str]) -> str:
-    """SQL for "one of these"; the values are hexadecimal digits, so that quoting is safe."""
+def among(column: str, values: Sequence[str]) -> str:
+    """SQL for "one of these"; the values are hexadecimal digits, so that quoting is safe.
+
+    Raises:
+        DataError: a value is not.
+    """
     wrong = [value for value in values if set(value) - set("0123456789abcdef")]
     if wrong:
         raise DataError(f"{column}: {wrong[0]!r} is no hexadecimal key")

@@ -96,7 +96,7 @@ def write_words(
     for space, (encoder, _) in used.items():
         if spaces[space].fingerprint != encoder.fingerprint:
             raise CheckpointError(
-                f"{library.folder}: its captions were encoded by another version; run 'limner index' first"
+                f"{library.place}: its captions were encoded by another version; run 'limner index' first"
             )
     with library.writing():
         library.picture(picture)

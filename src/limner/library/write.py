@@ -7,8 +7,7 @@ that the next run does again with the same result. It reads no files and runs no
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ from limner.library.store import (
     CAPTIONED,
     FILES,
     FILES_SCHEMA,
-    MEND,
     PICTURES,
     PICTURES_SCHEMA,
     PLACES,
@@ -35,6 +33,7 @@ from limner.library.store import (
     chunks,
     vectors_name,
 )
+from limner.library.tables import MEND
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
@@ -132,6 +131,7 @@ def write_batch(
     vectors: Mapping[str, pa.Table],
     *,
     places: Mapping[str, Place],
+    encoded: Mapping[str, Container[str]],
 ) -> None:
     """Write a batch.
 
@@ -142,40 +142,47 @@ def write_batch(
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
         places: content hash → where it was taken, as far as that is stated.
+        encoded: space → the pictures of which its table may hold a row.
     """
     rows = {row["key"]: row for row in files}
-    pictures = _pictures(store, rows, pixels, labels)
+    before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
+    affected = {row["sha256"] for row in (*before, *rows.values()) if row["status"] == "ok"}
+    known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected)}
+    own = own_captions(store, affected)
+    pictures = [
+        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), own=own.get(sha))
+        for sha, holding in sorted(_holders(store, rows, affected).items())
+    ]
     # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
-    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA))
+    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
     for space, table in vectors.items():
-        store.upsert(vectors_name(space), table)
+        store.upsert(vectors_name(space), table, encoded[space])
     located = [{"id": sha, "latitude": north, "longitude": east} for sha, (north, east) in places.items()]
-    store.upsert(PLACES, pa.Table.from_pylist(located, schema=PLACES_SCHEMA))
-    store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA))
+    store.upsert(PLACES, pa.Table.from_pylist(located, schema=PLACES_SCHEMA), known)
+    already = {row["key"] for row in before}
+    store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
 
 
-def _pictures(
-    store: Store, rows: Mapping[str, FileRow], pixels: Mapping[str, Pixels], labels: Mapping[str, Labels]
-) -> list[dict[str, Any]]:
-    """The rows of `pictures` that a batch of files changes, complete.
+def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of pictures that have one, from their files as they are stored now."""
+    own, known = own_captions(store, pictures), store.lookup(PICTURES, "id", pictures)
+    holders = _holders(store, {}, pictures)
+    return [_picture(row["id"], holders[row["id"]], None, None, row, own=own.get(row["id"])) for row in known]
+
+
+def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str]) -> dict[str, list[FileRow]]:
+    """Picture → all its present files, those of a batch among them.
 
     A picture's paths and captions are those of all present files with its content, so that the result does
     not depend on the order in which they came.
     """
-    before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
-    affected = {row["sha256"] for row in (*before, *rows.values()) if row["status"] == "ok"}
-    stored = store.lookup(FILES, "sha256", affected)
+    stored = store.lookup(FILES, "sha256", pictures)
     present = [row for row in stored if row["key"] not in rows] + list(rows.values())
-    holders: dict[str, list[FileRow]] = {sha: [] for sha in affected}
+    holders: dict[str, list[FileRow]] = {sha: [] for sha in pictures}
     for row in present:
         if row["status"] == "ok":
             holders[row["sha256"]].append(row)
-    known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected)}
-    own = own_captions(store, affected)
-    return [
-        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), own=own.get(sha))
-        for sha, holding in sorted(holders.items())
-    ]
+    return holders
 
 
 def _picture(
@@ -363,22 +370,22 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
 def link_near(library: Library) -> None:
     """Set the near-duplicate group of every present picture: the smallest id in it."""
     store = library.store
-    rows = sorted(store.rows(PICTURES, ["id", "phash", "group"], PRESENT))
-    groups = near_groups(np.array([int(phash, 16) for _, phash, _ in rows], dtype=np.uint64))
-    changed = [
-        (one, rows[lowest][0])
-        for (one, _, group), lowest in zip(rows, groups.tolist(), strict=True)
-        if rows[lowest][0] != group
-    ]
-    for some in chunks(changed, _GROUP_ROWS):
-        ids, smallest = zip(*some, strict=True)
-        store.upsert(PICTURES, pa.table({"id": ids, "group": smallest}))
+    kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST)]
+    rows = sorted_rows(store, PICTURES, kinds, PRESENT)
+    # Not by the bytes of the digits: a hash may be written with fewer of them.
+    hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
+    smallest = rows["id"][near_groups(hashes)]
+    changed = np.flatnonzero(smallest != rows["group"])
+    for some in chunks(changed.tolist(), _GROUP_ROWS):
+        columns = {"id": rows["id"][some], "group": smallest[some]}
+        store.upsert(PICTURES, pa.table({name: own.astype(str) for name, own in columns.items()}))
 
 
 def group_counts(store: Store) -> tuple[int, int]:
     """Near-duplicate groups of two or more present pictures, and the pictures in them."""
-    others = Counter(group for (group,) in store.rows(PICTURES, ["group"], f'{PRESENT} AND id != "group"'))
-    return len(others), len(others) + others.total()
+    others = sorted_rows(store, PICTURES, [("group", DIGEST)], f"{PRESENT} AND id != `group`")["group"]
+    groups = len(np.unique(others))
+    return groups, groups + len(others)
 
 
 def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:

@@ -13,10 +13,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from PIL.Image import DecompressionBombError
 
+from limner.errors import MissingError
+from limner.pictures import packed
 from limner.pictures.formats import (
     MAX_DECODED_PIXELS,
     MAX_HEADER_PIXELS,
@@ -28,6 +30,10 @@ from limner.pictures.formats import (
     to_rgb,
 )
 from limner.pictures.raw import develop
+from limner.pictures.stored import address, answers, beginning
+
+if TYPE_CHECKING:
+    from limner.locations import Location
 
 MAX_FILE_BYTES = 2**30
 
@@ -39,9 +45,9 @@ class FileBytes:
     Attributes:
         data: all its bytes.
         size: their number.
-        mtime_ns: modification time at opening.
+        mtime_ns: modification time at opening; −1 where none is stated.
         sha256: 64 hex digits.
-        stamp: as `stamp_of`, at opening.
+        stamp: as `stamp_of`, at opening; "" where none is stated.
     """
 
     data: bytes
@@ -69,10 +75,17 @@ def read_file(path: bytes) -> FileBytes:
     """Read a regular file once, without ever waiting on a pipe or changing anything.
 
     Args:
-        path: absolute path as the system has it.
+        path: absolute path as the system has it; an address on object storage; or of a picture in a table
+            ``TABLE#KEY``, see `limner.pictures.packed`. Of the last two neither time nor stamp is stated.
     Raises:
         PictureError: not there, not permitted, not a regular file, empty, too large, or changing meanwhile.
+        MissingError: an object store does not answer.
     """
+    row, place = packed.row_of(path), address(path)
+    if row is not None and (place is not None or not os.path.lexists(path)):
+        return _kept(packed.read(*row))
+    if place is not None:
+        return _kept(_object(place))
     with opened(path) as (stream, status):
         if status.st_size > MAX_FILE_BYTES:
             raise PictureError(f"the file has {status.st_size} bytes; at most {MAX_FILE_BYTES} are read")
@@ -81,6 +94,26 @@ def read_file(path: bytes) -> FileBytes:
         raise PictureError("changed while it was read; index again", lasting=False)
     digest = hashlib.sha256(data).hexdigest()
     return FileBytes(data, status.st_size, status.st_mtime_ns, digest, stamp_of(status))
+
+
+def _kept(data: bytes) -> FileBytes:
+    """What was read from elsewhere than a file."""
+    if not data:
+        raise PictureError("the file is empty")
+    if len(data) > MAX_FILE_BYTES:
+        raise PictureError(f"the file has more than {MAX_FILE_BYTES} bytes, which are read at most")
+    return FileBytes(data, len(data), -1, hashlib.sha256(data).hexdigest())
+
+
+def _object(place: Location) -> bytes:
+    try:
+        return beginning(os.fsencode(str(place)), MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise PictureError("cannot be opened: no such object", lasting=False) from error
+    except MissingError as error:
+        if not answers(place):
+            raise
+        raise PictureError(f"cannot be read: {error}", lasting=False) from error
 
 
 @contextmanager

@@ -1,173 +1,39 @@
-"""What picture files there are: folders, image folders with metadata tables, and lists of paths.
+"""What pictures there are: folders, image folders with metadata tables, lists of paths, tables of pictures.
 
-Walks without opening anything but tables, in a fixed order, one file at a time, so that a million files
-stream through. It decides by file status alone; whether a file really is a picture `decode` finds out.
+Walks disks and object storage without opening anything but tables, in a fixed order, one file at a time, so
+that a million stream through. It decides by status alone; whether a file is a picture `decode` finds out.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain, groupby
-from pathlib import Path
+from dataclasses import dataclass
 
 from limner.errors import DataError, MissingError
+from limner.locations import Location, location, objects
+from limner.pictures import packed, stored
 from limner.pictures.decode import display, kind_of, stamp_of
 from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
-from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, merge, words_of_row
+from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, merge, words_of_bytes, words_of_row
+from limner.pictures.stored import Status, address
+from limner.pictures.tables import (
+    CAPTIONS_NAMES,
+    LIST_SUFFIXES,
+    METADATA_NAMES,
+    Row,
+    folder_rows,
+    joined_rows,
+    list_rows,
+)
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
-# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
+# ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
 _SEP = os.fsencode(os.sep)
 _SUFFIXES = PICTURE_SUFFIXES | VIDEO_SUFFIXES
-METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
-CAPTIONS_NAMES = (b"captions.jsonl", b"captions.csv")
-TABLE_NAMES = METADATA_NAMES + CAPTIONS_NAMES
-"""Tables that are read with the folder they lie in: of each kind the first that is there."""
-LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
-PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table.
-
-    Attributes:
-        path: absolute path of the picture.
-        words: what the line says about it.
-        key: hash of the line's content.
-        where: table and line, for messages.
-    """
-
-    path: bytes
-    words: Words
-    key: bytes
-    where: str
-
-
-def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[bytes, str]]]:
-    """Rows of a folder's tables by path, and what is wrong with which table.
-
-    Several lines for one picture add up.
-    """
-    rows: dict[bytes, Row] = {}
-    problems: list[tuple[bytes, str]] = []
-    for table in tables:
-        try:
-            for row in list_rows(table):
-                if isinstance(row, str):
-                    problems.append((table, row))
-                else:
-                    rows[row.path] = _joined(rows[row.path], row) if row.path in rows else row
-        except DataError as error:
-            problems.append((table, str(error)))
-    return rows, problems
-
-
-def joined_rows(table: bytes) -> Iterator[Row | str]:
-    """As `list_rows`, but consecutive lines for one picture (one caption each) are one row."""
-    met: set[bytes] = set()
-    for _, run in groupby(list_rows(table), key=lambda one: one.path if isinstance(one, Row) else None):
-        lines = list(run)
-        rows = [one for one in lines if isinstance(one, Row)]
-        # of a long list its paths are not kept, but what tells them apart
-        mark = hashlib.blake2b(rows[0].path, digest_size=8).digest() if rows else b""
-        if not rows:
-            yield from lines
-        elif mark in met:
-            again = f"{display(rows[0].path)} was listed before, further up; this line is not used"
-            yield from (f"{one.where}: {again}" for one in rows)
-        else:
-            met.add(mark)
-            yield reduce(_joined, rows)
-
-
-def _joined(first: Row, second: Row) -> Row:
-    captions = first.words.captions + second.words.captions
-    words = replace(merge((first.words, second.words)), captions=captions)
-    return replace(first, words=words, key=hashlib.sha256(first.key + second.key).digest())
-
-
-def list_rows(table: bytes) -> Iterator[Row | str]:
-    """Rows of a table that names pictures, or what is wrong with a line.
-
-    Args:
-        table: absolute path; paths in it are relative to its folder or absolute.
-    Raises:
-        DataError: not readable as what its suffix says, or without a column of paths.
-    """
-    name = display(table)
-    folder = os.path.dirname(table)
-    known: str | None = None
-    for number, values in _values(table):
-        where = f"{name} line {number}"
-        if isinstance(values, str):
-            yield f"{where}: {values}"
-            continue
-        if known not in values:
-            lower = {key.strip().lower(): key for key in values}
-            known = next((lower[key] for key in PATH_KEYS if key in lower), None)
-        if known is None:
-            raise DataError(f"{where}: no column of paths; expected one of {', '.join(PATH_KEYS)}")
-        target = values[known]
-        if not isinstance(target, str) or not target.strip():
-            yield f"{where}: {known} is {target!r}; expected a path"
-            continue
-        try:
-            content = json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-            path = os.path.normpath(os.path.join(folder, os.fsencode(target)))
-        except (UnicodeEncodeError, RecursionError) as error:
-            yield f"{where}: {known} is no path, or the line is nested too deeply ({error})"
-            continue
-        rest = {key: value for key, value in values.items() if key != known}
-        yield Row(path, words_of_row(rest, "metadata"), hashlib.sha256(content).digest(), where)
-
-
-def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
-    """Line number (1-based) and values of every line; a text in place of values says what is wrong."""
-    path = Path(os.fsdecode(table))
-    suffix = path.suffix.lower()
-    try:
-        if suffix == ".parquet":
-            yield from _parquet(path)
-        elif suffix == ".csv":
-            with path.open(encoding="utf-8-sig", newline="") as stream:
-                for number, values in enumerate(csv.DictReader(stream), start=2):
-                    yield number, {str(key): value for key, value in values.items() if key is not None}
-        else:
-            with path.open(encoding="utf-8-sig") as stream:
-                for number, line in enumerate(stream, start=1):
-                    if line.strip():
-                        yield number, _json_line(line)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
-
-
-def _json_line(line: str) -> Mapping[str, object] | str:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return f"not JSON ({error})"
-    return values if isinstance(values, dict) else f"expected an object, found {type(values).__name__}"
-
-
-def _parquet(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            batches = (batch.to_pylist() for batch in file.iter_batches(4096))
-            yield from enumerate(chain.from_iterable(batches), start=1)
-    except pyarrow.ArrowException as error:
-        raise DataError(f"{display(os.fsencode(path))}: not parquet ({error}); mend or remove it") from error
 
 
 @dataclass(frozen=True)
@@ -175,9 +41,9 @@ class FoundFile:
     """A regular file with a picture's suffix.
 
     Attributes:
-        path: absolute, as the system has it.
-        size, mtime_ns: as its status states.
-        source: the folder or list it was found by.
+        path: absolute, as the system has it; or an address; or of a picture in a table ``TABLE#KEY``.
+        size, mtime_ns: as its status states; a size of −1 is known by reading alone.
+        source: the folder, list or table it was found by.
         sidecars: files beside it that describe it.
         words: from a metadata table.
         words_key: changes whenever a sidecar or the row of the table does.
@@ -255,6 +121,10 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
     Raises:
         MissingError: it does not exist. Its pictures must not be taken for deleted: a drive may be away.
     """
+    place = location(source)
+    if place is not None:
+        _look_at(place)
+        return os.fsencode(str(place))
     # Not resolved: the user's own names of linked folders stay.
     path = os.path.abspath(os.fspath(source))
     if not os.path.exists(path):
@@ -264,15 +134,34 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
     return os.fsencode(path)
 
 
+def _look_at(place: Location) -> bool:
+    """Whether an address is a folder.
+
+    Raises:
+        MissingError: nothing is there, or the object store does not answer.
+    """
+    try:
+        return stored.is_folder(place)
+    except FileNotFoundError:
+        raise MissingError(f"{place}: no such folder or list; check the address") from None
+
+
 def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[Entry]:
     """Every file of every source, in a fixed order; a file under two sources comes twice.
 
     Args:
-        sources: absolute paths of folders, lists (.csv, .jsonl, .parquet) or single pictures.
+        sources: absolute paths or addresses of folders, lists (.csv, .jsonl, .parquet), tables of pictures
+            (.lance, .parquet, .tar) or single pictures.
         follow_links: enter linked folders too, each real folder once. Linked files are always read.
     """
     for source in sources:
-        if stat.S_ISDIR(os.stat(source).st_mode):
+        place = address(source)
+        folder = stat.S_ISDIR(os.stat(source).st_mode) if place is None else _look_at(place)
+        if is_packed(source):
+            yield from _walk_packed(source)
+        elif folder and place is not None:
+            yield from _AddressWalk(source, follow_links).folder(source, ())
+        elif folder:
             yield from _FolderWalk(source, follow_links).folder(source, ())
         elif _suffix(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
@@ -280,9 +169,21 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
             yield _look(source, source, _names(os.path.dirname(source)), None)
 
 
+def is_packed(source: bytes) -> bool:
+    """Whether a source is a table that holds pictures."""
+    suffix = _suffix(source)
+    folder = address(source) is None and os.path.isdir(source)
+    if suffix == packed.LANCE:
+        return folder or address(source) is not None
+    return not folder and suffix in (packed.TAR, packed.PARQUET) and packed.holds_pictures(source)
+
+
 def is_list(source: bytes) -> bool:
-    """Whether a source is a table that lists pictures, by its name; one that is gone counts as well."""
-    return _suffix(source) in LIST_SUFFIXES and not os.path.isdir(source)
+    """Whether a source is a table of pictures or of paths, by its name; one that is gone counts as well."""
+    suffix = _suffix(source)
+    if suffix == packed.LANCE:
+        return True
+    return suffix in (*LIST_SUFFIXES, packed.TAR) and not os.path.isdir(source)
 
 
 def is_video(path: bytes) -> bool:
@@ -294,7 +195,12 @@ def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
     """Number of files with a picture's or a video's suffix, for a progress bar; cheap and approximate."""
     total = 0
     for source in sources:
-        if os.path.isdir(source):
+        place = address(source)
+        if is_packed(source):
+            total += packed.count(source)
+        elif place is not None and _look_at(place):
+            total += sum(_suffix(os.fsencode(one.location.name)) in _SUFFIXES for one in objects(place))
+        elif os.path.isdir(source):
             walked = os.walk(source, followlinks=follow_links)
             total += sum(_suffix(name) in _SUFFIXES for _, _, names in walked for name in names)
         elif _suffix(source) in LIST_SUFFIXES:
@@ -319,48 +225,90 @@ class _FolderWalk:
             scopes: rows of the metadata tables of the folders above, innermost first; rows that are met go.
         """
         try:
-            status = os.stat(folder)
-            # A link to a folder above would otherwise lead round for ever.
-            if (status.st_dev, status.st_ino) in self.entered:
-                return
-            self.entered.add((status.st_dev, status.st_ino))
-            with os.scandir(folder) as listing:
-                entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing)
+            names = self.listing(folder)
         except OSError as error:
             reason = f"folder cannot be listed: {error.strerror or error}"
             yield UnusableFile(folder, self.source, reason, folder=True)
             return
-        names = {name for name, _ in entries}
-        if {b"library.json", b"tables"} <= names:
+        if names.keys() >= {b"library.json", b"tables"}:
             return
         kinds = (
             next((one for one in kind if one in names), b"") for kind in (METADATA_NAMES, CAPTIONS_NAMES)
         )
-        tables = tuple(os.path.join(folder, name) for name in kinds if name)
+        tables = tuple(self.join(folder, name) for name in kinds if name)
         rows, problems = folder_rows(tables)
         yield from (UnusableFile(table, self.source, reason) for table, reason in problems)
         named = len(rows)
         inner = (rows, *scopes)
         below: list[bytes] = []
-        for name, is_folder in entries:
-            path = os.path.join(folder, name)
-            linked = not is_folder and not _is_wanted(name) and os.path.islink(path) and os.path.isdir(path)
+        for name, is_folder in names.items():
+            path = self.join(folder, name)
+            wanted = not is_folder and _is_wanted(name)
+            linked = not (is_folder or wanted) and self.is_linked(path)
             if is_folder or (linked and self.follow_links):
                 below += [path] * (not name.startswith(b"."))
             elif linked:
                 yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
-            elif _is_wanted(name):
+            elif wanted:
                 row = next((scope.pop(path) for scope in inner if path in scope), None)
-                yield _look(path, self.source, names, row)
+                yield self.look(path, names, row)
             else:
                 yield OtherFile(path)
         for path in below:
             yield from self.folder(path, inner)
         for path, row in sorted(rows.items()):
-            there = "is no picture by its name" if os.path.isfile(path) else "not there"
+            there = "is no picture by its name" if stored.is_there(os.fsdecode(path)) else "not there"
             yield UnusableFile(path, self.source, f"listed in {row.where} but {there}")
         if tables:
             yield TablesRead(tables, named - len(rows), len(rows))
+
+    def listing(self, folder: bytes) -> dict[bytes, bool]:
+        """Names in a folder, in order, and whether each is a folder; nothing where it was entered before.
+
+        Raises:
+            OSError: it cannot be listed.
+        """
+        status = os.stat(folder)
+        # A link to a folder above would otherwise lead round for ever.
+        if (status.st_dev, status.st_ino) in self.entered:
+            return {}
+        self.entered.add((status.st_dev, status.st_ino))
+        with os.scandir(folder) as entries:
+            return dict(sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries))
+
+    def join(self, folder: bytes, name: bytes) -> bytes:
+        """What lies in a folder."""
+        return os.path.join(folder, name)
+
+    def is_linked(self, path: bytes) -> bool:
+        """Whether it is a link to a folder."""
+        return os.path.islink(path) and os.path.isdir(path)
+
+    def look(self, path: bytes, beside: Mapping[bytes, bool], row: Row | None) -> Entry:
+        """A file by its status, with what describes it."""
+        return _look(path, self.source, dict.fromkeys(beside), row)
+
+
+class _AddressWalk(_FolderWalk):
+    """A walk through one folder of an object store, where a list of names tells all of them."""
+
+    def listing(self, folder: bytes) -> dict[bytes, bool]:
+        """As of a disk; a store that does not answer ends the walk, lest its pictures pass for deleted."""
+        place = address(folder)
+        self.statuses = stored.listing(place) if place is not None else {}
+        return {name: status is None for name, status in self.statuses.items()}
+
+    def join(self, folder: bytes, name: bytes) -> bytes:
+        """What lies in a folder."""
+        return folder + b"/" + name
+
+    def is_linked(self, path: bytes) -> bool:
+        """There are no links."""
+        return False
+
+    def look(self, path: bytes, beside: Mapping[bytes, bool], row: Row | None) -> Entry:
+        """An object by the list it was found in."""
+        return _look(path, self.source, self.statuses, row)
 
 
 def _is_wanted(name: bytes) -> bool:
@@ -370,7 +318,8 @@ def _is_wanted(name: bytes) -> bool:
 
 def _walk_list(source: bytes) -> Iterator[Entry]:
     """The files that a table names."""
-    last, beside = b"", set[bytes]()
+    last: bytes = b""
+    beside: dict[bytes, Status | None] = {}
     for row in joined_rows(source):
         if isinstance(row, str):
             yield UnusableFile(source, source, row)
@@ -381,41 +330,78 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
         yield _look(row.path, source, beside, row)
 
 
-def _names(folder: bytes) -> set[bytes]:
-    """What lies in a folder, as far as it can be listed."""
+def _walk_packed(source: bytes) -> Iterator[Entry]:
+    """The pictures that a table holds."""
     try:
-        return set(os.listdir(folder))
+        now = packed.state(source)
+        stamp = hashlib.blake2b(repr(now).encode(), digest_size=8).hexdigest()
+        for one in packed.pictures(source):
+            path = source + b"#" + os.fsencode(one.key)
+            parts = [words_of_bytes(one.key + suffix, data) for suffix, data in one.beside.items()]
+            if one.values:
+                parts.append(words_of_row(one.values, "metadata"))
+            yield FoundFile(path, one.size, now.mtime_ns, source, (), merge(parts), one.words_key, stamp)
+    except DataError as error:
+        yield UnusableFile(source, source, str(error), folder=True)
+
+
+def _names(folder: bytes) -> dict[bytes, Status | None]:
+    """What lies in a folder, as far as it can be listed, with the status of what is on object storage."""
+    try:
+        place = address(folder)
+        return dict.fromkeys(os.listdir(folder)) if place is None else stored.listing(place)
     except OSError:
-        return set()
+        return {}
 
 
-def _look(path: bytes, source: bytes, beside: set[bytes], row: Row | None) -> Entry:
-    """A file by its status, with what describes it."""
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        broken = os.path.islink(path) and isinstance(error, FileNotFoundError)
-        listed = f"listed in {row.where} but " if row is not None else ""
-        reason = "broken link" if broken else f"{listed}cannot be reached: {error.strerror or error}"
-        return UnusableFile(path, source, reason)
-    if stat.S_ISDIR(status.st_mode):
-        return UnusableFile(path, source, "a folder with the name of a picture")
-    if not stat.S_ISREG(status.st_mode):
-        return UnusableFile(path, source, f"not a regular file but a {kind_of(status.st_mode)}")
-    folder, _, name = path.rpartition(_SEP)
-    stem = name[: -len(_suffix(name))] if _suffix(name) else name
-    candidates = [base + suffix for suffix in SIDECAR_SUFFIXES for base in (name, stem)]
-    sidecars = tuple(os.path.join(folder, one) for one in dict.fromkeys(candidates) if one in beside)
+def _look(path: bytes, source: bytes, beside: Mapping[bytes, Status | None], row: Row | None) -> Entry:
+    """A file by its status, with what describes it.
+
+    Args:
+        path: of the file.
+        source: as in `FoundFile`.
+        beside: what lies in its folder, with the status of what is on object storage.
+        row: of the table that names it.
+    """
+    listed = f"listed in {row.where} but " if row is not None else ""
+    place = address(path)
+    if place is not None:
+        status = beside.get(os.fsencode(place.name))
+        if status is None:
+            return UnusableFile(path, source, f"{listed}no such object")
+        size, mtime_ns = status
+        stamp = hashlib.blake2b(repr(status).encode(), digest_size=8).hexdigest()
+        if is_video(path):
+            return UnusableFile(
+                path, source, "a video on object storage; copy it to a disk to index its frames"
+            )
+    else:
+        try:
+            found = os.stat(path)
+        except OSError as error:
+            broken = os.path.islink(path) and isinstance(error, FileNotFoundError)
+            reason = "broken link" if broken else f"{listed}cannot be reached: {error.strerror or error}"
+            return UnusableFile(path, source, reason)
+        if stat.S_ISDIR(found.st_mode):
+            return UnusableFile(path, source, "a folder with the name of a picture")
+        if not stat.S_ISREG(found.st_mode):
+            return UnusableFile(path, source, f"not a regular file but a {kind_of(found.st_mode)}")
+        size, mtime_ns, stamp = found.st_size, found.st_mtime_ns, stamp_of(found)
+    folder, _, name = path.rpartition(b"/" if place is not None else _SEP)
+    suffix = _suffix(name)
+    stem = name[: len(name) - len(suffix)]
+    candidates = [base + ending for ending in SIDECAR_SUFFIXES for base in (name, stem)]
+    described = [one for one in dict.fromkeys(candidates) if one in beside]
+    sidecars = tuple(folder + (b"/" if place is not None else _SEP) + one for one in described)
     key = hashlib.sha256(row.key if row else b"")
-    for one in sidecars:
+    for one, side_path in zip(described, sidecars, strict=True):
         with suppress(OSError):
-            side = os.stat(one)
-            key.update(one + f"\0{side.st_size} {side.st_mtime_ns}\0".encode())
+            side = beside[one] or stored.status(side_path)
+            key.update(side_path + f"\0{side.size} {side.mtime_ns}\0".encode())
     words_key = key.hexdigest()[:16] if sidecars or row else ""
     words = row.words if row else Words()
-    kind = VideoFile if _suffix(name) in VIDEO_SUFFIXES else FoundFile
-    stamp = stamp_of(status)
-    return kind(path, status.st_size, status.st_mtime_ns, source, sidecars, words, words_key, stamp)
+    kind = VideoFile if suffix in VIDEO_SUFFIXES else FoundFile
+    return kind(path, size, mtime_ns, source, sidecars, words, words_key, stamp)
 
 
 def _suffix(name: bytes) -> bytes:

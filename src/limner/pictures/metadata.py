@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from defusedxml.ElementTree import fromstring
@@ -27,7 +27,9 @@ from PIL.IptcImagePlugin import getiptcinfo
 
 from limner.encodings import decode_caption
 from limner.pictures.decode import display
+from limner.pictures.packed import row_of
 from limner.pictures.places import Place, exif_place, exported_place, xmp_place
+from limner.pictures.stored import beginning
 from limner.records import Caption
 
 if TYPE_CHECKING:
@@ -409,13 +411,25 @@ def read_sidecars(paths: Iterable[bytes]) -> Words:
 
 
 def _read_sidecar(path: bytes) -> Words:
-    file = Path(os.fsdecode(path))
+    name = PurePath(os.fsdecode(path)).name
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_SIDECAR_BYTES + 1)
+        data = beginning(path, MAX_SIDECAR_BYTES + 1)
+    except OSError as error:
+        return Words(warnings=(f"{display(os.fsencode(name))}: {error}",))
+    return words_of_bytes(name, data)
+
+
+def words_of_bytes(name: str, data: bytes) -> Words:
+    """Words of the content of a sidecar; a damaged one is a warning.
+
+    Args:
+        name: of the sidecar, by whose suffix it is read.
+        data: its content.
+    """
+    try:
         if len(data) > MAX_SIDECAR_BYTES:
             raise ValueError(f"more than {MAX_SIDECAR_BYTES} bytes; not read")
-        match file.suffix.lower():
+        match PurePath(name).suffix.lower():
             case ".xmp":
                 return read_xmp(data)
             case ".txt":
@@ -424,7 +438,7 @@ def _read_sidecar(path: bytes) -> Words:
                 return words_of_row(json.loads(decode_caption(data)), "sidecar")
     # A parser of XML or JSON may raise its own classes; the picture is good whatever is beside it.
     except Exception as error:
-        return Words(warnings=(f"{display(os.fsencode(file.name))}: {error}",))
+        return Words(warnings=(f"{display(os.fsencode(name))}: {error}",))
 
 
 def words_of_row(row: object, source: CaptionSource) -> Words:
@@ -456,7 +470,8 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
 
 def words_of_name(path: bytes) -> Words:
     """The file name as a caption, where a person chose it."""
-    stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
+    row = row_of(path)  # the name of a table says nothing of one picture in it
+    stem = PurePath(os.fsdecode(path) if row is None else row[1]).stem.encode("utf-8", "ignore").decode()
     return Words(captions=captions([readable_name(stem)], "filename"))
 
 

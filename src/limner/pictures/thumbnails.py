@@ -17,6 +17,7 @@ from PIL.Image import Image, Resampling
 from limner.errors import DataError
 from limner.pictures.decode import decode, display, read_file
 from limner.pictures.formats import Decoded, PictureError
+from limner.pictures.packed import is_there
 from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000
@@ -61,7 +62,7 @@ def locate(picture: Picture, where: str) -> Path:
     """
     for path in picture.paths:
         for name in (path, _unescaped(path)):
-            if Path(name).is_file():
+            if is_there(name):
                 return Path(name)
     raise DataError(
         f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"

@@ -21,7 +21,8 @@ import numpy as np
 from PIL.Image import Image
 from pydantic import ValidationError
 
-from limner.errors import MissingError, installed
+from limner.checksums import seal, unseal
+from limner.errors import DataError, MissingError, installed
 from limner.files import write_text
 from limner.pictures.decode import display, opened, stamp_of
 from limner.pictures.find import FoundFile, VideoFile
@@ -158,8 +159,8 @@ def _frame(video: VideoFile, path: Path, time_s: float, said: Words) -> FoundFil
 def _known(folder: Path, video: VideoFile) -> Drawn | None:
     """What was drawn of a video before, where it has not changed since and all is there."""
     try:
-        drawn = Drawn.model_validate_json((folder / ABOUT).read_bytes())
-    except (OSError, ValidationError):
+        drawn = Drawn.model_validate_json(unseal((folder / ABOUT).read_bytes(), folder / ABOUT, ""))
+    except (OSError, DataError, ValidationError):
         return None
     same = (drawn.size, drawn.mtime_ns, drawn.rule) == (video.size, video.mtime_ns, RULE)
     same = same and drawn.stamp in ("", video.stamp)
@@ -196,7 +197,7 @@ def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> Drawn 
             fault=reading.fault,
             **reading.stated,
         )
-        write_text(draft / ABOUT, drawn.model_dump_json(indent=1))
+        write_text(draft / ABOUT, seal(drawn.model_dump_json(indent=1)))
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
     finally:

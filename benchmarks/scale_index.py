@@ -1,0 +1,140 @@
+"""How indexing grows with the number of pictures, by the local engine and by Ray on this machine.
+
+Draws small pictures, each of its own content, indexes them with an encoder that costs next to nothing, so
+that all else shows, and indexes them once more with nothing new. What is drawn and measured is kept: the
+same command continues.
+
+    python benchmarks/scale_index.py --pictures 10000 --folder /tmp/scale --to scale.json
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from limner.files import write_text
+from limner.library.library import Library
+
+SIDE_PX, PER_FOLDER, SAMPLE_S = 96, 1000, 0.5
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def draw(folder, count):
+    """Pictures 0 to count − 1, in folders of a thousand; those that are there stay."""
+
+    def thousand(start):
+        place = folder / f"{start // PER_FOLDER:06}"
+        end = min(start + PER_FOLDER, count)
+        if place.is_dir() and sum(1 for _ in os.scandir(place)) >= end - start:
+            return
+        place.mkdir(parents=True, exist_ok=True)
+        for number in range(start, end):
+            cells = np.random.default_rng(number).integers(0, 256, (6, 6, 3), dtype=np.uint8)
+            picture = Image.fromarray(cells).resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC)
+            picture.save(place / f"IMG_{number:09}.jpg", quality=80)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(thousand, range(0, count, PER_FOLDER)))
+
+
+def family(root):
+    """Process → processor seconds and peak memory in MiB, of a process and all that it began."""
+    parents, seconds = {}, {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(entry.name)] = int(fields[1])
+        seconds[int(entry.name)] = (int(fields[11]) + int(fields[12])) / _TICKS
+    kin, found = {root}, {}
+    while more := {one for one, parent in parents.items() if parent in kin} - kin:
+        kin |= more
+    for one in kin & seconds.keys():
+        try:
+            status = (Path("/proc") / str(one) / "status").read_text()
+        except OSError:
+            continue
+        peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
+        found[one] = seconds[one], int(peak) / 1024
+    return found
+
+
+def measured(command):
+    """Seconds, processor seconds, peak memory of the command and of the largest process it began."""
+    begin = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    seen = {}
+    while process.poll() is None:
+        seen |= family(process.pid)
+        time.sleep(SAMPLE_S)
+    out = process.stdout.read()
+    assert process.returncode == 0, out
+    others = [peak for one, (_, peak) in seen.items() if one != process.pid]
+    return json.loads(out), {
+        "seconds": round(time.monotonic() - begin, 1),
+        "cpu_s": round(sum(seconds for seconds, _ in seen.values()), 1),
+        "peak_mib": round(seen[process.pid][1]) if process.pid in seen else None,
+        "largest_other_mib": round(max(others, default=0)),
+        "processes": len(seen),
+    }
+
+
+def indexed(folder, count, engine):
+    """A row of the results."""
+    library = folder / f"library-{engine}"
+    shutil.rmtree(library, ignore_errors=True)
+    command = [sys.executable, "-m", "limner", "index", str(folder / f"pictures-{count}"), "--json"]
+    command += ["--library", str(library), "--encoder", "colour"]
+    command += ["--engine", "ray"] if engine == "ray" else []
+    report, first = measured(command)
+    assert report["new"] == report["pictures"] == count, report
+    again, second = measured(command)
+    assert again["unchanged"] == count, again
+    store = Library.open(library).store
+    rows = {name: store.count(name) for name in store.names()}
+    held = sum(path.stat().st_size for path in library.rglob("*") if path.is_file())
+    shutil.rmtree(library)
+    return {
+        "pictures": count,
+        "engine": engine,
+        "pictures_per_s": round(count / first["seconds"], 1),
+        "index": first,
+        "bytes_per_picture": round(held / count),
+        "nothing_new": second,
+        "rows": rows,
+    }
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    words.add_argument("--pictures", type=int, nargs="+", default=[10_000])
+    words.add_argument("--engine", nargs="+", choices=("local", "ray"), default=["local", "ray"])
+    words.add_argument("--folder", type=Path, required=True, help="for pictures (3 kB each) and libraries")
+    words.add_argument(
+        "--to", type=Path, required=True, help="JSON; rows that are in it are not measured again"
+    )
+    options = words.parse_args()
+    rows = json.loads(options.to.read_text()) if options.to.exists() else []
+    for count in options.pictures:
+        for engine in options.engine:
+            if any((row["pictures"], row["engine"]) == (count, engine) for row in rows):
+                continue
+            draw(options.folder / f"pictures-{count}", count)
+            rows.append(indexed(options.folder, count, engine))
+            write_text(options.to, json.dumps(rows, indent=1))
+            print(json.dumps(rows[-1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Addresses on object storage, against a server of S3 on loopback and against none."""
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from object_store import SECRET, s3_server
+
+from limner.errors import ConfigError, MissingError
+from limner.locations import Location, file_system, location, objects, read_bytes, without_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s3://photos/2024/a b.jpg", Location("s3", "photos", "2024/a b.jpg")),
+        ("s3://photos//2024/", Location("s3", "photos", "2024")),
+        ("gs://photos", Location("gs", "photos")),
+        (Path("az://photos/x"), Location("az", "photos", "x")),
+        ("/photos/s3://x", None),
+        ("http://photos/x", None),
+        ("s3", None),
+    ],
+)
+def test_an_address_is_told_from_a_path(text, found):
+    assert location(text) == found
+    if found is not None:
+        assert location(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["s3://", "s3:///x", "gs://b/../x", "s3://b?X-Amz-Signature=1", "s3:/k:pw@b/x"]
+)
+def test_an_address_without_a_bucket_or_with_a_password_is_refused(text):
+    with pytest.raises(ConfigError) as refusal:
+        location(text)
+    assert "pw" not in str(refusal.value)
+    assert "Signature" not in str(refusal.value)
+
+
+def test_objects_are_listed_folder_by_folder_and_read(bucket):
+    home = location(bucket)
+    contents = {"b/2.txt": b"two", "a.txt": b"one", "b/c/3 ü.txt": b"", "d.txt": b"x" * 70_000}
+    system, before = file_system(home), time.time_ns()
+    for key, content in contents.items():
+        with system.open_output_stream((home / key).path) as stream:
+            stream.write(content)
+    found = list(objects(home))
+    assert [one.location.key for one in found] == ["a.txt", "b/2.txt", "b/c/3 ü.txt", "d.txt"]
+    assert {one.location.key: one.size for one in found} == {key: len(one) for key, one in contents.items()}
+    assert all(abs(one.mtime_ns - before) < 120e9 for one in found)
+    assert [one.location.key for one in objects(home / "b")] == ["b/2.txt", "b/c/3 ü.txt"]
+    assert {key: read_bytes(home / key) for key in contents} == contents
+    with pytest.raises(FileNotFoundError):
+        read_bytes(home / "none")
+    with pytest.raises(MissingError, match=f"^{bucket}/none: nothing is there; check the address$"):
+        list(objects(home / "none"))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_reached_is_one_line_within_seconds(bucket, monkeypatch, tmp_path, object_store):
+    def said(of):
+        begun = time.monotonic()
+        with pytest.raises(MissingError) as refusal:
+            list(objects(of))
+        assert time.monotonic() - begun < 10
+        assert "\n" not in str(refusal.value)
+        assert SECRET not in str(refusal.value)
+        return str(refusal.value)
+
+    host = object_store["AWS_ENDPOINT_URL"].removeprefix("http://")
+    absent = f"s3://absent/x: there is no bucket 'absent' at {host}; check the name, or make it"
+    assert said(location("s3://absent/x")) == absent
+    with s3_server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", strict["AWS_ENDPOINT_URL"])
+        assert "refuses the credentials; set those of an account" in said(location(bucket))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
+        assert "does not answer; check the network" in said(location(bucket))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{SECRET}@127.0.0.1:1")
+    with pytest.raises(ConfigError, match=r"^AWS_ENDPOINT_URL: expected http://HOST:PORT") as refusal:
+        file_system(location(bucket))
+    assert SECRET not in str(refusal.value)
+
+
+def test_a_message_shows_no_secret(monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", SECRET)
+    assert without_secrets(f"GET https://x/y?sig=abc\nkey {SECRET}") == "GET https://x/y?… key …"
