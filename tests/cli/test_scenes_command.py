@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from limner.cli.scenes import scenes, sources
-from limner.errors import CheckpointError, ConfigError, DataError, MissingError
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError
 from limner.scenes.detect import detect_scenes as detect_with_ids
 from limner.scenes.detect import import_scenes as import_with_ids
 from limner.scenes.detections import Detections
@@ -155,6 +155,18 @@ def test_another_detector_never_adds_to_a_folder(pictures, tmp_path):
     (out / ABOUT).unlink()
     with pytest.raises(DataError, match=r"holds '.*'; name an empty or new folder"):
         detect_scenes(pictures, pictures, Finder(), prior=None)
+
+
+def test_a_damaged_line_of_the_journal_is_looked_for_again_and_that_is_said(pictures, tmp_path):
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    for folder in (whole, out):
+        detect_scenes(pictures, folder, Finder(), prior=None)
+    journal = (out / JOURNAL).read_bytes()
+    for place in range(0, journal.index(b"\n"), 29):
+        (out / JOURNAL).write_bytes(journal[:place] + bytes([journal[place] ^ 2]) + journal[place + 1 :])
+        with pytest.warns(LimnerWarning, match="1 line damaged; their pictures are looked at again"):
+            assert detect_scenes(pictures, out, Finder(), prior=None).looked_at == 1
+        assert (out / GRAPHS).read_bytes() == (whole / GRAPHS).read_bytes()
 
 
 def test_a_damaged_journal_is_one_line(pictures, tmp_path, executable_payload):

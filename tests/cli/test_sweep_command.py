@@ -143,7 +143,13 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
     assert "best: --set loop.lr=" in capsys.readouterr().out
     with pytest.raises(DataError, match="other settings"):
         run(*words, "--to", to, "--set", "loop.weight_decay=0.1")
-    (to / "loop.lr=1e-9_seed=0" / POINT).write_text("{}")
+    point = to / "loop.lr=1e-9_seed=0" / POINT
+    point.write_text(point.read_text().replace('"MRR":0.', '"MRR":1.'))
+    with pytest.raises(
+        DataError, match=r"damaged \(its checksum differs from its content\); remove its folder"
+    ):
+        run(*words, "--to", to)
+    point.write_text("{}")
     with pytest.raises(DataError, match="not a finished training"):
         run(*words, "--to", to)
 

@@ -1,17 +1,21 @@
 """``limner train`` from the settings file to the result, its stops and its refusals."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 import torch
 from cyclopts import App
 
+from limner.checksums import unseal
+from limner.cli.main import run
 from limner.cli.train import train
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.runs.validation import REFINEMENT
@@ -39,7 +43,8 @@ def test_a_smoke_run_trains_saves_and_prints(tmp_path, capsys):
     found = json.loads(printed.out)
     assert found["epochs"] == 2
     assert {"MedR", "R@1", "R@5", "R@10", "MRR", "mAP"} == set(found["validation"])
-    assert found["refinement"] == json.loads((tmp_path / REFINEMENT).read_text())
+    stored = tmp_path / REFINEMENT
+    assert found["refinement"] == json.loads(unseal(stored.read_bytes(), stored, ""))
     assert "preset release, deviations: " in printed.err
     assert "epoch 2/2: total " in printed.err
     assert len((tmp_path / HISTORY).read_text().splitlines()) == 2
@@ -159,9 +164,15 @@ def start(words):
     )
 
 
-def finished(words):
-    """What a command printed on both streams, run to its end."""
-    process = start(words)
+def finished(to, processes):
+    """What training in a folder to its end printed on both streams; one process is this one."""
+    if processes == 1:
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            assert run(command(to, LONGER)[1:]) == 0, err.getvalue()
+        out.seek(0)
+        return out.read(), err.getvalue()
+    process = start(command(to, LONGER, "-m", *TORCHRUN, "-m", "limner"))
     try:
         out, said = process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
@@ -171,13 +182,13 @@ def finished(words):
     return out, said
 
 
-def stopped(folder, settings, number, *, at, processes):
+def stopped(folder, number, *, at, processes):
     """Train up to a step, where a signal comes; the exit code and what was said."""
-    script, marks = folder / "waiting.py", folder / "marks"
+    script, marks = folder / "waiting.py", folder / f"marks-{at}"
     script.write_text(WAITING)
     marks.mkdir()
     how = ("-m", *TORCHRUN) if processes > 1 else ()
-    process = start(command(folder / "cut", settings, *how, str(script), str(at), str(marks)))
+    process = start(command(folder / "cut", LONGER, *how, str(script), str(at), str(marks)))
     until = time.monotonic() + PATIENCE_S
     try:
         while len(waiting := [int(m.name) for m in marks.iterdir() if not m.suffix]) < processes:
@@ -203,9 +214,8 @@ def whole(tmp_path_factory):
 
     def run(processes):
         if processes not in made:
-            how = ("-m", *TORCHRUN, "-m", "limner") if processes > 1 else ("-m", "limner")
             folder = tmp_path_factory.mktemp("whole") / str(processes)
-            made[processes] = (folder, *finished(command(folder, LONGER, *how)))
+            made[processes] = (folder, *finished(folder, processes))
         return made[processes]
 
     return run
@@ -213,19 +223,17 @@ def whole(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize(("processes", "at"), [(1, 9), (2, 4)])
-def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, at, number):
-    """In the middle of the second of two epochs (12 steps in one process, 6 in two; saved every 4)."""
-    code, said = stopped(tmp_path, LONGER, number, at=at, processes=processes)
-    assert code != 0
-    assert said.count("stopped: run the same command again to go on") == (number == signal.SIGTERM)
-    # A stop saves the step it comes at; a kill loses what came after the last save.
-    taken = checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"]
-    assert taken == (at if number == signal.SIGTERM else at - 1)
-    assert len((tmp_path / "cut" / HISTORY).read_text().splitlines()) == 1
-    how = ("-m", *TORCHRUN, "-m", "limner") if processes > 1 else ("-m", "limner")
-    resumed, _ = finished(command(tmp_path / "cut", LONGER, *how))
+@pytest.mark.parametrize(("processes", "killed", "ended"), [(1, 9, 10), (2, 9, 10)])
+def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, killed, ended):
+    """In the middle of the second of two epochs (12 steps, saved every 4)."""
+    # A kill loses what came after the last save; a stop saves the step it comes at.
+    for number, at, saved in ((signal.SIGKILL, killed, killed - 1), (signal.SIGTERM, ended, ended)):
+        code, said = stopped(tmp_path, number, at=at, processes=processes)
+        assert code != 0
+        assert said.count("stopped: run the same command again to go on") == (number == signal.SIGTERM)
+        assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == saved
+        assert len((tmp_path / "cut" / HISTORY).read_text().splitlines()) == 1
+    resumed, _ = finished(tmp_path / "cut", processes)
     folder, out, _ = whole(processes)
     assert json.loads(resumed)["epochs"] == 2
     assert resumed == out
@@ -239,12 +247,12 @@ def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, at
 def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(whole):
     folder, out, said = whole(2)
     first = json.loads(out)  # one process prints, or this would be two results
-    assert (first["epochs"], first["steps"]) == (2, 6)
+    assert (first["epochs"], first["steps"]) == (2, 12)
     assert said.count("epoch 1/2: ") == said.count("epoch 2/2: ") == 1
     assert said.count("training and ") == 1
     assert {file.name for file in folder.iterdir()} == {BEST, HISTORY, REFINEMENT, RESUME}
     assert len((folder / HISTORY).read_text().splitlines()) == 2
     assert len(SYSTEM.load(folder)[0].relations) == 13
-    out, said = finished(command(folder, LONGER, "-m", *TORCHRUN, "-m", "limner"))
+    out, said = finished(folder, 2)
     assert json.loads(out) == first
     assert "epoch 1/2: " not in said  # nothing was trained again

@@ -2,17 +2,30 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from fakes import FakeImages, noise_picture
+from made_up_results import result
 from PIL import Image
+from safetensors import safe_open
+from safetensors.numpy import save
 
+from limner.checksums import unseal
 from limner.cli.main import run
-from limner.datasets.features import ROWS, FeatureKey, extract
+from limner.datasets.features import ROWS, SUMS, FeatureKey, extract
+from limner.datasets.neighbours import PairScores, write_pair_scores
+from limner.evaluation.refinement import Refinement
+from limner.library.channels import Evidence
 from limner.library.ingest import index
 from limner.library.library import Library
+from limner.runs.validation import write_pairwise, write_refinement
+from limner.storyboard.calibration import OwnCalibration, write_own
+from limner.studio.pictures import Thumbnails, cache_folder
+from limner.systems.complementary import memory
+from limner.systems.complementary.settings import ComplementaryConfig
 from limner.training import checkpoint
 
 KEY = FeatureKey(data="made-up", backbone="mean", weights_sha256="ab" * 32, transform="none")
@@ -42,8 +55,8 @@ def library(tmp_path):
 def test_a_sound_library_is_told_so_and_its_cache_is_repaired(library, capsys):
     status, states = told(capsys, library)
     assert (status, set(states.values())) == (0, {"sound"})
-    path = next((library / "cache").rglob("[!.]*.npy"))
-    flip(path, 200)
+    path = next((library / "cache").rglob("[!.]*.rows"))
+    flip(path, 20)
     assert told(capsys, library)[1][str(path)] == "damaged"
     assert run(["verify", str(library)]) == 1
     assert "makes it again" in capsys.readouterr().out
@@ -99,6 +112,123 @@ def test_a_damaged_checkpoint_is_named(tmp_path, capsys):
     assert told(capsys, tmp_path)[0] == 0
     flip(tmp_path / "best.safetensors")
     assert told(capsys, tmp_path) == (1, {str(tmp_path / "best.safetensors"): "damaged"})
+
+
+def of_older_version(path):
+    """The file as it was written before checksums."""
+    if path.suffix == ".safetensors":
+        with safe_open(path, "np") as file:
+            about = {name: value for name, value in file.metadata().items() if name != "checksum"}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
+        path.write_bytes(save(arrays, about))
+    else:
+        path.write_bytes(unseal(path.read_bytes(), path, ""))
+
+
+@pytest.fixture
+def written_run(tmp_path):
+    """All that limner writes into the folder of a run, and the epoch memory of two processes."""
+    run = tmp_path / "run"
+    run.mkdir()
+    model = SimpleNamespace(dim=2, heads=1, device=torch.device("cpu"))
+    corpus = SimpleNamespace(train=range(3), pictures=None)
+    config = ComplementaryConfig.model_validate({"data": {"set": "pairs"}})
+    held = memory.EpochMemory(model, corpus, config)
+    held.open(run)
+    for _ in range(2):
+        held.write(torch.arange(3), torch.rand(3, 1, 2), torch.rand(3, 1, 2))
+        held.close()
+    for path in list((run / memory.FOLDER).iterdir()):
+        shutil.copy(path, path.with_name(f"1{path.name[1:]}"))
+    checkpoint.save(run / "best.safetensors", {"a": torch.ones(9)}, {"n": 1})
+    checkpoint.save(run / "resume.safetensors", checkpoint.prefixed("memory", held.state()), {"n": 1})
+    write_pair_scores(PairScores(("a", "b"), {"weight": np.ones(2, np.float32)}, 1), run)
+    write_refinement(run, Refinement(0.1, 0.2))
+    write_pairwise(run, Evidence(slope=1, z_slope=0, offset=0))
+    result("Base", 1.0, count=20, pool_size=5).write(run)
+    return run
+
+
+WRITTEN = (
+    "best.safetensors",
+    "resume.safetensors",
+    "pair_scores.safetensors",
+    "refinement.json",
+    "pairwise.json",
+    "results/clue-grouped-test.json",
+    "bank/0-0.text",
+    "bank/1-0.text",
+)
+
+
+def test_everything_that_a_run_wrote_is_found_sound(written_run, capsys):
+    assert told(capsys, written_run) == (0, {str(written_run / name): "sound" for name in WRITTEN})
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_flipped_bit_of_any_file_of_a_run_is_named(written_run, capsys, name):
+    flip(written_run / name, -4)
+    due = {str(written_run / one): "damaged" if one == name else "sound" for one in WRITTEN}
+    if name == "resume.safetensors":  # which says what to look at in the memory of an epoch
+        due = {path: state for path, state in due.items() if "bank" not in path}
+    assert told(capsys, written_run) == (1, due)
+
+
+def test_a_run_of_an_older_version_is_not_checked_and_that_is_said(written_run, capsys):
+    for path in (*written_run.glob("*.*"), *(written_run / "results").iterdir()):
+        of_older_version(path)
+    for path in (written_run / "bank").glob("*.sums"):
+        path.unlink()
+    assert told(capsys, written_run) == (0, {str(written_run / name): "not checked" for name in WRITTEN})
+    assert run(["verify", str(written_run)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{written_run / 'refinement.json'}: not checked: written before checksums" in lines
+    assert lines[-1] == "8 not checked"
+
+
+def test_a_library_of_an_older_version_is_not_checked_and_that_is_said(library, capsys):
+    write_own(Library.open(library), OwnCalibration(channels={}))
+    assert told(capsys, library)[1][str(library / "calibration.json")] == "sound"
+    for path in (library / "library.json", library / "calibration.json"):
+        of_older_version(path)
+    for path in (library / "tables").rglob("limner.checksums"):
+        path.unlink()
+    status, states = told(capsys, library)
+    kept = {path: state for path, state in states.items() if "/cache/" not in path}
+    assert (status, set(kept.values())) == (0, {"not checked"})
+    assert len(kept) > 6
+    Library.open(library).save()
+    assert told(capsys, library)[1][str(library / "library.json")] == "sound"
+
+
+def test_a_damaged_calibration_and_a_damaged_small_copy_are_named(library, capsys):
+    held = Library.open(library)
+    write_own(held, OwnCalibration(channels={}))
+    picture = held.pictures(held.gallery([]).ids[:1])[0]
+    Thumbnails(cache_folder(held)).get(picture, 96)
+    (copy,) = cache_folder(held).rglob("*.webp")
+    assert set(told(capsys, library)[1].values()) == {"sound"}
+    flip(copy)
+    flip(library / "calibration.json", -3)
+    status, states = told(capsys, library)
+    named = sorted(path for path, state in states.items() if state == "damaged")
+    assert (status, named) == (1, sorted([str(copy), str(library / "calibration.json")]))
+    assert told(capsys, library, "--repair")[1][str(copy)] == "repaired"
+    assert not copy.exists()
+
+
+def test_features_of_an_older_version_are_not_checked_and_that_is_said(tmp_path, capsys):
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    extract(
+        tmp_path / "store",
+        KEY,
+        {"a": tmp_path / "a.png"},
+        prepare=lambda image: np.asarray(image, np.uint8) + 1,
+        forward=lambda batch: batch.mean((1, 2), dtype=np.float32),
+        side_px=8,
+    )
+    (tmp_path / "store" / KEY.folder / SUMS).unlink()
+    assert set(told(capsys, tmp_path / "store")[1].values()) == {"not checked"}
 
 
 def test_other_folders_are_refused(tmp_path, capsys):

@@ -9,7 +9,7 @@ from plain_decoding import PlainBoard
 
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.storyboard.anchor import decode_anchor, leading
-from limner.storyboard.chain import decode_chain
+from limner.storyboard.chain import decode_beam, decode_chain
 from limner.storyboard.decoding import decode, max_marginals, pairwise_terms
 from limner.storyboard.lattice import BLANK, Indifferent, assign, lattice, prices
 
@@ -233,9 +233,9 @@ def test_wrong_input_is_named():
     with pytest.raises(ShapeError, match="blank"):
         lattice(unary, np.arange(2), Indifferent(), blank=np.zeros(3))
     problem = lattice(unary, np.arange(2), Indifferent())
-    with pytest.raises(ConfigError, match="did you mean 'chain'"):
+    with pytest.raises(ConfigError, match=r"^decoding: .*did you mean 'chain'"):
         decode(problem, "chian")
-    with pytest.raises(ConfigError, match="marginals"):
+    with pytest.raises(ConfigError, match=r"^decoding: unknown decoder with marginals"):
         max_marginals(problem, "beam")
 
 
@@ -361,3 +361,67 @@ def test_pairwise_terms_say_what_swapping_one_picture_changes(decoder, arguments
             swapped[s] = other
             change = board.value(decoder, swapped, choice.anchor) - choice.objective
             assert gain[s, other] - gain[s, c] == pytest.approx(change, abs=1e-7)
+
+
+@pytest.mark.parametrize(("seed", "steps", "width"), [(0, 4, 4), (5, 4, 5)])
+def test_both_sides_of_a_branching_are_searched(seed, steps, width):
+    """Boards on which the best choice lies where the step branched on may not use the group."""
+    rng = np.random.default_rng(seed)
+    unary = rng.integers(-3, 4, size=(steps, width)).astype(float)
+    table = rng.integers(-9, 10, size=(width, width)).astype(float)
+    arguments = {
+        "unary": unary,
+        "pair": TablePairwise(table + table.T),
+        "groups": rng.integers(0, width, size=width),
+        "blank": np.full(steps, -2.0),
+    }
+    assert decode(lattice(**arguments), "chain").objective == PlainBoard(**arguments).best("chain")
+
+
+def test_greedy_keeps_one_beginning_and_a_beam_more():
+    table = np.array([[0.0, -9, -9], [-9, 0, 2], [-9, 2, 0]])
+    problem = lattice(np.array([[1.0, 0.9, 0], [0, 0, 0]]), np.arange(3), TablePairwise(table))
+    assert decode(problem, "greedy").columns.tolist() == [0, 1]
+    assert decode(problem, "beam").columns.tolist() == [1, 2]
+
+
+def test_of_many_equal_candidates_the_first_are_taken():
+    problem = lattice(np.tile(np.arange(300) % 2.0, (2, 1)), np.arange(300), Indifferent())
+    assert decode_beam(problem, width=5).columns.tolist() == [1, 3]
+    assert leading(problem, 3).tolist() == [1, 3, 5]
+
+
+def test_prices_of_blanks_may_be_integers():
+    problem = lattice(
+        np.zeros((2, 2)), np.arange(2), Indifferent(), blank=np.array([1, 2]), locks={0: 1}, held=[]
+    )
+    assert problem.blank.tolist() == [-np.inf, 2.0]
+    assert decode(problem, "off").columns.tolist() == [1, BLANK]
+
+
+def test_a_pinned_picture_is_no_latent_one_of_its_step():
+    problem = lattice(np.zeros((2, 3)), np.arange(3), Indifferent(), locks={0: 1})
+    assert (problem.pinned.tolist(), problem.anchors.tolist()) == ([1], [0, 2])
+    with pytest.raises(DataError, match=r"^step 2: .*; ban less, allow repeats or allow blanks$"):
+        lattice(np.zeros((2, 1)), np.arange(1), Indifferent(), locks={0: 0})
+
+
+def test_prices_follow_a_chain_of_moves_and_none_is_asked_where_nothing_can_be_shown():
+    """One more of group 1: the third step gains 3. One more of group 0: the second makes room for it."""
+    unary = np.array([[5.0, -np.inf], [4, 4], [-np.inf, 3]])
+    group, blank = np.tile([0, 1], (3, 1)), np.zeros(3)
+    columns, value = assign(unary, group, blank)
+    assert (columns.tolist(), value) == ([0, 1, BLANK], 9.0)
+    assert prices(unary, group, blank, columns).tolist() == [3.0, 3.0]
+    assert (
+        prices(np.zeros((2, 0)), np.zeros((2, 0), dtype=int), np.zeros(2), np.full(2, BLANK)).tolist() == []
+    )
+
+
+@pytest.mark.parametrize(("decoder", "total", "limit"), [(decode_chain, 12, 650), (decode_anchor, 60, 6)])
+def test_prices_on_what_many_steps_want_keep_the_proof_short(decoder, total, limit):
+    """Within a count of programmes or assignments, not of seconds; with prices that go astray it is not."""
+    rng = np.random.default_rng(int(total == 60))
+    unary = np.tile(rng.normal(size=total), (8, 1)) + 0.5 * rng.normal(size=(8, total))
+    table = rng.normal(size=(total, total)) / 2
+    assert decoder(lattice(unary, np.arange(total), TablePairwise(table + table.T)), limit=limit).exact

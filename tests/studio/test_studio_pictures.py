@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import shutil
+import warnings
 import zipfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,12 +16,14 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from limner.checksums import seal_bytes, unseal_bytes
 from limner.cli.main import run as limner
+from limner.errors import LimnerWarning
 from limner.library.ingest import index
 from limner.library.library import Library
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
-from limner.studio.pictures import SIDES, cache_folder, side_for
+from limner.studio.pictures import SIDES, Thumbnails, cache_folder, side_for
 from limner.studio.routes import Studio
 
 
@@ -112,14 +115,34 @@ def test_a_thumbnail_is_upright_small_without_metadata_and_made_once(asking, alb
             assert not image.getexif()
         assert b"secret" not in answer.content
         kept = tmp_path / "cache" / found[name][:2] / f"{found[name]}-256.webp"
-        assert kept.read_bytes() == answer.content
-        kept.write_bytes(b"kept")
+        assert unseal_bytes(kept.read_bytes()) == answer.content
+        kept.write_bytes(seal_bytes(b"kept"))
         assert asking.get(f"/api/pictures/{found[name]}/thumbnail?side=256").content == b"kept"
         tag = {"if-none-match": answer.headers["etag"]}
         assert asking.get(f"/api/pictures/{found[name]}/thumbnail?side=256", headers=tag).status_code == 304
     assert files_in(album) == before
     for side in (0, 1601, -5):
         assert asking.get(f"/api/pictures/{found['IMG_0.png']}/thumbnail?side={side}").status_code == 422
+
+
+def test_a_damaged_copy_is_made_again_and_that_is_said_once(album, tmp_path):
+    index([album], tmp_path / "lib")
+    held, library = Thumbnails(tmp_path / "cache"), Library.open(tmp_path / "lib")
+    one, other = library.pictures(library.gallery([]).ids[:2])
+    due = [held.get(picture, 96) for picture in (one, other)]
+    files = sorted((tmp_path / "cache").rglob("*.webp"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", LimnerWarning)
+        for place in range(0, files[0].stat().st_size, 11):
+            for file in files:
+                data = bytearray(file.read_bytes())
+                data[place % len(data)] ^= 1 << place % 8
+                file.write_bytes(data)
+            assert [held.get(picture, 96) for picture in (one, other)] == due
+    assert ["webp: damaged, or of an older version; such copies" in str(one.message) for one in said] == [
+        True
+    ]
+    assert [unseal_bytes(file.read_bytes()) in due for file in files] == [True, True]
 
 
 def test_few_different_sides_are_made():

@@ -68,7 +68,7 @@ def evaluate(
     data
         Folder with stories.jsonl and its pictures.
     library
-        Library in which those pictures are indexed.
+        Folder or address of the library in which those pictures are indexed.
     qrels
         Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'
         writes from what was replaced in the studio; in place of a data set.
@@ -151,7 +151,7 @@ def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
     try:
         found = library.gallery(spaces, contents)
     except DataError as error:
-        raise DataError(f"{library.folder}: lacks pictures of this data set ({error}); index them") from error
+        raise DataError(f"{library.place}: lacks pictures of this data set ({error}); index them") from error
     return Gallery(task.ids, task.ids, found.spaces)
 
 

@@ -76,7 +76,7 @@ def illustrate(
     texts
         Markdown, HTML, plain text or JSON; - reads standard input.
     library
-        Folder of the library.
+        Folder of the library, or its address on object storage.
     out
         File to write; - writes to standard output. Of several texts, or where it is a folder, the folder of
         the files, which are named after the texts.

@@ -3,15 +3,19 @@
 It parses options, shows progress and prints the report; `equipment.add_pictures` does the work.
 """
 
-from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from limner.cli.terminal import Flag, Many, emit_report
 from limner.counts import counted
 from limner.devices import Precision
+from limner.encoders.openvino import Engine
 from limner.errors import ConfigError, DataError
+from limner.locations import location
 from limner.progress import IndexProgress
+
+if TYPE_CHECKING:
+    from limner.runs.run import Run
 
 
 def index(
@@ -22,13 +26,15 @@ def index(
     model: Path | None = None,
     metric: Path | None = None,
     precision: Precision | None = None,
-    engine: Literal["torch", "openvino"] = "torch",
+    engine: Literal[Engine, "ray"] = "torch",
+    address: str | None = None,
     device: str = "auto",
     captions: bool = True,
     sentences: str | None = None,
     follow_links: Flag = False,
     verify: Flag = False,
     workers: int | None = None,
+    approximate_from: int | None = None,
     json: Flag = False,
 ) -> None:
     """Read folders of pictures into a library; run it again to catch up with changes.
@@ -41,10 +47,12 @@ def index(
     Parameters
     ----------
     sources
-        Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths.
-        A captions.jsonl or metadata.jsonl (or .csv) that lies in a folder is read with it.
+        Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths;
+        addresses on object storage (s3://…, gs://…, az://…) of the same; and Lance, Parquet or WebDataset
+        (.tar) tables that hold the pictures. A captions.jsonl or metadata.jsonl (or .csv) that lies in a
+        folder is read with it.
     library
-        Folder of the library; made if absent.
+        Folder of the library, or its address on object storage, such as s3://bucket/lib; made if absent.
     encoder
         What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
         it is installed with its weights. See 'limner models list'; the clip encoders (clip:ViT-B-32, …)
@@ -60,7 +68,12 @@ def index(
         Of the backbone; a trained run keeps to that of its training. Unless given that of the library's
         vectors, else bfloat16; float32 is faster on CPUs that cannot multiply in it (no AVX-512 BF16 or AMX).
     engine
-        What runs the backbone; openvino needs the extra 'fast' and is several times faster on a CPU.
+        What runs the backbone on a CPU: openvino (extra 'fast') takes half of torch's time or less, and auto
+        takes it where it is installed, more than 256 pictures come and its vectors agree with torch's.
+        ray reads and encodes by torch in many processes, here or on the machines of a cluster, and needs
+        the extra 'scale'.
+    address
+        Ray cluster for '--engine ray', such as ray://head:10001; without it one process per core here.
     device
         What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     captions
@@ -74,14 +87,23 @@ def index(
     verify
         Compare the content of every file with what was indexed, also of those that look unchanged.
     workers
-        Threads that decode; one per core unless given.
+        Threads that decode, or processes of Ray; one per core unless given.
+    approximate_from
+        Pictures from which a search asks an index of the vectors and does not compare all of them; the
+        library keeps to it. 2,000,000 unless given.
     json
         Print the report as JSON.
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
-    from limner.api.library import opened_runs
     from limner.storyboard.equipment import add_pictures
+
+    def runs(device: str) -> tuple["Run | None", ...]:
+        if model is None and metric is None:
+            return ()
+        from limner.runs.run import library_runs  # all systems, which most runs of this command do not need
+
+        return library_runs(model, metric, device)
 
     with IndexProgress() as progress:
         report = add_pictures(
@@ -89,15 +111,17 @@ def index(
             sources,
             encoders=encoder,
             weights=weights,
-            runs=partial(opened_runs, model, metric),
+            runs=runs,
             precision=precision,
             engine=engine,
+            address=address,
             device=device,
             captions=captions,
             sentences=sentences,
             follow_links=follow_links,
             verify=verify,
             workers=workers,
+            approximate_from=approximate_from,
             progress=progress,
         )
     emit_report(report, report.lines(), as_json=json)
@@ -105,6 +129,6 @@ def index(
         raise KeyboardInterrupt
     if not report.pictures:
         raise DataError(
-            f"{library}: holds no picture; {counted(report.found, 'file')} looked like one,"
-            " see the reasons above"
+            f"{location(library) or library}: holds no picture;"
+            f" {counted(report.found, 'file')} looked like one, see the reasons above"
         )

@@ -10,6 +10,7 @@ from cyclopts import App
 from limner.cli.terminal import emit, say
 from limner.counts import counted
 from limner.errors import LimnerError
+from limner.locations import on_this_machine
 
 library = App(
     name="library",
@@ -36,6 +37,7 @@ def backup(folder: Path, to: Path, /) -> None:
     """
     from limner.library.backup import backup as write_backup
 
+    on_this_machine(folder, "copy it with the tools of the object store while nobody writes to it")
     made = write_backup(folder, to)
     emit(f"written and read back: {to} ({_held(len(made.files), made.size, made.projects)})")
 
@@ -59,6 +61,7 @@ def restore(file: Path, folder: Path, /) -> None:
     from limner.library.backup import restore as read_backup
     from limner.studio.projects import move_pictures
 
+    on_this_machine(folder, "restore into a folder")
     made = read_backup(file, folder, move_projects=move_pictures)
     emit(f"restored: {folder} ({_held(len(made.files), made.size, made.projects)})")
 
@@ -82,6 +85,7 @@ def migrate(folder: Path, /) -> None:
     from limner.library.store import FORMAT
     from limner.studio.projects import Projects
 
+    on_this_machine(folder, f"libraries there are of format {FORMAT} already")
     kept = keep_changing(folder)
     before = upgrade(folder)
     if kept is None:

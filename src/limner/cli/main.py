@@ -4,6 +4,7 @@ Commands live in `limner.cli` and are imported only when run, so that ``--help``
 quick. Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 misused.
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,9 +12,10 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Group
 
+from limner.cli.terminal import STDOUT
 from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
 from limner.files import storage_error
-from limner.records import limner_version
+from limner.threads import share_memory
 
 _GROUPS = {
     "Illustrate": {
@@ -48,6 +50,12 @@ Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --
 --debug anywhere on the line shows the full traceback of an error."""
 
 
+def _version() -> str:
+    from limner.records import limner_version  # and with it all records
+
+    return limner_version()
+
+
 def build_app(words: Sequence[str] = ()) -> App:
     """The application with all commands, none of them imported yet.
 
@@ -58,7 +66,8 @@ def build_app(words: Sequence[str] = ()) -> App:
         name="limner",
         help="Illustrate a text with pictures from your own collection.",
         help_epilogue="" if set(words) & _COMMANDS else _EPILOGUE,
-        version=limner_version(),
+        help_format="markdown" if set(words) & _COMMANDS else "plaintext",
+        version=_version,
         # Else Ctrl-C ends the process inside cyclopts, without a word.
         suppress_keyboard_interrupt=False,
     )
@@ -81,13 +90,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
-    sys.exit(run([word for word in words if word != "--debug"], debug=debug))
+    status = run([word for word in words if word != "--debug"], debug=debug)
+    try:
+        sys.stdout.flush()
+    except OSError:  # `run` has said so; else Python tries again, and says it in its own way
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
 
 
 def run(words: list[str], *, debug: bool = False) -> int:
     """Run one command; returns the exit status instead of leaving."""
     if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
         return _refuse(2, unknown("command", words[0], _COMMANDS))
+    if words[:1] and words[0] in _COMMANDS:
+        share_memory()
     # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.
     words = ["./-" if word == "-" else word for word in words]
     try:
@@ -95,6 +111,7 @@ def run(words: list[str], *, debug: bool = False) -> int:
             warnings.simplefilter("always", LimnerWarning)
             warnings.showwarning = _plain(warnings.showwarning)
             build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
+            sys.stdout.flush()
     except CycloptsError as error:
         return _refuse(2, " ".join(str(error).split()))
     except KeyboardInterrupt:
@@ -106,7 +123,7 @@ def run(words: list[str], *, debug: bool = False) -> int:
             return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
         # The machine's own refusals: no permission, a file where a folder was due.
         place = f"{error.filename}: " if error.filename is not None else ""
-        refused = storage_error(error, error.filename or "output")
+        refused = storage_error(error, error.filename or STDOUT)
         return _refuse(1, str(refused or f"{place}{error.strerror or error}; --debug shows where"))
     return 0
 
@@ -124,6 +141,7 @@ def _plain(show: Callable[..., None]) -> Callable[..., None]:
 
 
 def _refuse(status: int, line: str) -> int:
-    """Says why in one plain line on stderr; returns the exit status."""
-    sys.stderr.write(f"limner: {line}\n")
+    """Says why in one plain line on stderr, unless another process has; returns the exit status."""
+    if line:
+        sys.stderr.write(f"limner: {line}\n")
     return status

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from limner.cli.terminal import emit_report, say
 from limner.counts import counted
-from limner.devices import Precision, device_of
+from limner.devices import Precision
 from limner.errors import ConfigError
 from limner.evaluation.caption_scores import perplexity
 from limner.evaluation.results import Protocol, SequenceResult
@@ -35,7 +35,7 @@ def measure(
     Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
     the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
     stories also every step: its own picture, those of its story, and how the found ones look; and where a run
-    generates sentences, their quality.
+    generates sentences, their quality. Under torchrun the processes share the work, for the same figures.
 
     Example: limner measure runs/cmcm runs/cmca
 
@@ -74,6 +74,7 @@ def measure(
     """
     from limner.runs.measure import SequenceMeter
     from limner.runs.run import Run
+    from limner.training import processes
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
@@ -82,35 +83,41 @@ def measure(
             raise ConfigError(
                 f"measure: --choices {c}, expected at least 2, or 0 for the data set's own number"
             )
-    computes = device_of(device)
-    rows, lines = [], []
-    stories = SequenceMeter(saliency=saliency)
-    for run in runs:
-        measured = Run.open(run, computes, precision).evaluate(
-            part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
-            stories=stories, protocol=protocol,
-        )  # fmt: skip
-        result = measured.result
-        measured.write(run)
-        full = result.full or result.first
-        figures: dict[str, float] = {}
-        for stage, ranks in (("plain", full.plain), ("refined", full.refined)) if full else ():
-            if ranks:
-                figures |= {f"{stage} MedR": float(np.median(ranks))}
-                figures |= {f"{stage} R@{k}": _recall(ranks, k) for k in (1, 10)}
-        for answers in measured.choices:
-            by_picture, by_text = answers.accuracy
-            figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
-        if measured.sequences is not None:
-            figures |= _captions(measured.sequences)
-            for decoding, found in measured.sequences.found.items():
-                figures[f"{decoding} R@1"] = _recall(found.own, 1)
-                figures[f"{decoding} StR@1"] = _recall(found.story, 1)
-        rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
-        say(f"{run}: measured {result.about.system} on {counted(len(result.ids), f'{part} pair')}")
-        shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
-        lines.append(f"{result.about.system}\t{counted(len(result.ids), 'pair')}\t{shown}")
-    emit_report(rows, lines, as_json=json)
+    with processes.one_voice():
+        computes = processes.join(device)
+        first = processes.rank() == 0
+        rows, lines = [], []
+        stories = SequenceMeter(saliency=saliency)
+        for run in runs:
+            measured = Run.open(run, computes, precision).evaluate(
+                part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
+                stories=stories, protocol=protocol,
+            )  # fmt: skip
+            result = measured.result
+            if first:
+                measured.write(run)
+            full = result.full or result.first
+            figures: dict[str, float] = {}
+            for stage, ranks in (("plain", full.plain), ("refined", full.refined)) if full else ():
+                if ranks:
+                    figures |= {f"{stage} MedR": float(np.median(ranks))}
+                    figures |= {f"{stage} R@{k}": _recall(ranks, k) for k in (1, 10)}
+            for answers in measured.choices:
+                by_picture, by_text = answers.accuracy
+                figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
+            if measured.sequences is not None:
+                figures |= _captions(measured.sequences)
+                for decoding, found in measured.sequences.found.items():
+                    figures[f"{decoding} R@1"] = _recall(found.own, 1)
+                    figures[f"{decoding} StR@1"] = _recall(found.story, 1)
+            rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
+            if first:
+                say(f"{run}: measured {result.about.system} on {counted(len(result.ids), f'{part} pair')}")
+            shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
+            lines.append(f"{result.about.system}\t{counted(len(result.ids), 'pair')}\t{shown}")
+        if first:
+            emit_report(rows, lines, as_json=json)
+        processes.leave()
 
 
 def _captions(result: SequenceResult) -> dict[str, float]:

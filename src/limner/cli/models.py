@@ -90,6 +90,6 @@ def get(name: str, *, to: Path | None = None) -> None:
 
 def _card(path: Path) -> dict[str, Any]:
     """What a shipped file says of itself, and its size."""
-    from limner.encoders.base_network import read_card
+    from limner.encoders.base_file import read_card
 
     return {"megabytes": round(path.stat().st_size / 1e6, 1), **read_card(path).model_dump(exclude={"name"})}

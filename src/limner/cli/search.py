@@ -47,7 +47,7 @@ def search(
     words
         What to look for.
     library
-        Folder of the library.
+        Folder of the library, or its address on object storage.
     k
         Pictures to print.
     channel

@@ -38,9 +38,10 @@ def studio(
     Parameters
     ----------
     library
-        Folder of the library.
+        Folder of the library, or its address on object storage.
     projects
-        Folder of the projects; in the library's folder unless given.
+        Folder of the projects; in the library's folder unless given, and in one of yours where the library is
+        on object storage.
     host
         Address to listen on. Beyond this machine (0.0.0.0), nobody can add folders.
     port

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from limner.files import write_text
+from limner.files import storing, write_text
 
 PLAIN = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, PLAIN]
@@ -28,15 +27,26 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
+STDOUT = "/dev/stdout"
+"""Names the disk that the standard output goes to, where it goes to one."""
+
+
 def emit(text: str, *, flush: bool = False) -> None:
-    """Data, on stdout; flushed where it must be read while the command goes on."""
-    sys.stdout.write(f"{text}\n")
-    if flush:
-        sys.stdout.flush()
+    """Data, on stdout; flushed where it must be read while the command goes on.
+
+    Raises:
+        StorageError: stdout goes to a disk that is full.
+    """
+    with storing(STDOUT):
+        sys.stdout.write(f"{text}\n")
+        if flush:
+            sys.stdout.flush()
 
 
 def emit_json(value: object) -> None:
     """Data as JSON, on stdout; text that is not UTF-8 stays escaped."""
+    from pydantic_core import to_jsonable_python
+
     escaped = not sys.stdout.encoding.lower().startswith("utf")
     emit(json.dumps(to_jsonable_python(value), indent=2, ensure_ascii=escaped))
 

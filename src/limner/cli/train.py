@@ -82,24 +82,25 @@ def train(
     from limner.runs.train import train as train_run
     from limner.training import processes
 
-    device = processes.join(device)
-    first = processes.rank() == 0
-    options = [
-        *(["backbone=finetune"] if finetune else []),
-        *([f"loop.precision={precision}"] if precision else []),
-    ]
-    settings = read_config(config, [*set_, *options], data)
-    if tensorboard and not system(settings.system).capabilities(settings).gradients:
-        raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
-    try:
-        with Watch(to if tensorboard else None, shown=first) as watch:
-            run = train_run(settings, to=to, smoke=smoke, weights=weights, device=device, progress=watch)
-    except StoppedError:
+    with processes.one_voice():
+        device = processes.join(device)
+        first = processes.rank() == 0
+        options = [
+            *(["backbone=finetune"] if finetune else []),
+            *([f"loop.precision={precision}"] if precision else []),
+        ]
+        settings = read_config(config, [*set_, *options], data)
+        if tensorboard and not system(settings.system).capabilities(settings).gradients:
+            raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
+        try:
+            with Watch(to if tensorboard else None, shown=first) as watch:
+                run = train_run(settings, to=to, smoke=smoke, weights=weights, device=device, progress=watch)
+        except StoppedError:
+            if first:
+                say("stopped: run the same command again to go on")
+            raise
         if first:
-            say("stopped: run the same command again to go on")
-        raise
-    if first:
-        _show(run, as_json=json)
+            _show(run, as_json=json)
 
 
 def _show(run: Run, *, as_json: bool) -> None:

@@ -89,7 +89,7 @@ def decode_anchor(problem: Lattice, *, limit: int | None = None) -> Decoding:
         columns, value = assign(values, search.group, problem.blank)
         own = prices(values, search.group, problem.blank, columns)
         # What earlier anchors had to pay is where the next one starts: their mean.
-        price = (solved * price + own) / (solved + 1) if solved else own
+        price = (solved * price + own) / (solved + 1)
         bounds[number], solved, left = -np.inf, solved + 1, left - SOLVED
         if value > best.objective:
             best = Decoding(columns, value, anchor=anchor)

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -19,8 +18,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from limner.arrays import TextEncoder
 from limner.errors import ConfigError, DataError, unknown
-from limner.files import write_text
 from limner.library.channels import Channel, Evidence
+from limner.library.home import CALIBRATION_FILE
 from limner.library.library import Library
 from limner.records import Record
 from limner.storyboard.coherence import Coherence
@@ -140,9 +139,8 @@ class Chances:
 
     def probability(self, step: int, column: int | None) -> float:
         """That a candidate fits its step, and for None that the best one does; 0 where there is none."""
-        from scipy.special import expit
-
-        return float(expit(self._of_best[step] if column is None else self._odds[step, column]))
+        odds = self._of_best[step] if column is None else self._odds[step, column]
+        return float(np.exp(-np.logaddexp(0.0, -odds)))
 
     def admitted(self, support: Float64Array) -> BoolArray:
         """(S, K) True for candidates likely enough to be shown.
@@ -182,7 +180,6 @@ def _logit(probability: float) -> float:
     return float(np.log(probability / (1 - probability))) if probability else -np.inf
 
 
-FILE_NAME = "calibration.json"
 STRENGTH = ("captions", "clip", "base", "labels")
 """Channels by how much they tell, the strongest first."""
 
@@ -308,7 +305,7 @@ def load() -> Calibration:
     Raises:
         DataError: the packaged file is damaged; install limner again.
     """
-    text = resources.files("limner.storyboard").joinpath(FILE_NAME).read_text(encoding="utf-8")
+    text = resources.files("limner.storyboard").joinpath(CALIBRATION_FILE).read_text(encoding="utf-8")
     return parse(text)
 
 
@@ -324,7 +321,7 @@ def parse(text: str) -> Calibration:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise DataError(
-            f"{FILE_NAME}: {key}: {first['msg']}; make it with benchmarks/calibrate.py"
+            f"{CALIBRATION_FILE}: {key}: {first['msg']}; make it with benchmarks/calibrate.py"
         ) from error
 
 
@@ -359,20 +356,18 @@ def read_own(library: Library) -> OwnCalibration:
     Raises:
         DataError: the file is damaged.
     """
-    path = library.folder / FILE_NAME
+    text = library.home.text(CALIBRATION_FILE)
     try:
-        return OwnCalibration.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return OwnCalibration(channels={})
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{path}: damaged; delete it or run 'limner calibrate' again") from error
+        return OwnCalibration(channels={}) if text is None else OwnCalibration.model_validate_json(text)
+    except ValidationError as error:
+        raise DataError(
+            f"{library.home.where(CALIBRATION_FILE)}: damaged; delete it or run 'limner calibrate' again"
+        ) from error
 
 
-def write_own(library: Library, own: OwnCalibration) -> Path:
-    """Replace the file in one step."""
-    path = library.folder / FILE_NAME
-    write_text(path, own.model_dump_json(indent=1) + "\n")
-    return path
+def write_own(library: Library, own: OwnCalibration) -> None:
+    """Replace a library's own calibration in one step."""
+    library.home.keep(CALIBRATION_FILE, own.model_dump_json(indent=1) + "\n")
 
 
 def calibrated(library: Library) -> tuple[Calibration, tuple[str, ...]]:
@@ -392,6 +387,6 @@ def calibrated(library: Library) -> tuple[Calibration, tuple[str, ...]]:
         else:
             stale.append(
                 f"channel {name}: the calibration of this library was fitted on other vectors and does not"
-                f" count; run 'limner calibrate --library {library.folder} --channel {name}'"
+                f" count; run 'limner calibrate --library {library.place} --channel {name}'"
             )
     return shipped.model_copy(update={"channels": {**shipped.channels, **used}}), tuple(stale)

@@ -90,8 +90,8 @@ def decode_beam(problem: Lattice, *, width: int = 8) -> Decoding:
     if len(values):
         path = paths[0]
     else:
-        columns, _ = assign(trellis.unary[:, :-1], problem.group, problem.blank)
-        path = np.where(columns == BLANK, candidates, columns)
+        # `BLANK`, which is −1, is the last column too.
+        path, _ = assign(trellis.unary[:, :-1], problem.group, problem.blank)
     return Decoding(np.where(path == candidates, BLANK, path), trellis.value(path))
 
 
@@ -130,8 +130,7 @@ class _Search:
         self.left = limit
         steps, width = problem.unary.shape
         start = decode_beam(problem)
-        self.path = np.where(start.columns == BLANK, width, start.columns)
-        self.best = start.objective
+        self.path, self.best = start.columns, start.objective
         # Number the groups that two steps can reach; all others can never clash and share number 0.
         self.group = np.zeros((steps, width + 1), dtype=np.int64)
         allowed = problem.unary > -np.inf

@@ -134,7 +134,7 @@ class CosinePairwise:
 
 def groups_of(gallery: Gallery, rows: IntArray) -> IntArray:
     """(C,) near-duplicate groups of rows of a gallery, numbered from 0."""
-    names = np.array([gallery.groups[row] for row in rows.tolist()], dtype=str)
+    names = np.array([gallery.groups[row] for row in rows.tolist()])
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 

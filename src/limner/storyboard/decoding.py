@@ -75,14 +75,13 @@ def pairwise_terms(problem: Lattice, decoder: str, choice: Decoding) -> Float64A
     Returns:
         (S, K) nats; zeros for decoder off.
     """
-    steps, width = problem.unary.shape
-    if decoder == "off" or not width or (decoder == "anchor" and choice.anchor is None):
-        return np.zeros((steps, width))
+    if decoder == "off":
+        return np.zeros(problem.unary.shape)
     if choice.anchor is not None:
         return problem.pairwise(choice.anchor)
     result = problem.world()
-    for s in range(steps):
-        beside = [t for t in (s - 1, s + 1) if 0 <= t < steps and choice.columns[t] != BLANK]
+    for s in range(len(result)):
+        beside = [t for t in (s - 1, s + 1) if 0 <= t < len(result) and choice.columns[t] != BLANK]
         if beside:
             shown = problem.items[beside, choice.columns[beside]]
             result[s] += problem.pair.block(shown, problem.items[s]).sum(axis=0)

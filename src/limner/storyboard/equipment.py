@@ -13,7 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from limner.devices import Precision, device_of
+from limner.devices import Precision, checked_device
+from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
     CLIP,
     MULTILINGUAL,
@@ -26,14 +27,17 @@ from limner.encoders.catalogue import (
     text_encoder,
     weight_file,
 )
+from limner.encoders.openvino import Engine
 from limner.encoders.text_cache import RecentTexts
 from limner.encoders.weight_files import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.language import ENGLISH
 from limner.library.channels import Channel
+from limner.library.cluster import ClusterEngine
+from limner.library.home import spaces_of
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.library.store import SETTINGS_FILE, SpaceInfo, read_settings
+from limner.library.store import SpaceInfo
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.languages import foreign
 from limner.storyboard.trained import MODEL, TrainedRun
@@ -82,7 +86,7 @@ def picture_encoders(
     *,
     made: Mapping[str, SpaceInfo] = MappingProxyType({}),
     precision: Precision | None = None,
-    engine: Literal["torch", "openvino"] = "torch",
+    engine: Engine = "torch",
     device: str = "cpu",
     sentences: TextEncoder | None = None,
     runs: Sequence[TrainedRun] = (),
@@ -95,8 +99,8 @@ def picture_encoders(
         weights: as given to ``--weights``.
         made: spaces that the library has.
         precision: of backbones; None for that of the vectors that the library has, else bfloat16.
-        engine: what runs backbones.
-        device: torch device that computes; runs lie on theirs already.
+        engine: what runs backbones on a CPU.
+        device: what computes, as `limner.devices.device_of` takes it; runs lie on theirs already.
         sentences: embeds class names.
         runs: trained runs that look at the pictures as well; their encoders come last.
     Raises:
@@ -146,25 +150,20 @@ def _automatic(places: dict[str, Path]) -> str:
     return found[0] if len(found) == 1 else DEFAULT
 
 
-def multilingual_encoder(folder: Path, model: str | None = None) -> SentenceEncoder:
+def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None) -> SentenceEncoder:
     """What encodes captions in all languages for a library.
 
     Args:
-        folder: of the library, which may not exist yet.
+        place: folder or address of the library, which may not exist yet.
         model: folder or name of a sentence-transformers model; None for the one the library has, or the one
             that comes with limner.
     Raises:
-        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `read_settings`.
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `limner.library.store.read_settings`.
     """
     if model is not None:
         return sentence_encoder(f"{PREFIX}{model}")
-    made = _spaces(folder).get("multilingual")
+    made = spaces_of(place).get("multilingual")
     return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
-
-
-def _spaces(folder: Path) -> dict[str, SpaceInfo]:
-    """Those of a library that may not exist yet."""
-    return read_settings(folder).spaces if (folder / SETTINGS_FILE).exists() else {}
 
 
 def add_pictures(
@@ -175,58 +174,70 @@ def add_pictures(
     weights: Sequence[str] = (),
     runs: Callable[[str], Iterable[TrainedRun | None]] = lambda device: (),
     precision: Precision | None = None,
-    engine: Literal["torch", "openvino"] = "torch",
+    engine: Literal[Engine, "ray"] = "torch",
+    address: str | None = None,
     device: str = "auto",
     captions: bool = True,
     sentences: str | None = None,
     follow_links: bool = False,
     verify: bool = False,
     workers: int | None = None,
+    approximate_from: int | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
     """Bring a library up to date with encoders that are named.
 
     Args:
-        library: a library, or its folder, which is made where there is none.
+        library: a library, or its folder or address, which is made where there is none.
         sources: folders, lists of paths or pictures; none for all indexed so far.
         encoders: names of image encoders, see `picture_encoders`.
         weights: of them.
-        runs: torch device → trained runs that look at the pictures as well, opened there; None is no run.
+        runs: device → trained runs that look at the pictures as well, opened there; None is no run.
         precision: of backbones; see `picture_encoders`.
-        engine: what runs backbones.
+        engine: what runs backbones on a CPU; ray reads and encodes by torch in many processes, see
+            `limner.library.cluster`.
+        address: of a Ray cluster; None for one on this machine.
         device: what computes, see `limner.devices.device_of`; openvino takes the CPU for auto.
         captions: whether to keep captions.
         sentences: a sentence-transformers model in place of the multilingual encoder.
         follow_links: enter linked folders.
         verify: compare the content of every file.
-        workers: threads that decode; None for one per core.
+        workers: threads that decode, or processes of Ray; None for one per core.
+        approximate_from: as of `limner.library.ingest.index`.
         progress: shows how far it is.
     Raises:
         LimnerError: as these.
     """
-    computes = "cpu" if engine == "openvino" and device == "auto" else device_of(device)
-    trained = [run for run in runs(computes) if run is not None]
-    minilm = sentence_encoder(SENTENCES)
-    folder = library.folder if isinstance(library, Library) else Path(library)
+    if address is not None and engine != "ray":
+        raise ConfigError("--address: a cluster is asked for by --engine ray; add it or drop the address")
+    computes = "cpu" if engine == "openvino" and device == "auto" else checked_device(device)
+    place = library.place if isinstance(library, Library) else library
+    made = spaces_of(place)
+
+    def opened() -> list[ImageEncoder]:
+        return picture_encoders(
+            encoders,
+            weights,
+            made=made,
+            precision=precision,
+            engine="torch" if engine == "ray" else engine,
+            device=computes,
+            sentences=sentence_encoder(SENTENCES),
+            runs=[run for run in runs(computes) if run is not None],
+        )
+
     return index(
         sources,
         library,
-        multilingual=multilingual_encoder(folder, sentences),
-        image_encoders=picture_encoders(
-            encoders,
-            weights,
-            made=_spaces(folder),
-            precision=precision,
-            engine=engine,
-            device=computes,
-            sentences=minilm,
-            runs=trained,
-        ),
-        text_encoder=minilm,
+        image_encoders=opened(),
+        multilingual=multilingual_encoder(place, sentences),
+        text_encoder=sentence_encoder(SENTENCES),
         captions=captions,
         follow_links=follow_links,
         verify=verify,
         workers=workers,
+        approximate_from=approximate_from,
+        engine=ClusterEngine(opened, address, workers) if engine == "ray" else None,
         progress=progress,
     )
 
@@ -244,7 +255,7 @@ def channels_of(
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
         calibration: how cosines become nats.
-        device: torch device of the text side of clip; encoders of sentences stay on the CPU.
+        device: of the text side of clip, as `limner.devices.device_of` takes it.
         weights: of clip, as given to ``--weights``; none for the usual places.
     Raises:
         ConfigError: unknown channel, or weights of an unknown encoder.
@@ -260,7 +271,7 @@ def channels_of(
         if name not in spaces:
             there = ", ".join(channel for channel in CHANNELS if channel in spaces) or "none"
             raise DataError(
-                f"{library.folder}: no vectors for channel {name!r} (there: {there});"
+                f"{library.place}: no vectors for channel {name!r} (there: {there});"
                 " index with an encoder for it"
             )
     held = library.summary().vectors
@@ -269,11 +280,9 @@ def channels_of(
     chosen = [name for name in CHANNELS if (name in named if names else held.get(name, 0))]
     if not chosen:
         raise DataError(
-            f"{library.folder}: nothing in this library can be searched by words;"
+            f"{library.place}: nothing in this library can be searched by words;"
             " run 'limner index' on it again, without --encoder"
         )
-    from limner.encoders.base_encoder import made_by as shipped_now
-
     places = weights_by_name(weights)
     encoders: dict[str, TextEncoder] = {}
     channels = []
@@ -285,7 +294,7 @@ def channels_of(
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
             raise CheckpointError(
-                f"{library.folder}: {name} were encoded by another version of {encoder.name}; index again"
+                f"{library.place}: {name} were encoded by another version of {encoder.name}; index again"
             )
         reads: frozenset[str] | None = frozenset((ENGLISH,))
         if name == "base":

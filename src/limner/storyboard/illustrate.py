@@ -4,7 +4,10 @@ Every step's candidates come from one search; pictures the text already shows an
 are fixed; blanks have a calibrated price. It writes no files and draws no pages.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +17,7 @@ from limner.errors import ConfigError, DataError
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery
 from limner.library.scan import BoolArray
-from limner.library.search import Index
+from limner.library.search import Index, Likeness
 from limner.records import Picture, Record, Story, Storyboard, limner_version
 from limner.storyboard.calibration import UNAVOIDABLE, Chances, Found, Suitability
 from limner.storyboard.candidates import pool_of
@@ -22,6 +25,9 @@ from limner.storyboard.coherence import Coherence, Reading, read
 from limner.storyboard.decoding import Decoder, decode, pairwise_terms
 from limner.storyboard.explain import Considered, explain
 from limner.storyboard.lattice import BLANK, Float64Array, IntArray, lattice
+
+if TYPE_CHECKING:
+    from limner.library.approximate import Approximate
 
 CANDIDATES, OF_OCCASION = 200, 20
 """Pictures considered per step and reading, and of the occasion of a fixed picture as well."""
@@ -90,7 +96,7 @@ def step_texts(story: Story) -> list[str]:
 
 def choose_pictures(
     story: Story,
-    gallery: Gallery | Index,
+    gallery: Gallery | Index | Approximate,
     channels: Sequence[Channel],
     pictures: Pictures,
     options: BoardOptions | None = None,
@@ -107,7 +113,8 @@ def choose_pictures(
 
     Args:
         story: the text.
-        gallery: the pictures; pass an `Index` to keep what it has computed for the next story.
+        gallery: the pictures; pass an `Index` to keep what it has computed for the next story, or what
+            finds candidates in a library larger than memory.
         channels: ways to compare a step with a picture.
         pictures: ids → records in the same order, for those that end up on the board.
         options: how; None for the defaults.
@@ -132,20 +139,21 @@ def choose_pictures(
         raise ConfigError(
             "--min-score (min_probability) needs a calibration of suitability, and there is none"
         )
-    index = gallery if isinstance(gallery, Index) else Index(gallery)
+    every = Index(gallery) if isinstance(gallery, Gallery) else gallery
     given, held = given or {}, {step: one for step, one in (held or {}).items() if step not in options.pins}
-    fixed, banned = _fixed(story, index.gallery.ids, options, {**given, **held})
-    shown = {step: row for step, row in fixed.items() if row is not None}
-    staying = {step for step, one in held.items() if one is None or given.get(step) != one}
-    guides = [row for step, row in shown.items() if step not in staying]
     texts = step_texts(story)
     encoded = [EncodedChannel.encode(channel, texts, languages) for channel in channels]
     encoded = [one for one in encoded if one.texts.any()] or encoded
+    readings = [one.both_readings() for one in encoded]
+    pair_space = options.pair_space if options.decoder != "off" and options.pair_weight != 0 else None
+    index = _among(every, readings, options, {**given, **held, **options.pins}, pair_space)
+    fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
+    shown = {step: row for step, row in fixed.items() if row is not None}
+    staying = {step for step, one in held.items() if one is None or given.get(step) != one}
+    guides = [row for step, row in shown.items() if step not in staying]
     barred = np.zeros(len(index.gallery), dtype=bool)
     barred[banned] = True
-    readings = [one.both_readings() for one in encoded]
     hits = index.search(readings, options.considered, exclude=barred)
-    pair_space = options.pair_space if options.decoder != "off" and options.pair_weight != 0 else None
     related = _related(index, guides, options, occasions)
     near = index.search(readings, OF_OCCASION, exclude=barred | ~related).rows if related.any() else None
     pool = pool_of(
@@ -160,7 +168,7 @@ def choose_pictures(
         count=options.considered,
         barred=barred,
     )
-    available = int(np.count_nonzero(~barred))
+    available = index.pictures - int(np.count_nonzero(barred))
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
     context, weight = _weights(reading, options, coherence, pinned=bool(guides))
     pool = pool.weighing(context, weight)
@@ -220,6 +228,21 @@ def choose_pictures(
     )
 
 
+def _among(
+    every: Index | Approximate,
+    readings: Sequence[EncodedChannel],
+    options: BoardOptions,
+    wanted: Mapping[int, str | None],
+    pair_space: str | None,
+) -> Index:
+    """What the steps choose from: all pictures, or candidates, by words and by likeness to fixed ones."""
+    fixed = sorted({one for one in wanted.values() if one is not None})
+    like = None
+    if pair_space is not None and fixed:
+        like = Likeness(fixed, pair_space, options.pair_evidence, options.considered)
+    return every.among([(readings, options.considered)], [*fixed, *options.bans], like)
+
+
 def _related(
     index: Index,
     guides: Sequence[int],
@@ -234,14 +257,16 @@ def _related(
 
 
 def _fixed(
-    story: Story, ids: Sequence[str], options: BoardOptions, given: Mapping[int, str | None]
+    story: Story, gallery: Gallery, options: BoardOptions, given: Mapping[int, str | None]
 ) -> tuple[dict[int, int | None], IntArray]:
     """Step → gallery row that is not up for choice, or None for a blank the user wants; and banned rows."""
     wanted, steps = {**given, **options.pins}, len(story.steps)
-    place = {picture: row for row, picture in enumerate(ids)} if wanted or options.bans else {}
+    named = [one for one in (*wanted.values(), *options.bans) if one is not None]
+    rows: list[int] = gallery.rows(named).tolist() if named else []
+    place = dict(zip(named, rows, strict=True))
 
     def row_of(picture: str, where: str) -> int:
-        if picture not in place:
+        if place[picture] < 0:
             raise DataError(f"{where}: picture {picture} is not in the library; index its folder first")
         return place[picture]
 

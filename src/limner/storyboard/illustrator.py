@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from limner.storyboard.trained import (
     run_channel,
     without_vectors,
 )
+
+if TYPE_CHECKING:
+    from limner.library.approximate import Approximate
 
 NONE, LOOKS = "none", "visual"
 READING, CHOOSING = "text", "choosing"
@@ -102,14 +105,14 @@ class Illustrator:
                 "--channel: a trained run takes the place of all channels; drop --channel or --model"
             )
         self.library, self.model, self.metric = library, model, metric
-        self.name = library.folder.resolve().name
+        self.name = library.home.name
         self.catalogue = Catalogue.read(library.store)
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
 
     @kept
-    def index(self) -> Index:
-        """All vectors that words or pictures are compared with.
+    def index(self) -> Index | Approximate:
+        """All vectors that words or pictures are compared with; of a large library what finds candidates.
 
         Raises:
             DataError: the library is empty, or lacks the vectors of the run.
@@ -120,6 +123,11 @@ class Illustrator:
             check_run(run, self.library)
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
+        if len(self.catalogue) >= self.library.settings.approximate_from:
+            from limner.library.approximate import Approximate  # what few libraries need
+
+            if Approximate.usable(self.library, spaces):
+                return Approximate(self.library, sorted(spaces))
         return Index(self.library.gallery(sorted(spaces)))
 
     @kept
@@ -143,9 +151,8 @@ class Illustrator:
         """When a step is left blank, by the channels that read some of a text; None with a trained run."""
         if self.model is not None:
             return None
-        gallery = self.index.gallery
         reading = [one for one in self.channels if len(unread(codes, [one])) < len(codes)] or self.channels
-        telling = [one for one in reading if gallery.space(one.space).present.any()] or reading
+        telling = [one for one in reading if self.index.held(one.space)] or reading
         return self._calibration.suitable([one.name for one in telling])
 
     def coherence(self, options: BoardOptions) -> Coherence | None:
@@ -184,7 +191,10 @@ class Illustrator:
         Raises:
             LimnerError: as `index`.
         """
-        found = (without_vectors(run, self.index.gallery, self.library) for run in self._runs)
+        index = self.index
+        found = (
+            without_vectors(run, index.held(run.space), index.pictures, self.library) for run in self._runs
+        )
         return (*(line for line in found if line), *self._calibrated[1])
 
     def options(
@@ -305,7 +315,11 @@ class Illustrator:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}
             board = board.model_copy(update={"steps": tuple(found), "settings": settings})
-            return board if self.model is None else predicted(board, self.model, self.index.gallery)
+            if self.model is None:
+                return board
+            ids = [step.chosen.picture.id for step in found if step.chosen is not None]
+            own = [one for one in ids if one in self.catalogue]
+            return predicted(board, self.model, self.index.among((), own).gallery)
 
     def language_note(self, text: Story | str) -> str | None:
         """One line where a text, or a part of it, is in a language that nothing here reads; else None.
@@ -349,8 +363,8 @@ class Illustrator:
             LimnerError: as `index`; there is no such picture, or no vector of it.
         """
         self.catalogue.pictures([picture])
-        gallery, calibration = self.index.gallery, self._calibration
-        row = gallery.ids.index(picture)
+        gallery, calibration = self.index.among((), [picture]).gallery, self._calibration
+        row = int(gallery.rows([picture])[0])
         looks = []
         for name in PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT):
             space = gallery.spaces.get(name)
@@ -362,7 +376,7 @@ class Illustrator:
             raise DataError(
                 f"picture {picture[:12]}: nothing is known to compare it by; index with an encoder"
             )
-        return self._found(looks, limit, without=row)
+        return self._found(looks, limit, without=picture)
 
     @property
     def _runs(self) -> tuple[TrainedRun, ...]:
@@ -408,13 +422,13 @@ class Illustrator:
         limit: int,
         *,
         text: str = "",
-        without: int | None = None,
+        without: str | None = None,
     ) -> list[Candidate]:
-        index = self.index
-        exclude = np.zeros(len(index.gallery), dtype=bool)
-        if without is not None:
-            exclude[without] = True
         with self.lock:
+            index = self.index.among([(encoded, limit)], [] if without is None else [without])
+            exclude = np.zeros(len(index.gallery), dtype=bool)
+            if without is not None:
+                exclude[index.gallery.ids.index(without)] = True
             hits = index.search(encoded, limit, exclude=exclude)
         pictures = self.catalogue.pictures([index.gallery.ids[row] for row in hits.rows[0]])
         return [

@@ -183,7 +183,7 @@ def lattice(
         elif prices[step] == -np.inf:
             prices[step] = 0.0
         if step not in held:
-            possible[step] = values[step] > -np.inf
+            possible[step] = False
     stuck = np.flatnonzero(np.isneginf(np.column_stack([values, prices])).all(axis=1))
     if len(stuck):
         raise DataError(
@@ -208,8 +208,6 @@ def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[I
     Raises:
         DataError: the steps cannot all be served.
     """
-    from scipy.optimize import linear_sum_assignment
-
     steps = len(unary)
     padded = np.column_stack([unary, blank])
     best = padded.argmax(axis=1)
@@ -218,6 +216,7 @@ def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[I
     top = padded[np.arange(steps), best]
     if len(np.unique(used)) == len(used) and np.isfinite(top).all():
         return np.where(shown, best, BLANK), float(top.sum())
+    from scipy.optimize import linear_sum_assignment
 
     rows, cells = np.nonzero(_worth(unary, group))
     values = unary[rows, cells]

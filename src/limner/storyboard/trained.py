@@ -130,19 +130,25 @@ def check_run(run: TrainedRun, library: Library) -> None:
     """
     made_by = library.settings.spaces.get(run.space)
     if made_by is None:
-        raise DataError(f"{library.folder}: no vectors of a trained run; {_due(run, library)}")
+        raise DataError(f"{library.place}: no vectors of a trained run; {_due(run, library)}")
     if made_by.fingerprint != run.fingerprint:
         raise CheckpointError(
-            f"{library.folder}: its vectors are of another run ({made_by.encoder}); {_due(run, library)}"
+            f"{library.place}: its vectors are of another run ({made_by.encoder}); {_due(run, library)}"
         )
 
 
-def without_vectors(run: TrainedRun, gallery: Gallery, library: Library) -> str:
-    """A line that counts the pictures of a library without a vector of a run; "" where all have one."""
-    present = gallery.space(run.space).present
-    if present.all():
+def without_vectors(run: TrainedRun, held: int, pictures: int, library: Library) -> str:
+    """A line that counts the pictures of a library without a vector of a run; "" where all have one.
+
+    Args:
+        run: whose vectors are meant.
+        held: pictures that have one.
+        pictures: of the library.
+        library: for the command that mends it.
+    """
+    if held >= pictures:
         return ""
-    lacking = f"{int((~present).sum())} of {counted(len(present), 'picture')}"
+    lacking = f"{pictures - held} of {counted(pictures, 'picture')}"
     return f"no vector of this run for {lacking}; {_due(run, library)}"
 
 
@@ -150,7 +156,7 @@ def _due(run: TrainedRun, library: Library) -> str:
     """The command that indexes a library with a run."""
     source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
     option = "--model" if run.space == MODEL else "--metric"
-    places = f"--library {shlex.quote(str(library.folder))} {option} {shlex.quote(str(run.folder))}"
+    places = f"--library {shlex.quote(library.place)} {option} {shlex.quote(str(run.folder))}"
     return f"run: limner index {source} {places}"
 
 
@@ -186,12 +192,9 @@ def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboar
         gallery: with the run's space.
     """
     texts, space = step_texts(board.story), gallery.space(MODEL)
-    rows = {picture: row for row, picture in enumerate(gallery.ids) if space.present[row]}
-    shown = {
-        step.position: rows[step.chosen.picture.id]
-        for step in board.steps
-        if step.chosen is not None and step.chosen.picture.id in rows
-    }
+    chosen = {step.position: step.chosen.picture.id for step in board.steps if step.chosen is not None}
+    rows = zip(chosen, gallery.rows(chosen.values()).tolist(), strict=True)
+    shown = {step: row for step, row in rows if row >= 0 and space.present[row]}
     relations: dict[int, dict[str, float]] = {}
     names = run.model.relations
     if names and shown:

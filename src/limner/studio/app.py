@@ -9,7 +9,7 @@ import hashlib
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from limner.devices import device_of
+from limner.devices import checked_device
 from limner.errors import ConfigError, DataError, MissingError
+from limner.library.home import data_folder
 from limner.records import limner_version
 from limner.storyboard.shown import elsewhere, shown_by
 from limner.studio import interface, routes, shelf_routes
@@ -33,6 +34,7 @@ from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
+from limner.text.worker import READER
 from limner.web import problems
 from limner.web.admission import leading_to, token_of
 from limner.web.security import is_loopback
@@ -152,6 +154,18 @@ def opened(
 WARMING_S = 30
 
 
+def _warm(engine: Engine) -> None:
+    """Load what the first text would have to wait for."""
+    READER.read("A text.")
+    engine.warm()
+
+
+def _wait_for(warming: threading.Thread) -> None:
+    """An interpreter that ends below a thread in torch aborts."""
+    if warming.is_alive():
+        warming.join(WARMING_S)
+
+
 def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
     """Where projects go: into the library's folder, or into the user's own where that cannot be written.
 
@@ -160,10 +174,11 @@ def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
         note: told of the second.
     """
     inside = library / "projects"
+    with suppress(OSError):  # of a library on object storage nothing is here yet
+        library.mkdir(parents=True, exist_ok=True)
     if os.access(inside if inside.is_dir() else library, os.W_OK):
         return inside
-    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
-    home = base / "limner" / "projects" / hashlib.sha256(os.fsencode(library.resolve())).hexdigest()[:16]
+    home = data_folder() / "projects" / hashlib.sha256(os.fsencode(library.resolve())).hexdigest()[:16]
     note(f"{library}: cannot be written; projects are kept in {home}, and --projects names another folder")
     return home
 
@@ -190,8 +205,9 @@ def serve_studio(
     """Serve the studio of a library until Ctrl-C.
 
     Args:
-        library: its folder.
-        projects: folder of the projects; in the library's folder unless given.
+        library: its folder or address.
+        projects: folder of the projects; in the library's folder, or in the user's where the library is on
+            object storage, unless given.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         unix_socket: to listen on in place of a port, or None.
@@ -213,14 +229,15 @@ def serve_studio(
         raise ConfigError("--unix-socket: it takes the place of a port; leave out --host and --port")
     alone = unix_socket is not None or is_loopback(host)
     token = token_of(token, wanted=not no_token, alone=alone)
-    engine = Engine(library, model=model, metric=metric, weights=weights, device=device_of(device))
+    engine = Engine(library, model=model, metric=metric, weights=weights, device=checked_device(device))
     listening = bind(host, port, token=token) if unix_socket is None else bind_file(unix_socket, token=token)
     thumbnails = cache_folder(engine.illustrator().library)
-    warming = threading.Thread(target=engine.warm, daemon=True)
+    warming = threading.Thread(target=_warm, args=(engine,), daemon=True)
     with closing(listening) as bound, ExitStack() as files:
+        files.callback(_wait_for, warming)
         studio = Studio(
             engine,
-            projects or projects_folder(library, note),
+            projects or projects_folder(engine.folder, note),
             thumbnails,
             weights=weights,
             writable=bound.loopback,
@@ -244,5 +261,3 @@ def serve_studio(
             browse=browse,
             ready=lambda: ready(address),
         )
-    if warming.is_alive():  # an interpreter that ends below a thread in torch aborts
-        warming.join(WARMING_S)

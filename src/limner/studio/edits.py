@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from limner.counts import counted
 from limner.errors import DataError
+from limner.progress import Progress
 from limner.records import Record, Segmentation, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.studio.step_edits import (
@@ -32,7 +33,8 @@ from limner.studio.step_edits import (
     Title,
     shown_first,
 )
-from limner.text.read import Reading, parse_story_report
+from limner.text.read import Reading
+from limner.text.worker import READER
 
 if TYPE_CHECKING:
     from limner.storyboard.illustrator import Illustrator
@@ -216,13 +218,23 @@ class State(Constraints):
     notes: tuple[str, ...] = ()
 
 
-def read_text(text: str, format: TextFormat, by: Segmentation | None) -> Reading:  # noqa: A002
-    """Cut a text into steps, as many as a studio can show.
+def read_text(
+    text: str,
+    format: TextFormat,  # noqa: A002
+    by: Segmentation | None,
+    progress: Progress | None = None,
+) -> Reading:
+    """Cut a text into steps, as many as a studio can show, in a process that is ended when it takes too long.
 
+    Args:
+        text: the text.
+        format: how to read it.
+        by: what one step is.
+        progress: as of `limner.text.worker.Reader.read`.
     Raises:
-        DataError: as `limner.text.read.parse_story_report`, or too many steps.
+        DataError: as `limner.text.worker.Reader.read`, or too many steps.
     """
-    reading = parse_story_report(text, format=format, by=by)
+    reading = READER.read(text, format=format, by=by, progress=progress)
     checked_length(reading.story)
     return reading
 

@@ -122,15 +122,16 @@ class Engine:
         """Open a library and the runs that look at it.
 
         Args:
-            library: folder of the library.
+            library: folder or address of the library.
             model: folder of a trained run, or None.
             metric: folder of a trained same-document metric, or None.
             weights: of clip, as of `Illustrator`.
-            device: torch device of the runs, of clip, and of what looks at folders that are added.
+            device: of the runs, of clip, and of what looks at folders that are added, as
+                `limner.devices.device_of` takes it.
         Raises:
             LimnerError: as `Library.open` and `limner.runs.run.library_runs`.
         """
-        self.folder, self.weights, self.device = library, weights, device
+        self.place, self.weights, self.device = library, weights, device
         self.model: TrainedRun | None = None
         self.metric: TrainedRun | None = None
         if model is not None or metric is not None:
@@ -142,12 +143,17 @@ class Engine:
         self._version, self._illustrator = self._read()
         self._looked = time.monotonic()
 
+    @property
+    def folder(self) -> Path:
+        """Folder of this machine for what the studio keeps: the library's own, unless that is elsewhere."""
+        return self._illustrator.library.folder
+
     def illustrator(self) -> Illustrator:
         """The library as it is, or as it was before indexing that is under way."""
         with self._lock:
             now = time.monotonic()
             if not self._held and now - self._looked >= LOOK_S:
-                if Library.open(self.folder).version() != self._version:
+                if Library.open(self.place).version() != self._version:
                     self._version, self._illustrator = self._read()
                 self._looked = time.monotonic()
             return self._illustrator
@@ -175,7 +181,7 @@ class Engine:
             made(self.illustrator(), story, BoardOptions())
 
     def _read(self) -> tuple[tuple[int, ...], Illustrator]:
-        library = Library.open(self.folder)
+        library = Library.open(self.place)
         opened = Illustrator(
             library, model=self.model, metric=self.metric, weights=self.weights, device=self.device
         )

@@ -13,6 +13,7 @@ import re
 import tempfile
 import threading
 import unicodedata
+import warnings
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from limner.errors import DataError
+from limner.checksums import seal_bytes, unseal_bytes
+from limner.errors import DataError, LimnerWarning
 from limner.export import Plan, export
 from limner.files import write_bytes
 from limner.library.library import Library
@@ -120,13 +122,14 @@ def side_for(asked: int) -> int:
 
 
 class Thumbnails:
-    """Small copies of pictures, made once and kept."""
+    """Small copies of pictures, made once and kept, each with its checksum behind it."""
 
     def __init__(self, folder: Path) -> None:
         """Use a folder, made when the first copy is."""
         self.folder = folder
         # One per core, since each holds a decoded picture.
         self._room = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._told = False
 
     def get(self, picture: Picture, side: int) -> bytes:
         """A copy in WebP, upright, with its longer side as asked for or less, without metadata.
@@ -139,11 +142,20 @@ class Thumbnails:
         """
         place = self.folder / picture.id[:2] / f"{picture.id}-{side}.webp"
         with suppress(OSError):
-            return place.read_bytes()
+            kept = unseal_bytes(place.read_bytes())
+            if kept is not None:
+                return kept
+            if not self._told:
+                self._told = True
+                warnings.warn(
+                    f"{place}: damaged, or of an older version; such copies are made again",
+                    LimnerWarning,
+                    stacklevel=2,
+                )
         made = self._make(picture, side)
         with suppress(OSError):  # a full disk or a read-only folder costs speed, not the picture
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(place, made)
+            write_bytes(place, seal_bytes(made))
         return made
 
     def _make(self, picture: Picture, side: int) -> bytes:

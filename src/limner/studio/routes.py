@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi import Path as Part
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
@@ -21,7 +21,6 @@ from limner.errors import DataError
 from limner.export import LAYOUTS, PAGED, Plan
 from limner.export.wording import CHANNELS, NEIGHBOURS, sentence
 from limner.library.browse import Only
-from limner.library.store import SETTINGS_FILE
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions
@@ -30,7 +29,7 @@ from limner.studio import schemas
 from limner.studio.bringing import Arrivals
 from limner.studio.edits import read_text
 from limner.studio.engine import Engine, made
-from limner.studio.jobs import Job, Jobs
+from limner.studio.jobs import Job, Jobs, Stoppable
 from limner.studio.pictures import (
     MEDIA_TYPE,
     ExportFormat,
@@ -60,6 +59,25 @@ Prefer = Annotated[str, Header(description=f"`{ASYNC}` begins a job and answers 
 LATER: dict[int | str, dict[str, Any]] = {
     202: {"model": schemas.JobStarted, "description": "The job that was begun"}
 }
+
+
+async def visit(request: Request) -> AsyncIterator[Stoppable]:
+    """A progress that ends the work for a request whose client has gone."""
+    visit = Stoppable()
+
+    async def watch() -> None:
+        while not await request.is_disconnected():
+            await asyncio.sleep(EVENT_S)
+        visit.stop.set()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield visit
+    finally:
+        watching.cancel()
+
+
+Visit = Annotated[Stoppable, Depends(visit)]
 
 
 class Studio:
@@ -218,9 +236,10 @@ def _done(
     jobs: Jobs,
     prefer: str,
     title: str,
-    work: Callable[[Progress | None], Made],
+    work: Callable[[Progress], Made],
     named: Callable[[Made], str],
     *,
+    visit: Stoppable,
     queued: bool = True,
 ) -> Made | Response:
     """What some work makes, or the job that it goes on as (RFC 7240).
@@ -232,10 +251,11 @@ def _done(
         title: of the text.
         work: makes it.
         named: gives the id of its project.
+        visit: ends the work where nobody waits for it; a job goes on.
         queued: as of `Jobs.illustrate`.
     """
     if ASYNC not in prefer:
-        return work(None)
+        return work(visit)
     made: list[Made] = []
 
     def kept(progress: Progress) -> str:
@@ -295,16 +315,12 @@ def _groups(asked: Illustrator, offset: int, limit: int) -> tuple[DuplicateGroup
 def _info(studio: Studio) -> schemas.LibraryInfo:
     asked, running = studio.engine.illustrator(), studio.jobs.running("folder")
     library, left_out = asked.library, asked.left_out
-    changed = max(
-        one.stat().st_mtime
-        for one in (library.folder / SETTINGS_FILE, *(library.folder / "tables").glob("*.lance/_versions"))
-    )
     return schemas.LibraryInfo(
         name=asked.name,
         pictures=len(asked.catalogue),
         files=asked.catalogue.files,
         captioned=asked.catalogue.captioned,
-        indexed_at=datetime.fromtimestamp(changed, UTC),
+        indexed_at=datetime.fromtimestamp(library.home.changed_s(), UTC),
         sources=tuple(one.encode("utf-8", "backslashreplace").decode() for one in library.settings.sources),
         spaces=tuple(sorted(library.settings.spaces)),
         channels=asked.channel_names,
@@ -339,14 +355,14 @@ def project_router(studio: Studio) -> APIRouter:
         return workshop.summaries()
 
     @routes.post("/projects", status_code=201, response_model=Project, responses=LATER)
-    def create(request: schemas.ProjectRequest, prefer: Prefer = "") -> Project | Response:
+    def create(request: schemas.ProjectRequest, visit: Visit, prefer: Prefer = "") -> Project | Response:
         """Illustrate a text and keep it.
 
         Answers once the project is there. A long text takes minutes: with `Prefer: respond-async` a job is
         begun and named at once, to be watched and cancelled; its status names the project in the end.
         """
 
-        def work(progress: Progress | None) -> Project:
+        def work(progress: Progress) -> Project:
             return workshop.create(
                 request.text,
                 format=request.format,
@@ -356,7 +372,7 @@ def project_router(studio: Studio) -> APIRouter:
                 progress=progress,
             )
 
-        return _done(studio.jobs, prefer, request.title, work, lambda made: made.id)
+        return _done(studio.jobs, prefer, request.title, work, lambda made: made.id, visit=visit)
 
     @routes.get("/projects/{project}")
     def get(project: str) -> Project:
@@ -384,30 +400,32 @@ def project_router(studio: Studio) -> APIRouter:
         return workshop.get(workshop.projects.restore(item))
 
     @routes.post("/projects/{project}/edits", response_model=Project, responses=LATER)
-    def edit(project: str, request: schemas.EditRequest, prefer: Prefer = "") -> Project | Response:
+    def edit(
+        project: str, request: schemas.EditRequest, visit: Visit, prefer: Prefer = ""
+    ) -> Project | Response:
         """Change a project: the steps that the change concerns, and no other.
 
         With `Prefer: respond-async, wait=1` a change that takes longer than a second goes on as a job.
         """
 
-        def work(progress: Progress | None) -> Project:
+        def work(progress: Progress) -> Project:
             return workshop.edit(project, request.revision, request.edit, progress=progress)
 
-        return _done(studio.jobs, prefer, "", work, lambda _: project, queued=False)
+        return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 
     @routes.post("/projects/{project}/preview", response_model=schemas.Preview, responses=LATER)
     def preview(
-        project: str, request: schemas.PreviewRequest, prefer: Prefer = ""
+        project: str, request: schemas.PreviewRequest, visit: Visit, prefer: Prefer = ""
     ) -> schemas.Preview | Response:
         """What would change if all free steps were chosen for anew; nothing is changed.
 
         `Prefer` as of edits; once its job is done, the same question is answered at once.
         """
 
-        def work(progress: Progress | None) -> schemas.Preview:
+        def work(progress: Progress) -> schemas.Preview:
             return workshop.preview(project, request.revision, request.options, progress=progress)
 
-        return _done(studio.jobs, prefer, "", work, lambda _: project, queued=False)
+        return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 
     @routes.post("/projects/{project}/undo")
     def undo(project: str, request: schemas.RevisionRequest) -> Project:
@@ -488,10 +506,11 @@ def search_router(studio: Studio) -> APIRouter:
         )
 
     @routes.post("/illustrate")
-    def illustrate(request: schemas.IllustrateRequest) -> Storyboard:
+    def illustrate(request: schemas.IllustrateRequest, visit: Visit) -> Storyboard:
         """Choose a picture for every step of a text; nothing is kept."""
-        story = read_text(request.text, request.format, request.by).story
-        return made(studio.engine.illustrator(), story, request.options or BoardOptions())
+        story = read_text(request.text, request.format, request.by, visit).story
+        options = request.options or BoardOptions()
+        return made(studio.engine.illustrator(), story, options, progress=visit)
 
     return routes
 

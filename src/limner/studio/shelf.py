@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import threading
 from functools import lru_cache
-from pathlib import Path
 
 from limner.encoders.catalogue import text_encoder
 from limner.errors import DataError
@@ -65,22 +64,22 @@ class Shelf:
 
     def words(self, picture: str) -> PictureWords:
         """As `limner.library.words.words_of`."""
-        return words_of(Library.open(self._engine.folder), picture)
+        return words_of(Library.open(self._engine.place), picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
         """As `limner.library.words.write_words`; the studio shows it at once."""
-        library = Library.open(self._engine.folder)
+        library = Library.open(self._engine.place)
         made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
         try:
-            return write_words(library, picture, words, _encoders(library.folder, frozenset(made)))
+            return write_words(library, picture, words, _encoders(library.place, frozenset(made)))
         finally:
             self._engine.refresh()
 
 
 @lru_cache(maxsize=4)
-def _encoders(folder: Path, spaces: frozenset[str]) -> Sentences:
+def _encoders(place: str, spaces: frozenset[str]) -> Sentences:
     """Encoders of the captions of a library."""
     return sentences_of(
         text_encoder() if CAPTIONS in spaces else None,
-        multilingual_encoder(folder) if MULTILINGUAL in spaces else None,
+        multilingual_encoder(place) if MULTILINGUAL in spaces else None,
     )

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from limner.counts import counted
+from limner.errors import DataError
 from limner.library.browse import Facets
 from limner.library.known import IndexReport
 from limner.library.words import Described, PictureWords
@@ -47,6 +48,12 @@ def shelf_router(studio: Studio) -> APIRouter:
     def begin() -> BatchStarted:
         """Begin to bring pictures."""
         studio.local()
+        library = studio.engine.illustrator().library
+        if library.store.shared:
+            raise DataError(
+                f"{library.place}: on object storage, where the studio keeps no pictures; put them into a"
+                " folder or a bucket and add that"
+            )
         return BatchStarted(batch=arrivals.begin())
 
     @routes.post("/library/batches/{batch}/files", status_code=201)

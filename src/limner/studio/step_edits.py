@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints
 from limner.counts import counted
 from limner.errors import DataError
 from limner.export.markdown import words_of
+from limner.progress import Progress
 from limner.records import (
     MOST_PICTURES,
     Framing,
@@ -22,8 +23,8 @@ from limner.records import (
     Story,
     Storyboard,
 )
-from limner.text.read import parse_story_report
 from limner.text.revise import Revision
+from limner.text.worker import READER
 
 STEP_LETTERS = 100_000
 PictureId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -155,18 +156,21 @@ def revised(story: Story, edit: WordEdit) -> Revision:
     return revision
 
 
-def written(story: Story, by: Segmentation | None) -> tuple[str, Segmentation | None]:
+def written(
+    story: Story, by: Segmentation | None, progress: Progress | None = None
+) -> tuple[str, Segmentation | None]:
     """A story as Markdown, and how to cut it so that its steps are found again, if one of the ways does.
 
     Args:
         story: it.
         by: how its text was cut.
+        progress: as of `limner.text.worker.Reader.read`.
     """
     text = words_of(story)
     due = [(step.title, step.text) for step in story.steps]
     for way in dict.fromkeys((by, None, "paragraph", "heading")):
         try:
-            found = parse_story_report(text, format="markdown", by=way).story.steps
+            found = READER.read(text, format="markdown", by=way, progress=progress).story.steps
         except DataError:
             continue
         if [(step.title, step.text) for step in found] == due:

@@ -100,7 +100,7 @@ class Workshop:
         Raises:
             LimnerError: as `read_text` and `limner.storyboard.illustrator.Illustrator.board`.
         """
-        reading = edits.read_text(text, format, by)
+        reading = edits.read_text(text, format, by, progress)
         library = self.engine.illustrator()
         state = State(
             revision=1,
@@ -309,10 +309,10 @@ class Workshop:
         sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
         match edit:
             case Retext():
-                reading = edits.read_text(edit.text, state.format, state.by)
+                reading = edits.read_text(edit.text, state.format, state.by, progress)
                 places = edits.moved(story, reading.story)
                 state = edits.carried(state, places, reading)
-                earlier = edits.read_text(text, before.format, before.by).story
+                earlier = edits.read_text(text, before.format, before.by, progress).story
                 text, story = edit.text, _titled(reading.story, story, earlier)
                 state = _of_text(state, text, (*state.notes, *_unread(library, story)))
                 sources = {new: (old,) for old, new in places.items()}
@@ -322,7 +322,7 @@ class Workshop:
                 story = edits.checked_length(revision.story)
                 sources = {new: one.sources for new, one in enumerate(revision.steps)}
                 state = edits.followed(state, {old: new for new, olds in sources.items() for old in olds})
-                text, by = written(story, state.by)
+                text, by = written(story, state.by, progress)
                 state = _of_text(state, text, state.notes).model_copy(update={"format": "markdown", "by": by})
                 told = {new for new, one in enumerate(revision.steps) if one.changed}
                 same = {new: olds for new, olds in sources.items() if new not in told}

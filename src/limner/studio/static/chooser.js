@@ -44,7 +44,11 @@ export function askForFolder(read) {
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), go),
     );
     path.addEventListener("input", () => asked++); // What is typed is not replaced by what comes late.
-    path.addEventListener("change", () => path.value.trim() && enter(path.value.trim()));
+    // While the button is being pressed nothing may move under the pointer, or the press would be lost.
+    let pressed = false;
+    go.addEventListener("pointerdown", () => (pressed = true));
+    path.addEventListener("change", () => !pressed && path.value.trim() && enter(path.value.trim()));
+    path.addEventListener("focus", () => (pressed = false));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       go.disabled = true;
