@@ -29,6 +29,7 @@ import numpy as np
 from PIL import Image
 from studio_speed import TEXT, make, words_of
 
+from limner.checksums import seal_bytes
 from limner.library.library import Library
 from limner.studio.pictures import cache_folder
 
@@ -49,7 +50,7 @@ def add_thumbnails(home: Path) -> None:
     for _ in range(300):
         file, pixels = io.BytesIO(), rng.integers(0, 255, (6, 8, 3), dtype=np.uint8)
         Image.fromarray(pixels).resize((SIDE, 192), Image.Resampling.BICUBIC).save(file, "WEBP", quality=78)
-        drawn.append(file.getvalue())
+        drawn.append(seal_bytes(file.getvalue()))
     for number, picture in enumerate(library.gallery(["captions"]).ids):
         place = folder / picture[:2] / f"{picture}-{SIDE}.webp"
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -92,7 +92,7 @@ def make(folder: Path, pictures: int) -> Path:
             matrix = rng.standard_normal((len(ids), dim), dtype=np.float32)
             matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
             vectors[name] = vector_table(ids, ["made-up"] * len(ids), matrix)
-        write_batch(library.store, rows, pixels, {}, vectors, places={})
+        write_batch(library.store, rows, pixels, {}, vectors, places={}, encoded=dict.fromkeys(vectors, ()))
         print(f"made {numbers[-1] + 1:,} rows", file=sys.stderr)
     library.store.compact()
     (home / "made").touch()

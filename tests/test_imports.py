@@ -8,8 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import limner
+from limner.cli.main import run
 
 SOURCE = Path(limner.__file__).parent
 BASE = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__", "api"}
@@ -88,9 +90,7 @@ def test_the_rule_catches_a_wrong_import(tmp_path):
     assert not {"cli", "training"} & ALLOWED["library"]
 
 
-HEAVY = (
-    "torch torchvision lancedb transformers matplotlib sklearn scipy pyarrow PIL open_clip openvino fastapi"
-)
+HEAVY = "torch torchvision lance transformers matplotlib sklearn scipy pyarrow PIL open_clip openvino fastapi"
 
 
 @pytest.mark.parametrize("command", ["import limner", 'from limner.cli.main import run; run(["--help"])'])
@@ -98,6 +98,37 @@ def test_a_bare_import_and_help_load_nothing_heavy(command):
     code = f"{command}\nimport sys; print(sorted(set(sys.modules) & set({HEAVY.split()!r})), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Two drawn pictures with captions, a library of them by the usual encoders, and a text."""
+    home = tmp_path_factory.mktemp("library")
+    (home / "pictures").mkdir()
+    for name, colour, caption in (("a", "red", "a red ball"), ("b", "blue", "ein blauer Himmel")):
+        Image.new("RGB", (300, 200), colour).save(home / "pictures" / f"{name}.png")
+        (home / "pictures" / f"{name}.txt").write_text(caption, encoding="utf-8")
+    (home / "story.md").write_text("A red ball.\n\n---\n\nThe blue sky.", encoding="utf-8")
+    assert run(["index", str(home / "pictures"), "--library", str(home / "lib")]) == 0
+    return home
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "a red ball"],
+        ["illustrate", "story.md", "-o", "out.html", "--overwrite"],
+        ["index", "pictures"],
+    ],
+    ids=["search", "illustrate", "index-with-nothing-new"],
+)
+def test_a_command_over_a_small_library_loads_no_torch(pictures, words):
+    """To import torch takes longer than all the rest, and a gigabyte of memory."""
+    code = "import sys; sys.modules['torch'] = None; from limner.cli.main import run; exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, *words, "--library", "lib"]
+    done = subprocess.run(command, cwd=pictures, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {"search": "a.png", "illustrate": "out.html", "index": "2 unchanged"}[words[0]] in done.stdout
 
 
 def test_a_bare_import_loads_next_to_nothing():

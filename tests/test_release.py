@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 import limner
 from limner.cli.main import build_app
-from limner.encoders.base_network import read_card
+from limner.encoders.base_file import read_card
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

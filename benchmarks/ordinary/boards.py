@@ -19,6 +19,7 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery
+from limner.library.home import FolderHome
 from limner.library.library import Library, LibrarySummary
 from limner.library.store import PICTURES, PICTURES_SCHEMA, Settings, SpaceInfo
 from limner.library.write import CAPTION_SPACES
@@ -133,6 +134,7 @@ class JobLibrary(Library):
             for name in CAPTION_SPACES:  # a library without words has no such space
                 info.pop(name, None)
         self.folder = Path(f"{job.kind}-{job.words}-{job.size}")
+        self.home = FolderHome(self.folder)
         self.settings = Settings(spaces=info)
         self.store = Tables(job.records(gallery.ids))  # type: ignore[assignment]
         self._gallery = gallery
