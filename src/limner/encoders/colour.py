@@ -99,15 +99,19 @@ def _palette(lab: FloatArray) -> FloatArray:
     low, high = np.asarray(_LOW, dtype=np.float32), np.asarray(_HIGH, dtype=np.float32)
     place = (lab.reshape(-1, 3) - low) / (high - low) * (bins - 1)
     place = np.clip(place, 0, bins - 1).astype(np.float32)
-    floor = np.minimum(place.astype(np.int64), bins - 2)
-    part = place - floor
+    # One row per axis: strided reads of three interleaved numbers take four times as long.
+    floor = np.minimum(place.astype(np.int64), bins - 2).T.copy()
+    part = place.T - floor
+    near = (1 - part, part)
+    strides = (int(bins[1] * bins[2]), int(bins[2]), 1)
     total = int(bins.prod())
-    owner = np.repeat(np.arange(count) * total, lab[0].size // 3)
+    first = np.repeat(np.arange(count) * total, lab[0].size // 3)
+    for axis, stride in enumerate(strides):
+        first += floor[axis] * stride
     histogram = np.zeros(count * total)
-    for corner in np.ndindex(2, 2, 2):
-        index = floor + corner
-        share = np.where(corner, part, 1 - part).prod(axis=1)
-        flat = owner + (index[:, 0] * bins[1] + index[:, 1]) * bins[2] + index[:, 2]
+    for light, a, b in np.ndindex(2, 2, 2):
+        share = near[light][0] * near[a][1] * near[b][2]
+        flat = first + int(np.dot((light, a, b), strides))
         histogram += np.bincount(flat, weights=share, minlength=count * total)
     return np.sqrt(histogram.reshape(count, total)).astype(np.float32)
 
