@@ -13,6 +13,7 @@ from collections.abc import Callable, Container, Generator, Iterable, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -94,6 +95,7 @@ class Claims:
         return missing
 
 
+@lru_cache(1)  # most files have no words beside them
 def words_key(found: str, *, captions: bool) -> str:
     """What decides a picture's captions from outside: its sidecars, its row, and what is kept.
 

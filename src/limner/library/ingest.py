@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from types import FrameType
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
@@ -45,6 +45,8 @@ from limner.threads import cores
 _SEP = os.fsencode(os.sep)
 VIDEO = "video"
 """Status of a video of which frames are in the library."""
+LOOKED_UP = 1024
+"""Files of which is asked at once what is known."""
 RESUME = "stopped; what was read is kept. Give the same command again to continue."
 
 
@@ -223,7 +225,7 @@ class _Run:
 
     def read_all(self, engine: batching.Engine) -> None:
         """Walk, read, encode and write everything that is new or changed."""
-        self.known = KnownFiles(self.library.store)
+        self.known = KnownFiles(self.library.store, self.batches.held.values())
         self.progress.stage("pictures", None)
         threading.Thread(target=self._count, daemon=True).start()
         with closing(engine(self._todo(), self.batches, self.stopped)) as results:
@@ -245,7 +247,38 @@ class _Run:
 
     def _todo(self) -> Iterator[find.FoundFile]:
         """Files to read; everything else is counted or noted on the way."""
-        met: set[str] = set()
+        files = self._files()
+        while some := list(islice(files, LOOKED_UP)):
+            left = 0
+            known = self.known.meet([write.file_key(entry.path) for entry in some])
+            for entry, before in zip(some, known, strict=True):
+                if self.stopped():
+                    return
+                self.count["found"] += 1
+                if isinstance(entry, find.UnusableFile):
+                    if entry.folder:
+                        self.unlisted.append(entry.path)
+                    self.batches.skip(
+                        write.file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
+                    )
+                    left += 1
+                    continue
+                reason = self._reason(entry, before)
+                if reason == "uncertain" and before is not None:
+                    yield replace(entry, expected=before.sha256)  # counted once its content is known
+                    continue
+                self.count[reason] += 1
+                if reason not in ("unchanged", "refused"):
+                    yield entry
+                    continue
+                left += 1
+                if before is not None and not before.stamp:
+                    self.batches.stamp(entry.path, entry.stamp)
+            self.progress.advance(left)
+
+    def _files(self) -> Iterator[find.FoundFile | find.UnusableFile]:
+        """What should be pictures, a usable one once; what else the walk meets is noted."""
+        met: set[bytes] = set()
         # A table that was named says more than one that lies in a folder: what it lists is met first.
         roots = sorted(self.roots, key=lambda root: not find.is_list(root))
         walked = find.walk(roots, follow_links=self.follow_links)
@@ -254,36 +287,11 @@ class _Run:
                 return
             if isinstance(entry, find.TablesRead):
                 self.tables.append(str(entry))
-                continue
-            if isinstance(entry, find.OtherFile):
+            elif isinstance(entry, find.OtherFile):
                 self.count["other_files"] += 1
-                continue
-            key = write.file_key(entry.path)
-            if len(self.roots) > 1:
-                # A file under two sources counts once.
-                if isinstance(entry, find.FoundFile) and key in met:
-                    continue
-                met.add(key)
-            self.count["found"] += 1
-            known = self.known.meet(key)
-            if isinstance(entry, find.UnusableFile):
-                if entry.folder:
-                    self.unlisted.append(entry.path)
-                self.batches.skip(
-                    write.file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
-                )
-                self.progress.advance(1)
-                continue
-            reason = self._reason(entry, known)
-            if reason == "uncertain" and known is not None:
-                yield replace(entry, expected=known.sha256)  # counted once its content is known
-                continue
-            self.count[reason] += 1
-            if known is not None and not known.stamp and reason in ("unchanged", "refused"):
-                self.batches.stamp(entry.path, entry.stamp)
-            if reason in ("unchanged", "refused"):
-                self.progress.advance(1)
-            else:
+            elif isinstance(entry, find.UnusableFile) or entry.path not in met:
+                if len(self.roots) > 1:
+                    met.add(entry.path)
                 yield entry
 
     def _with_frames(self, entry: find.Entry) -> Iterable[find.Entry]:
@@ -294,7 +302,7 @@ class _Run:
         if key in self.videos or self.stopped():
             return ()
         self.videos.add(key)
-        known = self.known.meet(key)
+        known = self.known.meet([key])[0]
         same = known is not None and _same(entry, known)
         refused = known is not None and known.status == "skipped" and same and not self.retry
         row = partial(write.file_row, entry.path, entry.source, size=entry.size, stamp=entry.stamp)
@@ -327,7 +335,7 @@ class _Run:
             entry.words_key, captions=self.captions
         ):
             return "changed"
-        if self.batches.claims.missing(known.sha256):
+        if not known.complete and self.batches.claims.missing(known.sha256):
             return "completed"
         return "unchanged" if _same(entry, known) and not self.verify else "uncertain"
 

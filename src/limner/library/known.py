@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -41,11 +42,21 @@ def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None
     kind, blocks = np.dtype(list(kinds)), []
     for batch in store.scan(table, [name for name, _ in kinds], where) if store.has(table) else ():
         block = np.empty(batch.num_rows, kind)
-        for name, _ in kinds:  # few rows are Python's objects at a time
-            block[name] = batch.column(name).to_pylist()
+        for name, _ in kinds:
+            block[name] = _values(batch.column(name), kind[name])
         blocks.append(block)
     found = np.concatenate([np.empty(0, kind), *blocks])
     return found[np.argsort(found[kinds[0][0]])]
+
+
+def _values(column: pa.Array, kind: np.dtype[np.generic]) -> NDArray[np.generic]:
+    """A column as an array; of texts of that width at most no value becomes an object of Python's."""
+    if kind.kind == "S" and len(column):
+        wide = pc.utf8_rpad(column.fill_null(""), kind.itemsize, "\0")  # to NumPy zeros at an end are nothing
+        if pc.all(pc.equal(pc.binary_length(wide), kind.itemsize)).as_py():
+            return np.frombuffer(wide.buffers()[2], kind, len(column))
+    values: NDArray[np.generic] = column.to_numpy(zero_copy_only=False)
+    return values
 
 
 def sorted_ids(store: Store, table: str, where: str | None = None) -> NDArray[np.bytes_]:
@@ -59,6 +70,14 @@ def place(digests: NDArray[np.bytes_], digest: str) -> int:
     raw = digest.encode()
     found = int(digests.searchsorted(raw))
     return found if found < len(digests) and digests[found] == raw else -1
+
+
+def among(digests: NDArray[np.bytes_], some: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+    """Which of some digests are in a sorted array."""
+    if not len(digests):
+        return np.zeros(len(some), dtype=bool)
+    found: NDArray[np.bool_] = digests[np.minimum(digests.searchsorted(some), len(digests) - 1)] == some
+    return found
 
 
 class DigestSet:
@@ -75,9 +94,13 @@ class DigestSet:
         self._added.update(digests)
 
 
-@dataclass(frozen=True)
-class KnownFile:
-    """A file as the last run left it. Attributes as the columns of `files`."""
+class KnownFile(NamedTuple):
+    """A file as the last run left it.
+
+    Attributes:
+        size, mtime_ns, sha256, status, words_key, stamp: as the columns of `files`.
+        complete: whether its picture had a vector in every space of the run when the run began.
+    """
 
     size: int
     mtime_ns: int
@@ -85,6 +108,7 @@ class KnownFile:
     status: str
     words_key: str
     stamp: str
+    complete: bool
 
 
 _FILE_KINDS = (
@@ -101,19 +125,33 @@ _FILE_KINDS = (
 class KnownFiles:
     """The `files` table as an array, and which of its rows this run has met."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, held: Iterable[NDArray[np.bytes_]] = ()) -> None:
+        """Read it.
+
+        Args:
+            store: the tables.
+            held: sorted ids of the pictures with a vector, for each space.
+        """
         self._rows = sorted_rows(store, FILES, _FILE_KINDS)
         self._keys = np.ascontiguousarray(self._rows["key"])  # of which a search makes no copy
         self._met = np.zeros(len(self._rows), dtype=bool)
+        self._complete = np.ones(len(self._rows), dtype=bool)
+        for ids in held:
+            self._complete &= among(ids, self._rows["sha256"])
 
-    def meet(self, key: str) -> KnownFile | None:
-        """What is known of a file, noting that it is still there; None for a new one."""
-        row = place(self._keys, key)
-        if row < 0:
-            return None
-        self._met[row] = True
-        _, size, mtime_ns, *texts = self._rows[row].item()
-        return KnownFile(size, mtime_ns, *(text.decode() for text in texts))
+    def meet(self, keys: Sequence[str]) -> list[KnownFile | None]:
+        """What is known of some files, noting that they are still there; None for a new one."""
+        wanted = np.array(keys, dtype=self._keys.dtype)
+        known = among(self._keys, wanted)
+        rows = self._keys.searchsorted(wanted[known])
+        self._met[rows] = True
+        there = iter(zip(self._rows[rows].tolist(), self._complete[rows].tolist(), strict=True))
+        return [self._file(*next(there)) if one else None for one in known]
+
+    @staticmethod
+    def _file(row: tuple[Any, ...], complete: bool) -> KnownFile:
+        _, size, mtime_ns, *texts = row
+        return KnownFile._make((size, mtime_ns, *(text.decode() for text in texts), complete))
 
     def unmet(self) -> list[str]:
         """Keys of the files not met and not yet marked deleted."""

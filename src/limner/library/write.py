@@ -17,7 +17,7 @@ import pyarrow as pa
 from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
 from limner.errors import DataError, NumericsError
 from limner.language import ENGLISH, language_of, languages_of
-from limner.library.known import DIGEST, place, sorted_ids, sorted_rows
+from limner.library.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
 from limner.library.store import (
     CAPTIONED,
@@ -392,6 +392,6 @@ def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
     """Space → present pictures without a vector in it, where there are any."""
     present = sorted_ids(store, PICTURES, PRESENT)
     missing = {
-        space: int((~np.isin(present, sorted_ids(store, vectors_name(space)))).sum()) for space in spaces
+        space: int((~among(sorted_ids(store, vectors_name(space)), present)).sum()) for space in spaces
     }
     return {space: count for space, count in missing.items() if count}

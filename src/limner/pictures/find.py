@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -241,6 +241,7 @@ class _FolderWalk:
         named = len(rows)
         inner = (rows, *scopes)
         below: list[bytes] = []
+        beside = self.sidecars(names)
         for name, is_folder in names.items():
             path = self.join(folder, name)
             wanted = not is_folder and _is_wanted(name)
@@ -251,7 +252,7 @@ class _FolderWalk:
                 yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
             elif wanted:
                 row = next((scope.pop(path) for scope in inner if path in scope), None)
-                yield self.look(path, names, row)
+                yield self.look(path, beside, row)
             else:
                 yield OtherFile(path)
         for path in below:
@@ -284,9 +285,13 @@ class _FolderWalk:
         """Whether it is a link to a folder."""
         return os.path.islink(path) and os.path.isdir(path)
 
-    def look(self, path: bytes, beside: Mapping[bytes, bool], row: Row | None) -> Entry:
+    def sidecars(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
+        """Those of some names that may describe a file, with what the list tells of them."""
+        return {name: None for name in names if _suffix(name) in SIDECAR_SUFFIXES}
+
+    def look(self, path: bytes, beside: Mapping[bytes, Status | None], row: Row | None) -> Entry:
         """A file by its status, with what describes it."""
-        return _look(path, self.source, dict.fromkeys(beside), row)
+        return _look(path, self.source, beside, row)
 
 
 class _AddressWalk(_FolderWalk):
@@ -306,9 +311,9 @@ class _AddressWalk(_FolderWalk):
         """There are no links."""
         return False
 
-    def look(self, path: bytes, beside: Mapping[bytes, bool], row: Row | None) -> Entry:
-        """An object by the list it was found in."""
-        return _look(path, self.source, self.statuses, row)
+    def sidecars(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
+        """All of them: the list tells the status of the pictures as well."""
+        return self.statuses
 
 
 def _is_wanted(name: bytes) -> bool:
@@ -390,15 +395,19 @@ def _look(path: bytes, source: bytes, beside: Mapping[bytes, Status | None], row
     folder, _, name = path.rpartition(b"/" if place is not None else _SEP)
     suffix = _suffix(name)
     stem = name[: len(name) - len(suffix)]
-    candidates = [base + ending for ending in SIDECAR_SUFFIXES for base in (name, stem)]
-    described = [one for one in dict.fromkeys(candidates) if one in beside]
-    sidecars = tuple(folder + (b"/" if place is not None else _SEP) + one for one in described)
-    key = hashlib.sha256(row.key if row else b"")
-    for one, side_path in zip(described, sidecars, strict=True):
-        with suppress(OSError):
-            side = beside[one] or stored.status(side_path)
-            key.update(side_path + f"\0{side.size} {side.mtime_ns}\0".encode())
-    words_key = key.hexdigest()[:16] if sidecars or row else ""
+    described: dict[bytes, bytes] = {}
+    if beside:
+        candidates = [base + ending for ending in SIDECAR_SUFFIXES for base in (name, stem)]
+        between = b"/" if place is not None else _SEP
+        described = {one: folder + between + one for one in candidates if one in beside}
+    sidecars, words_key = tuple(described.values()), ""
+    if sidecars or row:
+        key = hashlib.sha256(row.key if row else b"")
+        for one, side_path in described.items():
+            with suppress(OSError):
+                side = beside[one] or stored.status(side_path)
+                key.update(side_path + f"\0{side.size} {side.mtime_ns}\0".encode())
+        words_key = key.hexdigest()[:16]
     words = row.words if row else Words()
     kind = VideoFile if suffix in VIDEO_SUFFIXES else FoundFile
     return kind(path, size, mtime_ns, source, sidecars, words, words_key, stamp)
