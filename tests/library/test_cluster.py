@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from PIL import Image
 from pyarrow.fs import copy_files
 
 import limner
-from limner.errors import ConfigError
+from limner.errors import ConfigError, LimnerError
+from limner.library.home import SETTINGS
 from limner.library.ingest import index
 from limner.library.library import Library
 from limner.library.store import FILES
@@ -123,21 +125,29 @@ def test_what_a_worker_was_given_that_died_is_done_by_another(cluster, pictures,
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-def test_after_kill_9_the_same_command_does_the_rest(pictures, local, tmp_path):
+@pytest.mark.parametrize("place", ["folder", "object storage"])
+def test_after_kill_9_the_same_command_does_the_rest(
+    place, *, pictures, local, object_store, bucket, tmp_path, monkeypatch
+):
     """The cluster of this machine ends with its process, and its folder is not missed."""
-    words = [str(pictures), str(tmp_path / "lib"), "", "slow", "0.4"]
-    with subprocess.Popen([*JOBS, "fill", *words], env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:
-        library, written = tmp_path / "lib", 0
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    library = f"{bucket}/lib" if place == "object storage" else str(tmp_path / "lib")
+    environment = ENVIRONMENT | object_store | {"XDG_DATA_HOME": str(tmp_path / "data")}
+    command = [*JOBS, "fill", str(pictures), library, "", "slow", "0.4"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        written = 0
         while process.poll() is None and not written:
             time.sleep(0.05)
-            if (library / "library.json").exists():
+            with suppress(LimnerError):  # there is no library yet
                 written = Library.open(library).store.count(FILES, "status = 'ok'")
         process.kill()
     assert 0 < written < 165
-    report = fill(*words[:2], "")
+    report = fill(pictures, library, "", **environment)
     assert 0 < report["unchanged"] < 165
     assert report["new"] + report["unchanged"] == 167
-    assert content(Library.open(library)) == local[0]
+    found = content(Library.open(library))
+    found.pop(SETTINGS, None)  # in a folder they are in a file
+    assert found == local[0]
 
 
 @pytest.mark.slow
