@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from limner.arrays import FloatArray, ImageEncoder, TextEncoder
 from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.datasets.sets.stories import StorySet, read_stories
 from limner.encoders.catalogue import image_encoder, text_encoder
+from limner.encoders.openvino import Engine
 from limner.pictures.decode import decode, read_file
 
 BATCH = 32
@@ -133,6 +135,9 @@ def parser(description: str) -> argparse.ArgumentParser:
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--cache", type=Path, required=True, help="folder for vectors, reused")
     arguments.add_argument("--weights", type=Path, help="file or folder of the ResNet-50 weights")
+    arguments.add_argument(
+        "--engine", choices=get_args(Engine), default="torch", help="runs the networks; a cache each"
+    )
     return arguments
 
 
@@ -144,7 +149,10 @@ def encoders(
 
     torch.set_num_threads(min(2, os.cpu_count() or 1))
     sentences = text_encoder()
-    pixels = [image_encoder(name, weights=options.weights, sentences=sentences) for name in names]
+    pixels = [
+        image_encoder(name, weights=options.weights, engine=options.engine, sentences=sentences)
+        for name in names
+    ]
     return CachedText(sentences, options.cache), pixels
 
 

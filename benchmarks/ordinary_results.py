@@ -17,15 +17,17 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from embeddings import encoders, parser
 from ordinary.boards import Desk, Outcome
 from ordinary.jobs import KINDS, PARTS, SIZES, WORDS, Job, jobs
 from ordinary.measures import Figures, Share, figures
 from ordinary.pictures import Part, Words
+from pydantic import TypeAdapter
 
 from limner.errors import DataError, LimnerError
 from limner.evaluation.stories import commit
-from limner.evaluation.uncertainty import Difference
+from limner.evaluation.uncertainty import Difference, difference
 from limner.files import write_text
 from limner.records import Record
 
@@ -71,6 +73,18 @@ class Result(Record):
     cells: tuple[Cell, ...]
     kinds: tuple[Cell, ...]
     absent: tuple[str, ...]
+
+
+class Step(Record):
+    """What a step of a cell was given: the id of its picture, None for a blank, and whether it fits."""
+
+    cell: tuple[str, str, int]
+    text: str
+    chosen: str | None
+    fits: bool
+
+
+Steps = TypeAdapter(list[Step])
 
 
 @dataclass(frozen=True)
@@ -168,8 +182,8 @@ def filled(bench: Bench, asked: Sequence[Task]) -> Iterator[tuple[Task, list[Out
             yield waiting[done], done.result()
 
 
-def measure(options: argparse.Namespace) -> Result:
-    """Fill the cells asked for."""
+def measure(options: argparse.Namespace) -> tuple[Result, list[Step]]:
+    """Fill the cells asked for; what every step was given, in their order."""
     asked = tasks(options)
     bench = Bench(options)
     began = time.perf_counter()
@@ -193,7 +207,17 @@ def measure(options: argparse.Namespace) -> Result:
         kind: [one for task in asked if task.kind == kind for one in found.get(task, ())]
         for kind in options.kinds
     }
-    return Result(
+    steps = [
+        Step(
+            cell=(task.kind, task.words, task.size),
+            text=one.text,
+            chosen=one.chosen,
+            fits=one.chosen in one.fits,
+        )
+        for task in asked
+        for one in found.get(task, ())
+    ]
+    result = Result(
         part=options.part,
         encoders={one.name: one.fingerprint for one in bench.encoders[1]},
         options=tuple(options.set),
@@ -212,6 +236,7 @@ def measure(options: argparse.Namespace) -> Result:
             f"{task.kind}, {task.words}, {task.size}: {absent[task]}" for task in asked if task in absent
         ),
     )
+    return result, steps
 
 
 def percent(share: Share | None) -> str:
@@ -299,6 +324,28 @@ def table(result: Result) -> str:
     return "\n".join(lines)
 
 
+def compared(steps: Sequence[Step], others: Sequence[Step]) -> str:
+    """Markdown: how the choices of a run differ from those of another run of the same cells, by kind."""
+    told = {(*one.cell, one.text): [] for one in others}
+    for one in others:
+        told[*one.cell, one.text].append(one)
+    paired: dict[str, list[tuple[Step, Step]]] = {}
+    for one in steps:
+        if other := told.get((*one.cell, one.text)):
+            paired.setdefault(one.cell[0], []).append((one, other.pop(0)))
+    paired["all"] = [pair for pairs in paired.values() for pair in pairs]
+    lines = ["| kind | steps | another picture | fits: there | here | difference |", f"|---|{'---:|' * 5}"]
+    for kind, pairs in paired.items():
+        here, there = (np.array([one[side].fits for one in pairs], dtype=np.float64) for side in (0, 1))
+        gain = difference(here, there, [one.text for one, _ in pairs])
+        others_shown = sum(one.chosen != other.chosen for one, other in pairs)
+        lines.append(
+            f"| {kind} | {len(pairs):,} | {others_shown:,} ({100 * others_shown / len(pairs):.1f} %)"
+            f" | {100 * there.mean():.1f} | {100 * here.mean():.1f} | {points(gain)} |"
+        )
+    return "\n".join(lines)
+
+
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser(__doc__.splitlines()[0])
     options.add_argument("--part", choices=PARTS, default="report")
@@ -314,6 +361,8 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--limit", type=int, help="texts per cell at most")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options.add_argument("--json", type=Path, help="write all figures there")
+    options.add_argument("--chosen", type=Path, help="write the picture of every step there")
+    options.add_argument("--against", type=Path, help="such a file of another run, to compare with")
     options.add_argument("--plot", type=Path, help="picture of stated chances against the truth, by kind")
     return options.parse_args(arguments)
 
@@ -345,15 +394,19 @@ def plot(result: Result, path: Path) -> None:
 def main() -> None:
     options = parsed()
     try:
-        result = measure(options)
+        result, steps = measure(options)
     except LimnerError as error:
         raise SystemExit(str(error)) from error
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         write_text(options.json, result.model_dump_json())
+    if options.chosen:
+        write_text(options.chosen, Steps.dump_json(steps).decode())
     if options.plot:
         plot(result, options.plot)
     print(table(result))
+    if options.against:
+        print("\n" + compared(steps, Steps.validate_json(options.against.read_bytes())))
 
 
 if __name__ == "__main__":
