@@ -67,11 +67,11 @@ def checked_device(name: str) -> str:
     return name if name in ("auto", "cpu") else device_of(name)
 
 
-def multiplies_halves() -> bool:
-    """Whether the processor multiplies in bfloat16; elsewhere torch imitates it, far slower than float32."""
+def multiplies_bytes() -> bool:
+    """Whether the processor adds up products of bytes (VNNI); elsewhere that is slow or not exact."""
     import torch
 
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return bool(torch.cpu._is_vnni_supported())
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:

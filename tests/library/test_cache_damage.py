@@ -38,7 +38,7 @@ def everything(library):
     """All that a search takes from the cache."""
     space = library.gallery(["visual"]).space("visual")
     space.check(range(len(space.matrix)))
-    coarse = space.coarse().float().numpy()
+    coarse = np.array(space.coarse())
     return [np.array(space.matrix), space.present, coarse, space.moments.mean, space.moments.covariance]
 
 
@@ -57,7 +57,7 @@ def rot(path, number, bit):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-FILES = ("visual-????????.rows", "ids-????????.rows", "*.bf16.rows", "*.moments", "*.sums", "state.*")
+FILES = ("visual-????????.rows", "ids-????????.rows", "*.bytes.rows", "*.moments", "*.sums", "state.*")
 
 
 @pytest.mark.parametrize("ending", FILES)
@@ -92,7 +92,7 @@ def test_one_damaged_block_is_written_again_alone(library):
 
 def test_a_block_is_checked_when_it_is_read_and_not_before(library, monkeypatch):
     monkeypatch.setattr(search, "BLOCK_ROWS", 3)  # as of a library that is not held in float32
-    monkeypatch.setattr("limner.devices.multiplies_halves", lambda: True)  # else all rows are read
+    monkeypatch.setattr("limner.devices.multiplies_bytes", lambda: True)  # else all rows are read
     everything(library)
     rot(path_of(library, FILES[0]), 4 * 96, 3)
     space = library.gallery(["visual"]).space("visual")

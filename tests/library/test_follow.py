@@ -76,8 +76,8 @@ def same(found, due):
 
 
 def coarse_of(space):
-    """The bfloat16 copies of the vectors that are there, in order of the pictures."""
-    rows = space.coarse().float().numpy()
+    """The copies in bytes of the vectors that are there, in order of the pictures."""
+    rows = space.coarse()
     return (rows if space.places is None else rows[space.places])[space.present]
 
 

@@ -18,10 +18,10 @@ from limner.library.gallery import Gallery, Space
 from limner.library.search import Index, Scored
 
 
-@pytest.fixture(scope="module", autouse=True, params=[True, False], ids=["halves", "single"])
+@pytest.fixture(scope="module", autouse=True, params=[True, False], ids=["bytes", "single"])
 def processor(request):
-    """One that multiplies in bfloat16, and one that does not."""
-    with patch("limner.devices.multiplies_halves", lambda: request.param):
+    """One that multiplies bytes, and one that does not."""
+    with patch("limner.devices.multiplies_bytes", lambda: request.param):
         yield
 
 
@@ -111,7 +111,7 @@ def test_nothing_is_lost_whatever_the_blocks(seed, count, k, block):
 
 
 def test_rounding_that_hides_the_best_is_found_out():
-    """Rows that differ by less than bfloat16 can tell: the bound must keep them all."""
+    """Rows that differ by less than bytes can tell: the bound must keep them all."""
     rng = np.random.default_rng(0)
     base = rng.normal(size=64)
     vectors = unit(base + 0.004 * rng.normal(size=(4000, 64)))
@@ -124,16 +124,17 @@ def test_rounding_that_hides_the_best_is_found_out():
 
 @pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 3])
 @pytest.mark.parametrize("beside", [False, True])
-def test_the_best_is_found_where_bfloat16_errs_both_ways(beside, block):
+def test_the_best_is_found_where_bytes_err_both_ways(beside, block):
     """By hand: the better row is rounded down wherever it can be, the other one up.
 
-    Half a step of bfloat16 is 2⁻⁸ of a number: 1 + 2⁻⁸ becomes 1, and a little more becomes 1 + 2⁻⁷.
+    The largest number of a row is its last, and a step is a 127th of that: a little less than half a step
+    becomes nothing, and a little more a whole one.
     """
     text, rows = np.zeros((1, 65), np.float32), np.zeros((2, 65), np.float16)
     text[0, :64] = 1 / 8
-    rows[0, :60] = (1 + 2**-8) / 8
-    rows[1, :60], rows[1, 60] = (1 + 2**-8 + 2**-10) / 8, -0.0075
-    rows[:, 64] = np.sqrt(1 - (rows.astype(np.float64) ** 2).sum(axis=1))
+    rows[:, 64] = 0.999
+    step = float(rows[0, 64]) / 127
+    rows[0, :40], rows[1, :39] = 0.49 * step, 0.502 * step
     exact = rows.astype(np.float64) @ text[0]
     assert 0 < exact[0] - exact[1] < 1e-4
     gallery = gallery_of(
@@ -143,6 +144,34 @@ def test_the_best_is_found_where_bfloat16_errs_both_ways(beside, block):
     if beside:  # one that knows its scores exactly, and comes first
         channels.insert(0, EncodedChannel("label", "label", Evidence(slope=0, z_slope=0, offset=0), text))
     assert search(gallery, channels, 1, block_rows=block).rows.tolist() == [[2]]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    count=st.integers(1, 400),
+    k=st.integers(1, 40),
+    block=st.integers(1, 500),
+    gathered=st.integers(1, 300),
+    offset=st.sampled_from([0.0, -7.5]),
+)
+@settings(deadline=None, max_examples=60)
+def test_rows_and_scores_are_those_of_a_float32_scan_ties_included(
+    seed, count, k, block, *, gathered, offset
+):
+    """Of numbers whose sums no order rounds, and of which many are equal."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(-3, 4, (max(count // 3, 1), 24))[rng.integers(0, max(count // 3, 1), count)] / 16
+    texts = (rng.integers(-3, 4, (3, 24)) / 16).astype(np.float32)
+    there = rng.random(count) < 0.9
+    stored = Space((rows * there[:, None]).astype(np.float16), there)
+    channel = EncodedChannel("visual", "visual", Evidence(slope=4, z_slope=0, offset=offset), texts)
+    with patch("limner.library.coarse.GATHERED_ROWS", gathered):
+        hits = search(gallery_of(visual=stored), [channel], k, block_rows=block)
+    table = texts @ stored.matrix.astype(np.float32).T
+    exact = np.where(there, np.float32(4) * table + np.float32(offset), np.float32(0))
+    order = np.argsort(-exact, axis=1, kind="stable")[:, :k]
+    assert np.array_equal(hits.rows, order)
+    assert np.array_equal(hits.scores, np.take_along_axis(exact, order, axis=1))
 
 
 def test_equal_scores_come_in_order_of_row():
@@ -168,7 +197,7 @@ def test_scores_that_only_the_last_digit_tells_apart_are_those_of_a_full_scan(sl
 
 @pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 100])
 def test_evidence_counts_what_is_returned_exactly(block):
-    """One picture outweighs all others, and its cosine is one that bfloat16 rounds by some thousandths."""
+    """One picture outweighs all others, and its cosine is one that bytes round by some thousandths."""
     rng = np.random.default_rng(8)
     base = unit(rng.normal(size=(6, 48)))
     gallery = gallery_of(visual=space(np.concatenate([base, rng.normal(size=(200, 48))])))
@@ -313,7 +342,7 @@ def test_no_text_finds_nothing(pictures):
 
 @pytest.mark.parametrize("large", [False, True])
 def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch, large):
-    way = "coarse.Rounded" if large else "scan.Whole"
+    way = "coarse.FullRows" if large else "scan.Whole"
     if large:
         monkeypatch.setattr(searching, "BLOCK_ROWS", 100)
     rng = np.random.default_rng(3)

@@ -1,8 +1,8 @@
 """Cosines with more rows than are held in float32, block by block on every core.
 
-Where the processor multiplies in bfloat16, a copy in it finds which rows may be among the best, by a bound on
-its rounding, and those alone are read in full. Elsewhere the rows become float32 a few at a time, within the
-cache of a core. A space may be a memory map larger than memory.
+Where the processor multiplies bytes, a copy in them finds which rows may be among the best, by bounds on what
+rounding took from each row, and those alone are read in full. Elsewhere the rows become float32 a few at a
+time, within the cache of a core. A space may be a memory map larger than memory.
 """
 
 from __future__ import annotations
@@ -16,15 +16,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limner import devices
-from limner.arrays import FloatArray, scores, sum_errors
+from limner.arrays import FloatArray, sum_errors
 from limner.errors import NumericsError
 from limner.library.scan import BLOCK_ROWS, HalfArray, IntArray, float_rows, let_go
 from limner.threads import one_core_each
 
 T = TypeVar("T")
 
-ROUNDOFF = 2.0**-8
-"""Distance of neighbouring bfloat16 numbers near 1 (8 significant bits); twice the error of rounding."""
+ByteArray = NDArray[np.int8]
+
+MOST = 127
+"""Of the numbers of a byte, of which the largest of a row becomes one."""
+
+PARTS = 2 * MOST
+"""Parts of a step of its bytes that a text is told in: what its first bytes leave is within half a step."""
+
+MARGIN = 8
+"""Bytes behind those of a row: its step, and how far it lies from them, a float32 each."""
 
 GATHERED_ROWS = 512
 """Scattered rows read before the pages around them are let go."""
@@ -51,7 +59,7 @@ def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> It
     """
     blocks = [(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
     threads = torch.get_num_threads()
-    if min(threads, len(blocks)) < 2:
+    if threads < 2:
         yield from ((start, work(start, stop)) for start, stop in blocks)
         return
     yield from one_core_each(blocks, lambda block: (block[0], work(*block)), workers=threads)
@@ -62,49 +70,51 @@ def single(rows: HalfArray) -> Tensor:
     return torch.tensor(rows, dtype=torch.float32)
 
 
-def round_into(copy: NDArray[np.int16], matrix: HalfArray) -> None:
-    """Round a space to bfloat16.
+def steps_of(rows: FloatArray) -> FloatArray:
+    """(R,) steps in which the largest number of each row is `MOST`; 1 of a row of zeros."""
+    largest = np.abs(rows).max(axis=1, initial=0)
+    return np.where(largest > 0, largest / np.float32(MOST), np.float32(1))
+
+
+def round_into(copy: ByteArray, matrix: HalfArray) -> None:
+    """Round a space to bytes.
 
     Args:
-        copy: (M, D) bits of the bfloat16 rows, filled here.
+        copy: (M, D + `MARGIN`) bytes, filled here: those of each row, its step, and its distance from them.
         matrix: (M, D) rows.
     Raises:
         NumericsError: a row is not finite.
     """
+    width = matrix.shape[1]
 
     def rounded(start: int, stop: int) -> None:
-        exact = torch.from_numpy(float_rows(matrix, start, stop))
-        copy[start:stop] = exact.bfloat16().view(torch.int16).numpy()
+        exact = float_rows(matrix, start, stop)
+        steps = steps_of(exact)
+        whole = np.rint(exact / steps[:, None])
+        copy[start:stop, :width] = whole
+        whole *= steps[:, None]
+        away = np.linalg.norm(exact - whole, axis=1)
+        copy[start:stop, width:] = np.stack([steps, away], axis=1).astype(np.float32).view(np.int8)
 
     for _ in over_blocks(len(matrix), BLOCK_ROWS, rounded):
         pass
 
 
-def rounded_texts(texts: FloatArray) -> tuple[Tensor, FloatArray]:
-    """Texts as a bfloat16 matrix, and how wrong a product with a row in bfloat16 can be.
+def rounded_texts(texts: FloatArray) -> tuple[ByteArray, FloatArray, FloatArray]:
+    """Texts in bytes, twice: rounded, and what that left in parts of a step.
 
     Args:
         texts: (N, D) rows of length at most 1.
     Returns:
-        (D, N) bfloat16, and (N,) bounds of |q·v − q̂·v̂|: ‖q − q̂‖‖v̂‖ + ‖q‖‖v − v̂‖, and the rounding of
-        the product itself, of a cosine below 1.
+        (2N, D) bytes, first all rounded texts and then all rests; (N,) their steps; and (N,) how far what
+        both say is from each text.
     """
-    exact = torch.from_numpy(np.array(texts, dtype=np.float32))
-    rounded = exact.bfloat16()
-    own = (exact - rounded.float()).norm(dim=1)
-    # Unit rows kept as float16 may be longer than 1 by its rounding; 1 % covers both copies.
-    bound = 1.01 * (own + exact.norm(dim=1) * ROUNDOFF / 2) + 1e-6 + 1.02 * ROUNDOFF
-    return rounded.T.contiguous(), bound.numpy()
-
-
-def widened(product: Tensor) -> FloatArray:
-    """(R, N) bfloat16 → (N, R) float32, exact.
-
-    In NumPy on purpose: passes this short cost more in waking torch's threads than in work.
-    """
-    bits = product.view(torch.int16).numpy().view(np.uint16).T.astype(np.uint32, order="C")
-    bits <<= 16
-    return bits.view(np.float32)
+    steps = steps_of(texts)
+    scaled = texts.astype(np.float64) / steps[:, None]
+    whole = np.rint(scaled)
+    rest = np.rint(PARTS * (scaled - whole))
+    away = np.linalg.norm(scaled - whole - rest / PARTS, axis=1) * steps
+    return np.concatenate([whole, rest]).astype(np.int8), steps, away.astype(np.float32)
 
 
 def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray, *, release: bool = True) -> FloatArray:
@@ -129,15 +139,18 @@ def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray, *, releas
     plain = np.asarray(matrix)  # a memory map takes longer over each selection
 
     def fill(first: int, last: int) -> None:
-        some = single(plain[rows[first:last]]).numpy()
+        chosen = rows[first:last]
+        some = single(plain[chosen]).numpy()
         if release:
-            let_go(matrix)
+            let_go(matrix[chosen.min() : chosen.max() + 1])
         for start in range(first, last, step):
             stop = min(start + step, last)
-            table[:, start:stop] = scores(texts, some[start - first : stop - first])
+            table[:, start:stop] = texts @ some[start - first : stop - first].T
 
     for _ in over_blocks(len(rows), GATHERED_ROWS, fill):
         pass
+    if not np.isfinite(table).all():
+        raise NumericsError("space: a cosine is not finite; check the vectors")
     return table
 
 
@@ -148,54 +161,52 @@ class Rows(Protocol):
     def matrix(self) -> HalfArray:
         """(M, D) rows."""
 
-    def coarse(self, start: int = 0, stop: int | None = None) -> Tensor:
-        """Some of them in bfloat16."""
+    def coarse(self, start: int = 0, stop: int | None = None) -> ByteArray:
+        """Some of them in bytes, as `round_into` leaves them."""
 
     def check(self, rows: IntArray | range) -> None:
         """Refuse damaged ones."""
 
 
-class Rounded:
-    """Cosines of some texts with the rows of a space, roughly and in full.
+class FullRows:
+    """Cosines of some texts with the stored rows of a space, a few of which are in float32 at a time."""
 
-    Roughly by its bfloat16 copy, or by the rows in float32 where the processor does not multiply in bfloat16.
-    """
+    released = False
+    """Whether pages of a memory map may leave once read; here all rows are soon read again."""
 
     def __init__(self, texts: FloatArray, space: Rows) -> None:
-        """Round the texts, or take them as they are.
+        """Take both.
 
         Args:
             texts: (N, D) rows of length at most 1.
             space: what they are compared with.
         """
-        self._texts, self._space = texts, space
-        self._halves = devices.multiplies_halves()
-        if self._halves:
-            self._asked, self.errors = rounded_texts(texts)
-        else:
-            self._asked, self.errors = torch.from_numpy(np.array(texts, np.float32).T), sum_errors(texts)
+        self._texts, self._space = np.array(texts, dtype=np.float32), space
+        self.errors = sum_errors(texts)
 
-    def rough(self, start: int, stop: int) -> FloatArray:
-        """(N, R) cosines with a stretch of rows, within `errors`, (N,), of those of `exact`.
+    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
+        """Cosines with a stretch of rows, nearly those of `exact`.
 
+        Returns:
+            (N, R) cosines, and (R,) what rounding took from each row, None for nothing. A cosine is off by at
+            most the text's `errors` and the text's length times what its row lost.
         Raises:
             NumericsError: a row is not finite.
             CheckpointError: as `Space.check`.
         """
-        if self._halves:
-            return widened(self._space.coarse(start, stop) @ self._asked)
         self._space.check(range(start, stop))
         matrix = np.asarray(self._space.matrix)  # a memory map takes longer over each selection
+        asked = torch.from_numpy(self._texts)
         step = max(CACHED_BYTES // (4 * matrix.shape[1]), 1)
         table: FloatArray = np.empty((len(self._texts), stop - start), dtype=np.float32)
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            table[:, first - start : last - start] = (self._asked.T @ single(matrix[first:last]).T).numpy()
+            table[:, first - start : last - start] = (asked @ single(matrix[first:last]).T).numpy()
         if not np.isfinite(float(table.sum())):
             raise NumericsError(
                 f"space: a row from {start} to {stop - 1} is not finite; index its pictures again"
             )
-        return table
+        return table, None
 
     def exact(self, rows: IntArray) -> FloatArray:
         """(N, R) cosines with some rows, in float32.
@@ -205,5 +216,37 @@ class Rounded:
             CheckpointError: as `Space.check`.
         """
         self._space.check(rows)
-        # All rows are soon read again where they have no copy.
-        return exact_scores(self._texts, self._space.matrix, rows, release=self._halves)
+        return exact_scores(self._texts, self._space.matrix, rows, release=self.released)
+
+
+class ByteRows(FullRows):
+    """The same by a copy of the rows in bytes, which alone is read of those that cannot be among the best."""
+
+    released = True
+
+    def __init__(self, texts: FloatArray, space: Rows) -> None:
+        """As `FullRows`."""
+        super().__init__(texts, space)
+        asked, steps, away = rounded_texts(texts)
+        self._asked, self._steps = torch.from_numpy(asked), torch.from_numpy(steps)[:, None]
+        # |q·v − q̂·v̂| ≤ ‖q − q̂‖‖v̂‖ + ‖q‖‖v − v̂‖. Rows kept as float16, and their copies, may be longer than 1.
+        self.errors = self.errors + np.float32(1.02) * away + np.float32(1e-6)
+
+    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
+        """As `FullRows`.
+
+        Raises:
+            CheckpointError: as `Space.coarse`.
+        """
+        copy, count = self._space.coarse(start, stop), len(self._texts)
+        found = torch._int_mm(self._asked, torch.from_numpy(copy)[:, :-MARGIN].T)
+        margin = copy[:, -MARGIN:].copy().view(np.float32)
+        table = torch.add(found[:count].float(), found[count:], alpha=1 / PARTS)
+        table *= self._steps
+        table *= torch.from_numpy(margin[:, 0])
+        return table.numpy(), np.float32(1.01) * margin[:, 1]
+
+
+def cosines_of(texts: FloatArray, space: Rows) -> FullRows:
+    """What compares texts with a space the quickest here."""
+    return (ByteRows if devices.multiplies_bytes() else FullRows)(texts, space)

@@ -50,8 +50,6 @@ from limner.library.scan import BoolArray, HalfArray, IntArray, Moments, float_r
 from limner.library.store import PICTURES, PRESENT, Store, vectors_name
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from limner.library.store import SpaceInfo
 
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -146,26 +144,23 @@ class Space:
         return int(np.count_nonzero(self.present))
 
     @cached_property
-    def _bits(self) -> tuple[Blocks, Tensor]:
-        import torch
-
-        from limner.library.coarse import round_into
+    def _bytes(self) -> tuple[Blocks, NDArray[np.int8]]:
+        from limner.library.coarse import MARGIN, round_into
 
         def rounded(rows: NDArray[Any], start: int) -> None:
             round_into(rows, self.matrix[start : start + len(rows)])
 
-        found = self._derived("bf16", self.matrix.shape[1:], np.int16, rounded)
-        bits = np.asarray(found.array)[: len(self.matrix)]
-        return found, torch.from_numpy(bits).view(torch.bfloat16)
+        found = self._derived("bytes", (self.matrix.shape[1] + MARGIN,), np.int8, rounded)
+        return found, np.asarray(found.array)[: len(self.matrix)]
 
-    def coarse(self, start: int = 0, stop: int | None = None) -> Tensor:
-        """(R, D) some rows of the matrix in bfloat16, all of them by default.
+    def coarse(self, start: int = 0, stop: int | None = None) -> NDArray[np.int8]:
+        """Some rows of the matrix in bytes, all of them by default; see `limner.library.coarse.round_into`.
 
         Raises:
             NumericsError: a vector is not finite.
             CheckpointError: as `check`.
         """
-        blocks, rounded = self._bits
+        blocks, rounded = self._bytes
         last = len(rounded) if stop is None else stop
         blocks.check(range(start, last))
         return rounded[start:last]

@@ -10,6 +10,8 @@ import contextlib
 import mmap
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,6 @@ HalfArray = NDArray[np.float16]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
-
 BLOCK_ROWS = 4_096
 """Rows held in float32 at a time."""
 
@@ -35,49 +36,86 @@ SMALLEST_STD = 1e-6
 """Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
 
 
-class Pool:
-    """The rows of one text whose exact score may be among the best.
+@dataclass(frozen=True)
+class Near:
+    """Rows that may be among the best of some texts, in any order.
 
     Attributes:
-        values: (R,) float32 coarse scores so far.
-        rows: (R,) theirs.
+        texts, rows: (R,) numbers of both.
+        values: (R,) coarse scores.
+        errors: (R,) how far off these may be by their rows.
     """
 
-    def __init__(self, kept: int, slack: float) -> None:
+    texts: IntArray
+    rows: IntArray
+    values: FloatArray
+    errors: FloatArray
+
+    def where(self, kept: BoolArray) -> Near:
+        """Some of them."""
+        return Near(self.texts[kept], self.rows[kept], self.values[kept], self.errors[kept])
+
+
+class Pools:
+    """Of N texts, the rows whose exact score may be among the best."""
+
+    def __init__(self, kept: int, slack: Float64Array, factors: Float64Array) -> None:
         """Start empty.
 
         Args:
-            kept: how many are wanted.
-            slack: how far below the last of these a row may be and yet belong to them, above 0.
+            kept: how many are wanted of each.
+            slack: (N,) how far below the last of these a row may be and yet belong to them, above 0, beside
+                what rows are off.
+            factors: (N, C) what a score is off for each unit of the C errors of its row.
         """
-        self._kept, self._slack, self._floor = kept, slack, -np.inf
-        self._room = 2 * kept
-        self.values: FloatArray = np.zeros(0, dtype=np.float32)
-        self.rows: IntArray = np.zeros(0, dtype=np.int64)
+        self._kept, self._slack = kept, slack.astype(np.float32)
+        self._factors = factors.astype(np.float32)
+        self._floor: FloatArray = np.full(len(slack), -np.inf, dtype=np.float32)
+        self._found: list[Near] = []
+        self._waiting, self._room = 0, 2 * kept * len(slack)
 
-    def add(self, values: FloatArray, start: int) -> None:
-        """Take in the values of one block; only those above the floor can matter.
+    def near(self, values: FloatArray, errors: FloatArray, start: int) -> Near:
+        """What may matter of a block; may be called by threads.
 
         Args:
-            values: (R,).
-            start: row of the first, above all before.
+            values: (N, R) coarse scores.
+            errors: (C, R) of their rows.
+            start: row of the first.
         """
-        if np.isneginf(self._floor) and 0 < self._kept < len(values):
-            self._floor = float(np.partition(values, -self._kept)[-self._kept]) - self._slack
-        found = np.flatnonzero(values > self._floor)
-        self.values = np.concatenate([self.values, values[found]])
-        self.rows = np.concatenate([self.rows, found + start])
-        if len(self.values) > self._room:
-            self.cut()
-            self._room = 2 * max(self._kept, len(self.values))
+        floor = self._floor
+        if 0 < self._kept < values.shape[1] and np.isneginf(floor).any():
+            sure = values - np.einsum("nc,cr->nr", self._factors, errors)
+            floor = np.partition(sure, -self._kept, axis=1)[:, -self._kept] - self._slack
+        most = np.einsum("nc,c->n", self._factors, errors.max(axis=1, initial=0))
+        texts, places = np.divmod(np.flatnonzero(values > (floor - most)[:, None]), values.shape[1])
+        own = np.einsum("rc,cr->r", self._factors[texts], errors[:, places])
+        found = Near(texts, places + start, values[texts, places], own)
+        return found.where(found.values + own > floor[texts])
 
-    def cut(self) -> None:
-        """Drop what cannot be among the best."""
-        if 0 < self._kept < len(self.values):
-            last = np.partition(self.values, -self._kept)[-self._kept]
-            self._floor = float(last) - self._slack
-            near = self.values > self._floor
-            self.values, self.rows = self.values[near], self.rows[near]
+    def add(self, found: Near) -> None:
+        """Take in what `near` found in a block."""
+        self._found.append(found)
+        self._waiting += len(found.rows)
+        if self._waiting > self._room:
+            self._room = 2 * max(self._room, len(self.cut().rows))
+
+    def cut(self) -> Near:
+        """Drop what cannot be among the best; what is left, text by text and in order of row."""
+        nothing = Near(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float32, np.float32)))
+        pieces = [nothing, *self._found]
+        parts = ([getattr(one, name) for one in pieces] for name in ("texts", "rows", "values", "errors"))
+        every = Near(*map(np.concatenate, parts))
+        every = every.where(np.argsort(every.texts, kind="stable"))
+        bounds = np.searchsorted(every.texts, np.arange(len(self._floor) + 1))
+        floor = self._floor.copy()
+        for text, (first, last) in enumerate(pairwise(bounds)):
+            if 0 < self._kept < last - first:
+                sure = every.values[first:last] - every.errors[first:last]
+                floor[text] = np.partition(sure, -self._kept)[-self._kept] - self._slack[text]
+        self._floor = floor
+        left = every.where(every.values + every.errors > floor[every.texts])
+        self._found, self._waiting = [left], len(left.rows)
+        return left
 
 
 def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
@@ -112,10 +150,9 @@ class Whole:
         self._texts, self._rows = texts, rows
         self.errors = sum_errors(texts)
 
-    def rough(self, start: int, stop: int) -> FloatArray:
-        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`."""
-        found: FloatArray = self._texts @ self._rows[start:stop].T
-        return found
+    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
+        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`, and no more."""
+        return self._texts @ self._rows[start:stop].T, None
 
     def exact(self, rows: IntArray) -> FloatArray:
         """(N, R) cosines with some rows.
@@ -126,19 +163,21 @@ class Whole:
         return scores(self._texts, self._rows[rows])
 
 
-def let_go(matrix: HalfArray) -> None:
+def let_go(rows: NDArray[Any]) -> None:
     """Tell the system that the pages of a read-only memory map may leave this process.
 
     Args:
-        matrix: (M, D) rows; anything but a read-only map is left alone.
+        rows: those of the map that were read; anything but a read-only map is left alone.
     """
-    owner: object = matrix
+    owner: object = rows
     while isinstance(owner, np.ndarray):
         owner = owner.base
     # A writable private map would lose what was written to it.
-    if isinstance(owner, mmap.mmap) and not matrix.flags.writeable and sys.platform != "win32":
+    if isinstance(owner, mmap.mmap) and not rows.flags.writeable and sys.platform != "win32":
+        begin = rows.ctypes.data - np.frombuffer(owner, np.uint8).ctypes.data
+        begin -= begin % mmap.PAGESIZE
         with contextlib.suppress(OSError):  # advice only: the pages simply stay
-            owner.madvise(mmap.MADV_DONTNEED)
+            owner.madvise(mmap.MADV_DONTNEED, begin, rows.nbytes)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """Exact search: all steps of a text against all pictures, in one product per channel.
 
-A pass over everything, of many pictures in bfloat16 where the processor multiplies in it, else in float32,
-keeps all rows that may be among the best, by a bound on the rounding; float32 scores of those decide, so that
-the answer equals that of a full float32 scan. It neither encodes nor decodes.
+A pass over everything, of many pictures in bytes where the processor multiplies those, else in float32, keeps
+all rows that may be among the best, by bounds on the rounding; float32 scores of those decide, so that the
+answer equals that of a full float32 scan. It neither encodes nor decodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,13 @@ from limner.library.scan import (
     BoolArray,
     Float64Array,
     IntArray,
-    Pool,
+    Near,
+    Pools,
     Whole,
 )
 
 if TYPE_CHECKING:
-    from limner.library.coarse import Rounded
+    from limner.library.coarse import FullRows
 
 Request = tuple[Sequence[EncodedChannel], int]
 """Channels with the texts of one search, and how many pictures each of these wants."""
@@ -122,24 +123,29 @@ class _Plan:
     """
 
     channel: EncodedChannel
-    cosines: Whole | Rounded
+    cosines: Whole | FullRows
     scale: Float64Array
     shift: Float64Array
     weight: FloatArray
     kind: IntArray
 
-    def rough(self, start: int, stop: int) -> FloatArray:
-        """Evidence of the pictures of a block by rough cosines, (N, R)."""
-        share = self.cosines.rough(start, stop)
+    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray]:
+        """Evidence of the pictures of a block by rough cosines, (N, R), and errors of their rows, (R,)."""
+        share, errors = self.cosines.rough(start, stop)
         share *= self.scale.astype(np.float32)[:, None]
         share += self.shift.astype(np.float32)[:, None]
         weight = self.weight[:, start:stop]
         if (weight != 1).any():
             share *= weight if len(weight) == 1 else weight[self.kind]
-        return share
+        return share, np.zeros(stop - start, np.float32) if errors is None else errors
+
+    @property
+    def factors(self) -> Float64Array:
+        """(N,) what evidence is off for each unit of the errors of a row."""
+        return np.abs(self.scale) * np.linalg.norm(self.channel.texts, axis=1)
 
     def error(self) -> Float64Array:
-        """(N,) bounds of the errors of `rough`."""
+        """(N,) bounds of the errors of `rough` beside those of the rows."""
         return np.abs(self.scale) * self.cosines.errors + 1e-5 * (1 + np.abs(self.shift))
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
@@ -212,17 +218,18 @@ class Index:
             usable = ~np.asarray(exclude, dtype=bool)
         available = int(np.count_nonzero(usable))
         width = min(k, available)
-        pools, mass = self._scan(plans, usable, width)
-        union = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *(pool.rows for pool in pools)]))
+        near, mass = self._scan(plans, usable, width)
+        union = np.flatnonzero(np.bincount(near.rows, minlength=1))
         scored = self._score(plans, union)
         self._latest = tuple(channels), union, scored
         rows: IntArray = np.zeros((count, width), dtype=np.int64)
         evidence: Float64Array = np.full(count, -np.inf)
-        for text, pool in enumerate(pools if width else ()):
-            exact = scored.scores[text, np.searchsorted(union, pool.rows)].astype(np.float64)
-            best = np.lexsort((pool.rows, -exact))[:width]
-            rows[text] = pool.rows[best]
-            shown, others = (np.exp(part[best] - mass[text]).sum() for part in (exact, pool.values))
+        for text in range(count if width else 0):
+            own = near.where(near.texts == text)
+            exact = scored.scores[text, np.searchsorted(union, own.rows)].astype(np.float64)
+            best = np.lexsort((own.rows, -exact))[:width]
+            rows[text] = own.rows[best]
+            shown, others = (np.exp(part[best] - mass[text]).sum() for part in (exact, own.values))
             evidence[text] = mass[text] + np.log(max(1.0 - others, 0.0) + shown) - np.log(available)
         where = np.searchsorted(union, rows)
         return Hits(
@@ -298,26 +305,28 @@ class Index:
             )
         return plans
 
-    def _cosines(self, texts: FloatArray, space: Space) -> Whole | Rounded:
+    def _cosines(self, texts: FloatArray, space: Space) -> Whole | FullRows:
         if len(self.gallery) <= BLOCK_ROWS:
             return Whole(texts, space.single)
-        from limner.library.coarse import Rounded
+        from limner.library.coarse import cosines_of
 
-        return Rounded(texts, space)
+        return cosines_of(texts, space)
 
     def _blocks(
-        self, plans: list[_Plan], usable: BoolArray
-    ) -> Iterator[tuple[int, tuple[FloatArray, Float64Array]]]:
-        """First row of each block, its coarse scores (N, R), −inf where not usable, and their log Σ exp."""
+        self, plans: list[_Plan], usable: BoolArray, pools: Pools
+    ) -> Iterator[tuple[int, tuple[Float64Array, Near]]]:
+        """Of each block its first row, log Σ exp of coarse scores, (N,), and what may be among the best."""
         barred = None if usable.all() else ~usable
 
-        def score(start: int, stop: int) -> tuple[FloatArray, Float64Array]:
-            total = plans[0].rough(start, stop)
-            for plan in plans[1:]:
-                total += plan.rough(start, stop)
+        def score(start: int, stop: int) -> tuple[Float64Array, Near]:
+            shares, errors = zip(*(plan.rough(start, stop) for plan in plans), strict=True)
+            total = shares[0]
+            for share in shares[1:]:
+                total += share
             if barred is not None:
                 total[:, barred[start:stop]] = -np.inf
-            return total, _log_sum_exp(total)
+            near = pools.near(total, np.stack(errors), start)
+            return _log_sum_exp(total), near
 
         if len(self.gallery) <= BLOCK_ROWS:
             return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
@@ -325,20 +334,19 @@ class Index:
 
         return over_blocks(self._stored, BLOCK_ROWS, score)
 
-    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[list[Pool], Float64Array]:
-        """Per text the rows that may be among the best `width`, and log Σ exp of all coarse scores."""
+    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:
+        """The rows that may be among the best `width` of a text, and log Σ exp of all coarse scores."""
+        errors = np.sum([plan.error() for plan in plans], axis=0)
         # Two scores that differ by more than both errors cannot change places.
-        pools = [Pool(width, 2 * error) for error in np.sum([plan.error() for plan in plans], axis=0)]
-        mass: Float64Array = np.full(len(pools), -np.inf)
-        for start, (total, part) in self._blocks(plans, self._as_stored(usable)):
+        pools = Pools(width, 2 * errors, np.stack([plan.factors for plan in plans], axis=1))
+        mass: Float64Array = np.full(len(errors), -np.inf)
+        for _, (part, near) in self._blocks(plans, self._as_stored(usable), pools):
             mass = np.logaddexp(mass, part)
-            for pool, values in zip(pools, total, strict=True):
-                pool.add(values, start)
-        for pool in pools:
-            pool.cut()
-            if self._places is not None:
-                pool.rows = self._ranks[pool.rows].astype(np.int64)
-        return pools, mass
+            pools.add(near)
+        found = pools.cut()
+        return found if self._places is None else replace(
+            found, rows=self._ranks[found.rows].astype(np.int64)
+        ), mass
 
     @property
     def _stored(self) -> int:
