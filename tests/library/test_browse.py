@@ -1,19 +1,19 @@
 """A list of pictures by folder, day, shape, use, words and occasion."""
 
+import hashlib
 import os
 import time
 from datetime import date
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from made_up_pictures import catalogue_of, ids_of
 from PIL import Image
 
 from limner.errors import DataError
 from limner.library.browse import Catalogue, Only
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.library.store import PICTURES_SCHEMA
 
 SIZES = ((40, 30), (30, 40), (30, 30), (31, 30))
 SHAPES = ("landscape", "portrait", "square", "square")
@@ -38,7 +38,7 @@ def made_up(count):
                 "format": "JPEG",
                 "size_bytes": 9,
                 "phash": "0" * 16,
-                "group": f"{number:064x}",
+                "group": hashlib.sha256(str(number).encode()).hexdigest(),
                 "taken": f"{day}T10:{number % 60:02}:00" + ("+02:00" if number % 2 else "")
                 if number % 3
                 else None,
@@ -86,9 +86,9 @@ ASKED = [
 
 
 @pytest.mark.parametrize("only", ASKED, ids=str)
-def test_conditions_choose_what_a_slow_reading_of_them_does(only):
+def test_conditions_choose_what_a_slow_reading_of_them_does(only, tmp_path):
     rows = made_up(2000)
-    catalogue = Catalogue(pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    catalogue = catalogue_of(tmp_path, rows, pieces=3)
     used = {f"{number:064x}" for number in range(0, 2000, 13)} | {"f" * 64}
     due = [row["id"] for row in sorted(rows, key=lambda row: row["paths"][0]) if fits(row, only, used)]
     total, page = catalogue.page(3, 40, only=only, used=used)
@@ -99,9 +99,9 @@ def test_conditions_choose_what_a_slow_reading_of_them_does(only):
     assert [one.id for one in words] == [one for one in both if int(one, 16) % 4]
 
 
-def test_what_there_is_to_choose_from():
+def test_what_there_is_to_choose_from(tmp_path):
     rows = made_up(2000)
-    catalogue = Catalogue(pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    catalogue = catalogue_of(tmp_path, rows, pieces=3)
     told = catalogue.facets({rows[0]["id"], "f" * 64})
     for folder, count in told.folders.items():
         assert catalogue.page(0, 0, only=Only(folder=folder))[0] == count, folder
@@ -118,21 +118,21 @@ def test_what_there_is_to_choose_from():
     assert catalogue.page(0, 0, only=Only(dated=False))[0] == told.undated
     assert sum(told.shapes.values()) == 2000
     assert (told.used, told.uncaptioned) == (1, 500)
-    empty = Catalogue(pa.Table.from_pylist([], schema=PICTURES_SCHEMA)).facets(set())
+    empty = catalogue_of(tmp_path / "empty", []).facets(set())
     assert (empty.folders, empty.months, empty.undated) == ({}, {}, 0)
 
 
-def test_folders_of_a_source_are_not_those_whose_names_begin_with_its_own():
+def test_folders_of_a_source_are_not_those_whose_names_begin_with_its_own(tmp_path):
     rows = made_up(3)
     for row, folder in zip(rows, ("/home/pics", "/home/pics/old", "/home/pics2"), strict=True):
         row["paths"] = [f"{folder}/a.jpg"]
-    catalogue = Catalogue(pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    catalogue = catalogue_of(tmp_path, rows, pieces=3)
     assert catalogue.facets(set(), ["/home/pics"]).folders == {"/home/pics": 2, "/home/pics/old": 1}
     assert catalogue.facets(set(), ["/home/pics2"]).folders == {"/home/pics2": 1}
     assert catalogue.page(0, 0, only=Only(folder="/home/pics"))[0] == 2
 
 
-def test_pictures_of_one_occasion_in_the_order_of_time():
+def test_pictures_of_one_occasion_in_the_order_of_time(tmp_path):
     rows = [
         {**row, "taken": taken, "paths": [f"/p/{number}.jpg"]}
         for number, (row, taken) in enumerate(
@@ -148,19 +148,20 @@ def test_pictures_of_one_occasion_in_the_order_of_time():
             )
         )
     ]
-    table = pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA)
     ids = [row["id"] for row in rows]
-    catalogue = Catalogue(table)
+    catalogue = catalogue_of(tmp_path, rows)
     assert [one.id for one in catalogue.same_occasion(ids[0])] == [ids[1], ids[0], ids[3]]
     assert catalogue.page(0, 9, only=Only(occasion=ids[2]))[0] == 1
-    assert catalogue.occasions_of(ids).tolist() == [0, 0, 1, 0]
-    parted = Catalogue(table, {ids[1]: (38.7, -9.1), ids[3]: (52.5, 13.4)})
+    assert set(catalogue.with_those_of_their_occasions([ids[3]])) == {ids[0], ids[1], ids[3]}
+    assert set(catalogue.with_those_of_their_occasions(ids[1:3])) == set(ids)
+    parted = catalogue_of(tmp_path / "parted", rows, {ids[1]: (38.7, -9.1), ids[3]: (52.5, 13.4)})
     assert [one.id for one in parted.same_occasion(ids[0])] == [ids[1], ids[0]]
     with pytest.raises(DataError, match="no picture"):
         catalogue.same_occasion("f" * 64)
     bare = [{**row, "taken": None} for row in rows[:1]]
-    alone = Catalogue(pa.Table.from_pylist(bare, schema=PICTURES_SCHEMA))
+    alone = catalogue_of(tmp_path / "bare", bare)
     assert [one.id for one in alone.same_occasion(ids[0])] == [ids[0]]
+    assert alone.with_those_of_their_occasions(ids[:1]) == []
 
 
 def test_day_and_place_come_from_the_files(tmp_path):
@@ -173,25 +174,26 @@ def test_day_and_place_come_from_the_files(tmp_path):
         Image.effect_noise((64, 48), 40 + 30 * number).save(folder / f"{number}.jpg", exif=exif)
     index([folder], tmp_path / "lib")
     library = Library.open(tmp_path / "lib")
-    catalogue = Catalogue.read(library.store)
+    catalogue = Catalogue.read(library.store, library.home.cache)
     assert catalogue.facets(set()).months == {"2023-07": 3}
     first = library.find("0.jpg").id
     assert [os.path.basename(one.path) for one in catalogue.same_occasion(first)] == ["0.jpg", "1.jpg"]  # noqa: PTH119
     # A library of before, without the table of places, is told by time alone.
     library.store.drop("places")
-    assert len(Catalogue.read(Library.open(tmp_path / "lib").store).same_occasion(first)) == 3
+    assert len(Catalogue.read(library.store, library.home.cache).same_occasion(first)) == 3
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_are_chosen_from_in_no_time():
-    catalogue = Catalogue(pa.Table.from_pylist(made_up(100_000), schema=PICTURES_SCHEMA))
+def test_a_hundred_thousand_are_chosen_from_in_no_time(tmp_path):
+    catalogue = catalogue_of(tmp_path, made_up(100_000))
+    ids = ids_of(catalogue)
     used = {f"{number:064x}" for number in range(0, 100_000, 9)}
     catalogue.facets(used)
-    catalogue.same_occasion(catalogue.ids[5])
+    catalogue.same_occasion(ids[5])
     for only in ASKED:
         catalogue.page(0, 1, only=only, used=used)
     spent = []
-    for only in (*ASKED, Only(occasion=catalogue.ids[5])):
+    for only in (*ASKED, Only(occasion=ids[5])):
         began = time.perf_counter()
         catalogue.page(500, 200, only=only, used=used)
         spent.append(time.perf_counter() - began)

@@ -7,6 +7,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from made_up_pictures import ids_of
 
 from limner.cli.index import index
 from limner.cli.main import run as limner
@@ -62,7 +63,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder)
     text, out = tmp_path / "tale.md", tmp_path / "tale.json"
     text.write_text(TEXT)
     opened = Illustrator(Library.open(home))
-    pinned, banned = opened.catalogue.ids[3], opened.catalogue.ids[5]
+    pinned, banned = ids_of(opened.catalogue)[3], ids_of(opened.catalogue)[5]
     words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--decoder", decoder]
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
     told = Storyboard.model_validate_json(out.read_text(), strict=False)

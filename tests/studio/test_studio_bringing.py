@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from made_up_pictures import ids_of
 from PIL import Image
 from starlette.testclient import TestClient
 
@@ -246,7 +247,7 @@ def test_folders_to_choose_from(client, tmp_path, monkeypatch):
 
 def test_beyond_this_machine_nothing_is_brought_or_listed(drawn_engine, tmp_path):
     studio = Studio(drawn_engine, tmp_path / "projects", tmp_path / "cache", writable=False)
-    picture = drawn_engine.illustrator().catalogue.ids[0]
+    picture = ids_of(drawn_engine.illustrator().catalogue)[0]
     with TestClient(create_app(studio)) as client:
         for method, path in (
             ("POST", "library/batches"),
@@ -315,7 +316,7 @@ def test_a_fixed_picture_of_the_library_brings_its_occasion(drawn_engine):
     asked = drawn_engine.illustrator()
     story = Story(id="day", steps=(Step(text="A fox looks out."), Step(text="The rabbit bakes a cake.")))
     # Pictures of one folder, none of which states a time, are of one occasion.
-    pinned = max(asked.catalogue.ids, key=lambda one: len(asked.catalogue.same_occasion(one)))
+    pinned = max(ids_of(asked.catalogue), key=lambda one: len(asked.catalogue.same_occasion(one)))
     assert len(asked.catalogue.same_occasion(pinned)) > 3
     base = {"decoder": "off", "pair_weight": 0, "min_probability": 0}
     plain, pulled = (

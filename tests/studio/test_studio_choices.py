@@ -2,6 +2,8 @@
 
 import json
 
+from made_up_pictures import ids_of
+
 from limner.studio.projects import Choice, Projects
 from limner.studio.workshop import CONTEXT_STEPS, Workshop
 
@@ -126,7 +128,7 @@ def test_the_context_of_a_long_text_is_bounded(drawn_engine, tmp_path):
     workshop = Workshop(drawn_engine, Projects(tmp_path))
     text = "\n\n".join(f"Part {number} of it." for number in range(60))
     made = workshop.create(text, format="plain")
-    picture = drawn_engine.illustrator().catalogue.ids[0]
+    picture = ids_of(drawn_engine.illustrator().catalogue)[0]
     workshop.edit(made.id, 1, Choose(kind="choose", step=30, picture=picture))
     (choice,) = workshop.projects.choices()
     assert len(choice.context) == 2 * CONTEXT_STEPS + 1

@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.request import url2pathname
 
 import pytest
+from made_up_pictures import ids_of
 from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
@@ -128,7 +129,7 @@ def test_projects_are_in_the_library_unless_told_otherwise(started, drawn_librar
 
 def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
     picture = workshop.engine.illustrator().catalogue.pictures(
-        workshop.engine.illustrator().catalogue.ids[:1]
+        ids_of(workshop.engine.illustrator().catalogue)[:1]
     )[0]
     outside = tmp_path / "own.png"
     from PIL import Image
@@ -146,7 +147,7 @@ def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
 
 def test_a_text_given_by_the_page_can_name_no_file(workshop, drawn):
     picture = workshop.engine.illustrator().catalogue.pictures(
-        workshop.engine.illustrator().catalogue.ids[:1]
+        ids_of(workshop.engine.illustrator().catalogue)[:1]
     )[0]
     project = workshop.create(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n", format="markdown")
     assert project.board.steps[0].origin != "given"

@@ -9,6 +9,7 @@ import schemathesis
 from fastapi.responses import JSONResponse
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
+from made_up_pictures import ids_of
 from schemathesis import GenerationMode
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -34,7 +35,7 @@ def held(drawn_engine, tmp_path_factory):
     home = tmp_path_factory.mktemp("interface")
     project = Workshop(drawn_engine, Projects(home / "projects")).create("A fox.\n\nA boat.", format="plain")
     studio = Studio(drawn_engine, home / "projects", home / "thumbnails", writable=False)
-    return studio, {"project": project.id, "picture": drawn_engine.illustrator().catalogue.ids[0]}
+    return studio, {"project": project.id, "picture": ids_of(drawn_engine.illustrator().catalogue)[0]}
 
 
 @pytest.fixture(scope="module")

@@ -129,6 +129,7 @@ def _told(path: Path, error: Exception) -> Checked:
 
 
 def _library(folder: Path, repair: bool) -> Iterator[Checked]:
+    from limner.library.columns import is_whole
     from limner.library.home import CALIBRATION_FILE
     from limner.library.library import Library
     from limner.library.store import SETTINGS_FILE, read_settings
@@ -144,6 +145,7 @@ def _library(folder: Path, repair: bool) -> Iterator[Checked]:
     if (folder / CALIBRATION_FILE).is_file():
         yield _read(folder / CALIBRATION_FILE, lambda: read_own(library))
     kinds = {".rows": _whole_blocks, ".moments": _whole_copy, ".safetensors": _whole_arrays}
+    kinds[".arrow"] = is_whole
     for path in sorted((folder / "cache").rglob("[!.]*")):
         if path.suffix in kinds:
             yield _derived(path, kinds[path.suffix], repair)

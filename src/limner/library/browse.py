@@ -1,32 +1,37 @@
-"""All pictures of a library in memory, in order of their paths: pages of a list, and records by id.
+"""The pictures of a library in order of their paths: pages of a list, conditions, and records by id.
 
-A list of 100,000 pictures is scrolled through, and the tables are too slow to be asked for every page. One
-scan fills it, and it is made anew when the library changes.
+Nothing of them is held in memory: their columns are mapped from files, see `limner.library.columns`, and what
+a question needs of each picture is an array that goes with the answer.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import date
 from functools import cached_property
-from typing import Literal, get_args
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from limner.checksums import checksum
 from limner.errors import DataError
+from limner.library.columns import Columns, first_of, parts_of, raw_column, split
 from limner.library.library import picture_of
 from limner.library.occasions import NONE, occasions
+from limner.library.roster import RawIds, group_numbers, raw_ids, raw_of, text_of
 from limner.library.scan import BoolArray, IntArray
-from limner.library.store import PICTURES, PICTURES_SCHEMA, PLACES, PLACES_SCHEMA, PRESENT, Store
-from limner.pictures.places import Place
+from limner.library.store import PICTURES, PICTURES_SCHEMA, PLACES, PLACES_SCHEMA, Store
 from limner.records import Picture, Record
 
 Shape = Literal["landscape", "portrait", "square"]
+Number = TypeVar("Number", bound=np.generic)
 SQUARE = 1.05
 """A picture whose longer side exceeds the other by no more counts as square."""
 
@@ -75,40 +80,36 @@ class Facets(Record):
 
 
 class Catalogue:
-    """The present pictures of a library, as they were when it was read."""
+    """The present pictures of a library, as they were when it was read.
 
-    def __init__(self, table: pa.Table, places: Mapping[str, Place] | None = None) -> None:
-        """Use `read`.
+    Rows are numbered through its parts, see `limner.library.columns`.
+    """
 
-        Args:
-            table: columns of `pictures`, every row with at least one path.
-            places: id → where it was taken, where that is known.
-        """
-        self._places = places or {}
-        first = pc.list_element(table["paths"], 0) if len(table) else table["id"]
-        self._table = table.take(pc.sort_indices(first)).combine_chunks()
-        self.ids: list[str] = self._table["id"].to_pylist()
-        self._rows = {picture: row for row, picture in enumerate(self.ids)}
+    def __init__(self, parts: Sequence[pa.RecordBatch], key: str, columns: Columns, store: Store) -> None:
+        """Use `read`."""
+        self._parts, self._key, self._columns, self._store = parts, key, columns, store
+        self._ends = np.cumsum([0, *map(len, parts)])
 
     @classmethod
-    def read(cls, store: Store) -> Catalogue:
+    def read(cls, store: Store, cache: Path) -> Catalogue:
         """The catalogue of a library's tables.
 
+        Args:
+            store: the tables.
+            cache: folder of the cache.
         Raises:
             DataError: a table is damaged.
         """
-        batches = store.scan(PICTURES, PICTURES_SCHEMA.names, PRESENT)
-        located = store.rows(PLACES, PLACES_SCHEMA.names) if store.has(PLACES) else ()
-        places = {picture: (north, east) for picture, north, east in located}
-        return cls(pa.Table.from_batches(batches, PICTURES_SCHEMA), places)
+        columns = Columns(cache / PICTURES)
+        return cls(*parts_of(store, columns), columns, store)
 
     def __len__(self) -> int:
         """Number of pictures."""
-        return len(self.ids)
+        return int(self._ends[-1])
 
     def __contains__(self, picture: object) -> bool:
         """Whether a picture is in it."""
-        return picture in self._rows
+        return bool(self._find(raw_of([picture]))[0] >= 0)
 
     def pictures(self, ids: Sequence[str]) -> list[Picture]:
         """Records by id, in that order.
@@ -116,12 +117,27 @@ class Catalogue:
         Raises:
             DataError: there is no such picture.
         """
-        absent = next((one for one in ids if one not in self._rows), None)
-        if absent is not None:
+        return self._take(self._rows(ids))
+
+    def _rows(self, ids: Sequence[str]) -> IntArray:
+        """(K,) rows of pictures; errors as `pictures`."""
+        rows = self._find(raw_of(ids))
+        if (rows < 0).any():
+            absent = ids[int(np.argmin(rows))]
             raise DataError(
                 f"library: no picture {absent[:80]!r}; it was deleted, or is of another library; index again"
             )
-        return self._take(np.array([self._rows[one] for one in ids], dtype=np.int64))
+        return rows
+
+    def _find(self, wanted: RawIds) -> IntArray:
+        """(K,) rows of pictures; −1 where one is not there."""
+        rows = np.full(len(wanted), -1, np.int64)
+        for start, part in zip(self._ends, self._parts, strict=False):
+            ids, by_id = raw_column(part, "id"), part["by_id"].to_numpy()
+            place = by_id[np.minimum(np.searchsorted(ids, wanted, sorter=by_id), len(ids) - 1)]
+            there = ids[place] == wanted
+            rows[there] = start + place[there]
+        return rows
 
     def page(
         self,
@@ -146,40 +162,24 @@ class Catalogue:
             DataError: the picture of `only.occasion` is not there.
         """
         words, only = " ".join(words.split()).lower(), only or Only()
-        if not words and only == Only():
-            stop = min(offset + limit, len(self))
-            return len(self), self._take(np.arange(min(offset, stop), stop))
-        found = self._found(words, only, used)
+        found = self._order
+        if words or only != Only():
+            found = found[self._fits(words, only, used)[found]]
         return len(found), self._take(found[offset : offset + limit])
 
-    def _found(self, words: str, only: Only, used: Collection[str]) -> IntArray:
-        """Rows that fit, in order."""
-        fits = np.ones(len(self), dtype=bool)
-        if words:
-            fits &= pc.match_substring(self._words, words).to_numpy(zero_copy_only=False)
-        if only.folder:
-            inside = np.zeros(len(self), dtype=bool)
-            below = only.folder.rstrip(os.sep) + os.sep
-            paths = self._table["paths"].combine_chunks()
-            held = pc.starts_with(pc.list_flatten(paths), below).to_numpy(zero_copy_only=False)
-            inside[pc.list_parent_indices(paths).to_numpy()[held]] = True
-            fits &= inside
-        if only.dated is not None:
-            fits &= (self._days != "") == only.dated
-        if only.after:
-            fits &= self._days >= only.after.isoformat()
-        if only.before:
-            fits &= (self._days != "") & (self._days <= only.before.isoformat())
-        if only.shape:
-            fits &= self._shapes == only.shape
+    def _fits(self, words: str, only: Only, used: Collection[str]) -> BoolArray:
+        """(M,) rows that fit."""
+        fits = self._each(lambda part: _part_fits(part, words, only), np.bool_)
         if only.used is not None:
-            rows = [self._rows[one] for one in used if one in self._rows]
-            fits &= np.isin(np.arange(len(self)), rows) == only.used
-        if only.captioned is not None:
-            fits &= self._captioned == only.captioned
+            inside = np.zeros(len(self), dtype=bool)
+            rows = self._find(raw_of(used))
+            inside[rows[rows >= 0]] = True
+            fits &= inside == only.used
         if only.occasion:
-            fits &= np.isin(np.arange(len(self)), self._same_occasion(only.occasion))
-        return np.flatnonzero(fits)
+            inside = np.zeros(len(self), dtype=bool)
+            inside[self._same_occasion(only.occasion)] = True
+            fits &= inside
+        return fits
 
     def same_occasion(self, picture: str) -> list[Picture]:
         """Pictures of the occasion of one, itself included, in the order in which they were taken.
@@ -187,24 +187,26 @@ class Catalogue:
         Raises:
             DataError: there is no such picture.
         """
-        return self._take(self._same_occasion(picture))
+        inside = np.isin(np.arange(len(self)), self._same_occasion(picture))
+        rows = self._records(self._order[inside[self._order]])
+        return [picture_of(row) for row in sorted(rows, key=lambda row: row["taken"] or "")]
 
     def _same_occasion(self, picture: str) -> IntArray:
-        self.pictures([picture])
-        row = self._rows[picture]
+        row = self._rows([picture])
         own = self._occasions[row]
-        if own == NONE:
-            return np.array([row])
-        rows = np.flatnonzero(self._occasions == own)
-        return rows[
-            np.argsort(
-                self._table["taken"].take(rows).fill_null("").to_numpy(zero_copy_only=False), kind="stable"
-            )
-        ]
+        return row if own == NONE else np.flatnonzero(self._occasions == own)
 
-    def occasions_of(self, ids: Sequence[str]) -> IntArray:
-        """(R,) number of the occasion of each picture, −1 where none is known."""
-        return self._occasions[[self._rows[one] for one in ids]]
+    def with_those_of_their_occasions(self, ids: Sequence[str]) -> list[str]:
+        """Ids of all pictures that are of a known occasion of one of some.
+
+        Raises:
+            DataError: there is no such picture.
+        """
+        own = self._occasions[self._rows(ids)]
+        rows = np.flatnonzero(np.isin(self._occasions, own[own != NONE]))
+        return [
+            one for _, part, here in self._of_parts(rows) for one in text_of(raw_column(part, "id")[here])
+        ]
 
     def facets(self, used: Collection[str], sources: Sequence[str] = ("",)) -> Facets:
         """What there is to choose from, with the number of pictures of each.
@@ -214,49 +216,40 @@ class Catalogue:
             sources: folders at or below which folders are named; "" names all.
         """
         roots = tuple(one.rstrip(os.sep) + os.sep for one in sources)
-        months = Counter(day[:7] for day in self._days if day)
+        months: Counter[str] = Counter()
+        shapes: Counter[str] = Counter()
+        for part in self._parts:
+            months.update(_counts(pc.utf8_slice_codeunits(_days(part), 0, 7)))
+            shapes.update(_counts(pa.array(_shapes(part))))
+        undated = months.pop("", 0)
         return Facets(
             folders={one: count for one, count in self._folders.items() if (one + os.sep).startswith(roots)},
             months=dict(sorted(months.items())),
-            undated=int((self._days == "").sum()),
-            shapes={shape: int((self._shapes == shape).sum()) for shape in get_args(Shape)},
-            used=sum(one in self._rows for one in used),
-            uncaptioned=int((~self._captioned).sum()),
+            undated=undated,
+            shapes={shape: shapes[shape] for shape in get_args(Shape)},
+            used=int((self._find(raw_of(used)) >= 0).sum()),
+            uncaptioned=len(self) - self.captioned,
         )
 
     @cached_property
     def files(self) -> int:
         """Number of files that hold the pictures."""
-        return int(pc.sum(pc.list_value_length(self._table["paths"])).as_py() or 0)
+        return int(self._each(_files, np.int64).sum())
 
-    @property
+    @cached_property
     def captioned(self) -> int:
         """Number of pictures with words of their own."""
-        return int(self._captioned.sum())
-
-    @cached_property
-    def _captioned(self) -> BoolArray:
-        lengths = pc.fill_null(pc.list_value_length(self._table["captions"]), 0)
-        return np.asarray(pc.greater(lengths, 0).to_numpy(), dtype=bool)
-
-    @cached_property
-    def _days(self) -> NDArray[np.str_]:
-        """Day on which each was taken, as 2019-07-21; "" where that is not stated."""
-        days = pc.fill_null(pc.utf8_slice_codeunits(self._table["taken"], 0, 10), "")
-        return np.array(days.to_pylist(), dtype="U10")
-
-    @cached_property
-    def _shapes(self) -> NDArray[np.str_]:
-        wide, high = (self._table[name].to_numpy() for name in ("width_px", "height_px"))
-        near = np.maximum(wide, high) <= SQUARE * np.minimum(wide, high)
-        return np.where(near, "square", np.where(wide > high, "landscape", "portrait"))
+        return int(self._each(_captioned, np.bool_).sum())
 
     @cached_property
     def _folders(self) -> dict[str, int]:
         """Every folder that holds pictures, or at least two folders with some → number of its pictures."""
         own: Counter[str] = Counter()
-        for paths in self._table["paths"].to_pylist():
-            own.update({path.rpartition(os.sep)[0] for path in paths})
+        for part in self._parts:
+            single = _files(part) == 1
+            own.update(_counts(split(first_of(part).filter(pa.array(single)))[0]))
+            for paths in part["paths"].filter(pa.array(~single)).to_pylist():
+                own.update({path.rpartition(os.sep)[0] for path in paths})
         below: Counter[str] = Counter()
         parts: dict[str, set[str]] = {}
         for folder, count in own.items():
@@ -269,48 +262,137 @@ class Catalogue:
         return {one: below[one] for one in sorted(below) if one in own or len(parts.get(one, ())) > 1}
 
     @cached_property
-    def _occasions(self) -> IntArray:
-        """(M,) number of the occasion of each."""
-        texts = self._table["taken"].to_pylist()
-        # The local clock, whatever its zone: an occasion is a stretch of somebody's day.
-        stamps = [
-            None if text is None else datetime.fromisoformat(text).replace(tzinfo=UTC) for text in texts
-        ]
-        taken = np.array([np.nan if one is None else one.timestamp() for one in stamps], dtype=np.float64)
-        spots = np.full((len(self), 2), np.nan)
-        for row, picture in enumerate(self.ids):
-            if picture in self._places:
-                spots[row] = self._places[picture]
-        first = self._table["paths"].to_pylist()
-        numbers: dict[str, int] = {}
-        folders = [numbers.setdefault(paths[0].rpartition(os.sep)[0], len(numbers)) for paths in first]
-        return occasions(taken, spots, np.array(folders, dtype=np.int64))
+    def _order(self) -> IntArray:
+        """(M,) rows in order of first paths."""
+
+        def made() -> Iterator[pa.RecordBatch]:
+            order = pc.sort_indices(pa.chunked_array(map(first_of, self._parts), pa.string()))
+            yield pa.record_batch({"row": order.cast(pa.int64())})
+
+        return self._kept("order", made)
 
     @cached_property
-    def alike(self) -> list[list[int]]:
-        """Rows that show the same: near-duplicates, and single pictures that several files hold."""
-        groups: dict[str, list[int]] = {}
-        for row, group in enumerate(self._table["group"].to_pylist()):
-            groups.setdefault(group, []).append(row)
-        files = pc.list_value_length(self._table["paths"]).to_numpy()
-        return [rows for rows in groups.values() if len(rows) > 1 or files[rows[0]] > 1]
+    def _occasions(self) -> IntArray:
+        """(M,) number of the occasion of each."""
+
+        def made() -> Iterator[pa.RecordBatch]:
+            spots, numbers = np.full((len(self), 2), np.nan), dict[str, int]()
+            for batch in self._store.scan(PLACES, PLACES_SCHEMA.names) if places.each else ():
+                rows = self._find(raw_ids(batch["id"]))
+                spots[rows[rows >= 0]] = np.stack([batch[1], batch[2]], 1)[rows >= 0]
+            taken = self._each(lambda part: part["at"].to_numpy(), np.float64)
+            folders = self._each(lambda part: _numbered(split(first_of(part))[0], numbers), np.int64)
+            yield pa.record_batch({"row": occasions(taken, spots, folders)})
+
+        places = self._store.pieces(PLACES)
+        return self._kept(checksum(repr(places.each).encode()), made)
+
+    def _kept(self, name: str, made: Callable[[], Iterator[pa.RecordBatch]]) -> IntArray:
+        """(M,) numbers that are computed from all pictures."""
+        (found,) = self._columns.kept(f"{self._key}.{name}", made)
+        return np.asarray(found["row"].to_numpy())
+
+    @cached_property
+    def _alike(self) -> tuple[IntArray, IntArray]:
+        """Rows of all pictures that `duplicates` names, group by group, and where each group begins."""
+        groups = self._each(lambda part: group_numbers(raw_column(part, "group")), np.uint64)[self._order]
+        place = np.argsort(groups, kind="stable")
+        begins = np.flatnonzero(np.r_[True, np.diff(groups[place]) != 0][: len(self)])
+        count, first = np.diff(np.r_[begins, len(self)]), place[begins]
+        several = np.flatnonzero((count > 1) | (self._each(_files, np.int64)[self._order[first]] > 1))
+        several = several[np.argsort(first[several])]
+        ends = np.cumsum(np.r_[0, count[several]])
+        inner = np.arange(ends[-1]) - np.repeat(ends[:-1], count[several])
+        return self._order[place[np.repeat(begins[several], count[several]) + inner]], ends
+
+    @property
+    def alike(self) -> int:
+        """Number of groups of pictures that show the same: near-duplicates, and single pictures that several
+        files hold.
+        """
+        return len(self._alike[1]) - 1
 
     def duplicates(self, offset: int, limit: int) -> list[tuple[str, list[Picture]]]:
         """Groups of pictures that show the same, each with its id; see `alike`."""
-        groups = (self._take(np.array(rows)) for rows in self.alike[offset : offset + limit])
+        rows, ends = self._alike
+        some = ends[offset : offset + limit + 1]
+        groups = (self._take(rows[start:end]) for start, end in pairwise(some))
         return [(pictures[0].group, pictures) for pictures in groups]
 
-    def _take(self, rows: IntArray) -> list[Picture]:
-        return [picture_of(row) for row in self._table.take(rows).to_pylist()]
+    def _each(self, made: Callable[[pa.RecordBatch], Any], kind: type[Number]) -> NDArray[Number]:
+        """(M,) what a function finds for the rows of each part."""
+        return np.concatenate([np.zeros(0, kind), *map(made, self._parts)])
 
-    @cached_property
-    def _words(self) -> pa.Array:
-        """Per picture, its file names and captions in lower case."""
-        said = []
-        for paths, captions in zip(
-            *(self._table[name].to_pylist() for name in ("paths", "captions")), strict=True
-        ):
-            names = [path.rpartition(os.sep)[2] for path in paths]
-            # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
-            said.append("\n".join([*names, *(one["text"] for one in captions or ())]).lower())
-        return pa.array(said, pa.large_string())
+    def _of_parts(self, rows: IntArray) -> Iterator[tuple[IntArray, pa.RecordBatch, IntArray]]:
+        """Places in `rows` of those of each part, the part, and its rows there."""
+        part_of = np.searchsorted(self._ends, rows, side="right") - 1
+        for number in np.unique(part_of).tolist():
+            places = np.flatnonzero(part_of == number)
+            yield places, self._parts[number], rows[places] - self._ends[number]
+
+    def _records(self, rows: IntArray) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = [{}] * len(rows)
+        for places, part, own in self._of_parts(rows):
+            records = part.select(PICTURES_SCHEMA.names).take(pa.array(own)).to_pylist()
+            for place, row in zip(places.tolist(), records, strict=True):
+                found[place] = row | {"id": row["id"].hex(), "group": row["group"].hex()}
+        return found
+
+    def _take(self, rows: IntArray) -> list[Picture]:
+        return [picture_of(row) for row in self._records(rows)]
+
+
+def _part_fits(part: pa.RecordBatch, words: str, only: Only) -> BoolArray:
+    """(R,) rows that meet the conditions that tell by the row itself."""
+    fits = np.ones(len(part), dtype=bool)
+    if words:
+        fits &= _flags(pc.match_substring(part["said"], words))
+    if only.folder:
+        paths, inside = part["paths"], np.zeros(len(part), dtype=bool)
+        held = _flags(pc.starts_with(paths.values, only.folder.rstrip(os.sep) + os.sep))
+        inside[pc.list_parent_indices(paths).to_numpy()[held]] = True
+        fits &= inside
+    if only.dated is not None:
+        fits &= _flags(pc.not_equal(_days(part), "")) == only.dated
+    if only.after or only.before:
+        after, before = (only.after or date.min).isoformat(), (only.before or date.max).isoformat()
+        fits &= _flags(pc.greater_equal(_days(part), after)) & _flags(pc.less_equal(_days(part), before))
+    if only.shape:
+        fits &= _shapes(part) == only.shape
+    if only.captioned is not None:
+        fits &= _captioned(part) == only.captioned
+    return fits
+
+
+def _flags(column: pa.Array) -> BoolArray:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _captioned(part: pa.RecordBatch) -> BoolArray:
+    return np.asarray(pc.fill_null(pc.list_value_length(part["captions"]), 0).to_numpy() > 0)
+
+
+def _files(part: pa.RecordBatch) -> IntArray:
+    return np.asarray(pc.list_value_length(part["paths"]).to_numpy(), dtype=np.int64)
+
+
+def _days(part: pa.RecordBatch) -> pa.Array:
+    """Day on which each was taken, as 2019-07-21; "" where that is not stated."""
+    return pc.fill_null(pc.utf8_slice_codeunits(part["taken"], 0, 10), "")
+
+
+def _shapes(part: pa.RecordBatch) -> NDArray[np.str_]:
+    wide, high = (part[name].to_numpy() for name in ("width_px", "height_px"))
+    near = np.maximum(wide, high) <= SQUARE * np.minimum(wide, high)
+    return np.where(near, "square", np.where(wide > high, "landscape", "portrait"))
+
+
+def _counts(values: pa.Array) -> dict[str, int]:
+    return {one["values"]: one["counts"] for one in pc.value_counts(values).to_pylist()}
+
+
+def _numbered(names: pa.Array, numbers: dict[str, int]) -> IntArray:
+    """(R,) numbers of names; new ones get the next."""
+    coded = pc.dictionary_encode(names)
+    own = [numbers.setdefault(one, len(numbers)) for one in coded.dictionary.to_pylist()]
+    return np.array(own, dtype=np.int64).take(coded.indices.to_numpy())

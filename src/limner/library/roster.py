@@ -63,7 +63,7 @@ def raw_of(ids: Iterable[object]) -> RawIds:
             raw = bytes.fromhex(one) if isinstance(one, str) else b""
         except ValueError:
             raw = b""
-        found += raw if len(raw) == ID_BYTES else bytes(ID_BYTES)
+        found += raw if len(raw) == ID_BYTES and raw.hex() == one else bytes(ID_BYTES)
     return np.array(np.frombuffer(found, np.uint8)).view(f"S{ID_BYTES}")
 
 

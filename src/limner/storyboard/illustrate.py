@@ -106,7 +106,7 @@ def choose_pictures(
     given: Mapping[int, str] | None = None,
     held: Mapping[int, str | None] | None = None,
     languages: Sequence[str] | None = None,
-    occasions: Callable[[Sequence[str]], IntArray] | None = None,
+    occasions: Callable[[Sequence[str]], Sequence[str]] | None = None,
     library: str = "",
 ) -> Storyboard:
     """Choose a picture for every step of a story and say why.
@@ -126,8 +126,7 @@ def choose_pictures(
             first.
         languages: ISO 639 code of each step; a step in one that no channel reads is left blank, where no
             picture is fixed elsewhere that others may be like. None takes all for readable.
-        occasions: ids → the number of the occasion of each, negative where none is known; None where no
-            occasion is.
+        occasions: ids → those of all pictures of their occasions; None where no occasion is known.
         library: name to note on the board.
     Raises:
         ConfigError: min_probability without a calibration.
@@ -247,13 +246,14 @@ def _related(
     index: Index,
     guides: Sequence[int],
     options: BoardOptions,
-    occasions: Callable[[Sequence[str]], IntArray] | None,
+    occasions: Callable[[Sequence[str]], Sequence[str]] | None,
 ) -> BoolArray:
     """(M,) pictures of the occasion of one that is fixed, where that counts."""
-    if not options.occasion_weight or occasions is None or not guides:
-        return np.zeros(len(index.gallery), dtype=bool)
-    own = occasions(index.gallery.ids)
-    return np.isin(own, own[guides]) & (own >= 0)
+    related = np.zeros(len(index.gallery), dtype=bool)
+    if options.occasion_weight and occasions is not None and guides:
+        rows = index.gallery.rows(occasions([index.gallery.ids[row] for row in guides]))
+        related[rows[rows >= 0]] = True
+    return related
 
 
 def _fixed(

@@ -65,13 +65,12 @@ class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
 class Illustrator:
     """A library as it was when opened, with what is needed to ask it; thread-safe.
 
-    It never changes: after indexing, open another one. Records are read at once, vectors and encoders on
-    first use.
+    It never changes: after indexing, open another one. Vectors and encoders are read on first use.
 
     Attributes:
         library, model, metric: as given.
         name: of the library.
-        catalogue: records of all pictures.
+        catalogue: the pictures and what is known of each.
         lock: held while something is loaded or computed.
     """
 
@@ -106,7 +105,7 @@ class Illustrator:
             )
         self.library, self.model, self.metric = library, model, metric
         self.name = library.home.name
-        self.catalogue = Catalogue.read(library.store)
+        self.catalogue = Catalogue.read(library.store, library.home.cache)
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
 
@@ -295,7 +294,7 @@ class Illustrator:
                 given=shown.inside,
                 held=held,
                 languages=codes,
-                occasions=self.catalogue.occasions_of,
+                occasions=self.catalogue.with_those_of_their_occasions,
                 library=self.name,
             )
             found = list(board.steps)

@@ -161,7 +161,7 @@ def library_router(studio: Studio) -> APIRouter:
     def duplicates(offset: Offset = 0, limit: Limit = 100) -> Page[DuplicateGroup]:
         """A part of the list of groups of pictures that show the same."""
         asked = studio.engine.illustrator()
-        return Page(total=len(asked.catalogue.alike), items=_groups(asked, offset, limit))
+        return Page(total=asked.catalogue.alike, items=_groups(asked, offset, limit))
 
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
@@ -329,7 +329,7 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
         left_out=left_out[:LEFT_OUT],
         left_out_count=len(left_out),
         duplicates=_groups(asked, 0, DUPLICATES),
-        duplicate_groups=len(asked.catalogue.alike),
+        duplicate_groups=asked.catalogue.alike,
         model=None if asked.model is None else asked.model.folder.resolve().name,
         metric=None if asked.metric is None else asked.metric.folder.resolve().name,
         writable=studio.writable,

@@ -1,0 +1,34 @@
+"""Rows of the table of pictures that nobody took, and the list of them."""
+
+import pyarrow as pa
+
+from limner.library.browse import Catalogue
+from limner.library.store import (
+    PICTURES,
+    PICTURES_SCHEMA,
+    PLACES,
+    PLACES_SCHEMA,
+    Store,
+    chunks,
+)
+
+
+def stored(folder, rows, places=None, pieces=1):
+    """A store of such rows, in so many pieces; `places` are (north, east) by id."""
+    store = Store(folder / "tables")
+    store.ensure(PICTURES, PICTURES_SCHEMA)
+    for some in chunks(rows, max(1, -(-len(rows) // pieces))):
+        store.upsert(PICTURES, pa.Table.from_pylist(some, PICTURES_SCHEMA), ())
+    found = [
+        {"id": one, "latitude": north, "longitude": east} for one, (north, east) in (places or {}).items()
+    ]
+    store.upsert(PLACES, pa.Table.from_pylist(found, PLACES_SCHEMA))
+    return store
+
+
+def catalogue_of(folder, rows, places=None, pieces=1):
+    return Catalogue.read(stored(folder, rows, places, pieces), folder / "cache")
+
+
+def ids_of(catalogue):
+    return [one.id for one in catalogue.page(0, len(catalogue))[1]]
