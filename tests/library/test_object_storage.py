@@ -248,5 +248,7 @@ def test_commands_and_the_studio_work_over_it(bucket, tmp_path, capsys):
         words = {"captions": ["a sheep"], "keywords": []}
         assert client.put(f"/api/pictures/{ids}/words", json=words).status_code == 200
         assert Library.open(lib).picture(ids).captions[0].text == "a sheep"
+        listed = client.get("/api/library/pictures", params={"q": "SHEEP"}).json()
+        assert [one["id"] for one in listed["items"]] == [ids]
         refused = client.post("/api/library/batches")
         assert "on object storage, where the studio keeps no pictures" in refused.text

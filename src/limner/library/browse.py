@@ -395,4 +395,5 @@ def _numbered(names: pa.Array, numbers: dict[str, int]) -> IntArray:
     """(R,) numbers of names; new ones get the next."""
     coded = pc.dictionary_encode(names)
     own = [numbers.setdefault(one, len(numbers)) for one in coded.dictionary.to_pylist()]
-    return np.array(own, dtype=np.int64).take(coded.indices.to_numpy())
+    rows: IntArray = coded.indices.to_numpy()
+    return np.array(own, dtype=np.int64)[rows]
