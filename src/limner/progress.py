@@ -29,6 +29,8 @@ from rich.text import Text
 REDRAW_S = 0.2
 LINE_S = 10.0
 """Seconds between two lines where nothing can be redrawn."""
+RESUME = "stopped; what was read is kept. Give the same command again to continue."
+"""What is said where indexing was interrupted."""
 
 
 class Progress:

@@ -18,9 +18,7 @@ from limner.devices import Precision, checked_device
 from limner.encoders.openvino import Engine
 from limner.errors import ConfigError
 from limner.library import library
-from limner.library.ingest import RESUME
-from limner.library.known import IndexReport
-from limner.progress import index_progress
+from limner.progress import RESUME, index_progress
 from limner.records import Picture, Segmentation, Step, Story
 from limner.storyboard.decoding import Decoder
 from limner.storyboard.equipment import AUTO, add_pictures
@@ -31,6 +29,7 @@ from limner.storyboard.trained import TrainedRun
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from limner.library.known import IndexReport
     from limner.runs.run import Run
     from limner.text.read import Format
 

@@ -38,7 +38,7 @@ from limner.library.store import (
 from limner.library.words import mend
 from limner.pictures import find, videos
 from limner.pictures.formats import PictureError, pillow_warnings, reader_version
-from limner.progress import Progress
+from limner.progress import RESUME, Progress
 from limner.records import Problem
 from limner.threads import cores
 
@@ -47,7 +47,6 @@ VIDEO = "video"
 """Status of a video of which frames are in the library."""
 LOOKED_UP = 1024
 """Files of which is asked at once what is known."""
-RESUME = "stopped; what was read is kept. Give the same command again to continue."
 
 
 def index(

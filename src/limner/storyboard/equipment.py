@@ -33,9 +33,7 @@ from limner.encoders.weight_files import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.language import ENGLISH
 from limner.library.channels import Channel
-from limner.library.cluster import ClusterEngine
 from limner.library.home import spaces_of
-from limner.library.ingest import index
 from limner.library.library import Library
 from limner.library.store import SpaceInfo
 from limner.storyboard.calibration import Calibration
@@ -208,6 +206,9 @@ def add_pictures(
     Raises:
         LimnerError: as these.
     """
+    from limner.library.cluster import ClusterEngine  # who only asks a library needs neither
+    from limner.library.ingest import index
+
     if address is not None and engine != "ray":
         raise ConfigError("--address: a cluster is asked for by --engine ray; add it or drop the address")
     computes = "cpu" if engine == "openvino" and device == "auto" else checked_device(device)
